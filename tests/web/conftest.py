@@ -62,7 +62,8 @@ class Opened:
 def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Opened]]:
     """Write the page of some traces and open it: page_of(traces, **arguments of regard.save_page).
 
-    width: of the window. overview: stay at the first view of a short text or a followed word. A page whose console complained fails its test.
+    width: of the window. overview: stay at the first view of a short text or a followed word. A page whose console
+    complained fails its test.
     """
     opened: list[Opened] = []
 

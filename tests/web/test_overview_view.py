@@ -1,4 +1,4 @@
-"""The first view: the sentences with what stands out in them, every head, and how a followed word moves; in a browser."""
+"""The first view: sentences with what stands out in them, every head, and how a followed word moves; in a browser."""
 
 import json
 import re
@@ -115,14 +115,14 @@ def test_the_range_of_the_difference_is_that_of_the_sentences(two: Seen) -> None
     plus, minus = (neutral[word] for word in found.words)
     for n in range(7):
         assert found.mean[n] == pytest.approx(plus.mean[n] - minus.mean[n], abs=1e-9)
-        assert plus.low[n] - minus.high[n] <= found.low[n] <= found.mean[n] <= found.high[n] <= plus.high[n] - minus.low[n]
+        assert (
+            plus.low[n] - minus.high[n] <= found.low[n] <= found.mean[n] <= found.high[n] <= plus.high[n] - minus.low[n]
+        )
     assert set(found.words) <= set(WORDS)
 
 
 @pytest.mark.parametrize("case", ["two", "one"])
-def test_it_fits_and_the_word_is_in_one_column(
-    opened: Any, case: str, two: Seen, one: Seen, tmp_path: Path
-) -> None:
+def test_it_fits_and_the_word_is_in_one_column(opened: Any, case: str, two: Seen, one: Seen, tmp_path: Path) -> None:
     page = opened(two if case == "two" else one)
     size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
     assert page.tab.evaluate(size) == [1300, 850]

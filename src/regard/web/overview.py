@@ -1,4 +1,4 @@
-"""Write the data of a page's first view: a short text, or two with a followed word, and their most distinctive links."""
+"""Write the data of a page's first view, of a short text or of two with a followed word: the most distinctive links."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,15 +19,15 @@ def overview_data(page: Page, summary: Summary, traces: Sequence[Any], *, chosen
     page: with its texts and calls. chosen: whether the page opens at a layer or head that was asked for.
     """
     seen = summary.occurrences
-    one_each = [each.text for each in seen] == [*range(len(traces))]
-    if len(traces) > 2 or (seen and not one_each) or (len(traces) == 2 and not seen) or summary.word and not seen:
+    one_each = summary.word is None or [each.text for each in seen] == [*range(len(traces))]
+    if len(traces) > (1 if summary.word is None else 2) or not one_each:
         return None
     links, at = [], 0
     for number, trace in enumerate(traces):
         if not isinstance(trace, Trace) or trace.patches is not None or not 0 < len(trace.tokens) <= LONGEST:
             return None
         calls = page.calls[at : at + len(page.calls) // len(traces)]
-        layers = [call["layer"] for call in calls]
+        layers: list[Any] = [call["layer"] for call in calls]
         own = all(call["queries"] == call["keys"] == number for call in calls)
         if not own or len(set(layers)) < len(chosen_calls(page, trace.attention)):
             return None
@@ -35,7 +35,7 @@ def overview_data(page: Page, summary: Summary, traces: Sequence[Any], *, chosen
         told = summary.highlights[number].links if len(traces) == 1 and summary.highlights else []
         first = [(link.query, link.key, link.layer, link.head, link.weight, link.divergence) for link in told]
         found = distinctive_pairs(trace, [sink.token for sink in summary.sinks[number]], layers, heads)
-        pairs = {pair[:2]: pair for pair in [*found, *first]}  # of a pair that the sentences name, the head that they name
+        pairs = {pair[:2]: pair for pair in [*found, *first]}  # as the sentences name them, if they do
         links.append([
             [q, k, at + layers.index(layer), heads.index(h), round(weight, 4)]
             for q, k, layer, h, weight, _ in dict.fromkeys([*(pairs[each[:2]] for each in first), *pairs.values()])

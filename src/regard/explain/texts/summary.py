@@ -224,7 +224,9 @@ def _summary_of_texts_side(
         words = [(traces[o.text], o.as_word()) for o in seen]
         moved = movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
     beside = [compare_reference(r, o, traces[o.text]) for r in references for o in seen]
-    ends = [[each.last_hidden_state for each in beside[n : n + len(seen)]] for n in range(0, len(beside), len(seen) or 1)]
+    ends = [
+        [each.last_hidden_state for each in beside[n : n + len(seen)]] for n in range(0, len(beside), len(seen) or 1)
+    ]
     return Summary(
         word=word,
         top=top,
