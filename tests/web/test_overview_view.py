@@ -134,6 +134,7 @@ def test_it_fits_and_the_word_is_in_one_column(opened: Any, case: str, two: Seen
     assert page.tab.locator("[data-head][tabindex='0']").count() == page.tab.locator("[role=grid]").count()
     assert page.violations() == []
     page.tab.emulate_media(color_scheme="dark")
+    page.tab.wait_for_selector(".regard.dark")
     ground = page.tab.evaluate("getComputedStyle(document.querySelector('.regard')).backgroundColor")
     assert ground == "rgb(17, 19, 26)"
     page.tab.emulate_media(color_scheme="light")
