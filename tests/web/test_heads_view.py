@@ -87,7 +87,7 @@ def test_keys_alone_open_a_head(page_of: Any, bank: Any) -> None:
     assert page.tab.evaluate("document.activeElement.dataset.head") == "1-1"
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("[data-unit]")
-    assert page.tab.evaluate("document.activeElement.innerText") == "Tokens"
+    assert page.tab.evaluate("document.activeElement.innerText") == "Numbers"
     assert page.tab.input_value("[data-choose=head]") == "1"
     assert page.tab.eval_on_selector("[data-choose=layer]", "s => s.selectedOptions[0].text") == "1"
 

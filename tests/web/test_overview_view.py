@@ -13,12 +13,13 @@ from regard.explain.wording import number
 from regard.models.model import Model
 from regard.questions.see.answer import Seen
 from regard.trace.trace import Trace
+from tests.web.test_page import fields
 
 pytestmark = pytest.mark.browser
 BANK = "We sat on the grassy bank of the stream.", "I deposited my savings in the bank."
 ANIMAL = "The animal didn't cross the street because it was too tired."
 WORDS = ["river", "water", "money", "loan", "deposit"]
-FULL = "[data-head][style]"  # a cell, once weights are there
+FULL = "[data-head] [style]"  # a cell, once weights are there
 CHOSEN = "[...document.querySelectorAll('[data-token][aria-selected=true]')].map(each => each.textContent)"
 
 
@@ -62,6 +63,7 @@ def row(traces: Any, text: int, layer: int, head: int | None, token: int) -> lis
 
 def test_every_number_of_two_texts_is_the_library_s(opened: Any, two: Seen) -> None:
     page = opened(two)
+    assert set(two.page().overview) == fields("Opened")
     summary = two.summary
     texts = page.tab.inner_text("header")
     for sentence in two.findings():
