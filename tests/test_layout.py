@@ -41,6 +41,7 @@ THROUGH_OTHERS = {
     "nn/layer",
     "train/samples",
     "train/watched",
+    "web/overview",
 }
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
@@ -118,6 +119,7 @@ ABOUT_SEVERAL = {
     "web/lines_view",
     "web/map_view",
     "web/movement_view",
+    "web/overview_view",
     "web/notebook_hosts",
     "web/panels_view",
     "web/paper",

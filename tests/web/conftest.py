@@ -15,6 +15,7 @@ from tests.web.tables import read_number
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "regard" / "web" / "built" / "page.js"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+FRAMED = {"Tokens": "Numbers", "Map": "Matrix"}  # what views are called on a page that has an overview
 PICTURES = os.environ.get("REGARD_SCREENSHOTS")  # a folder: each test leaves there what it saw last
 
 
@@ -33,7 +34,8 @@ class Opened:
 
     def open_view(self, name: str) -> None:
         """Open a view by its tab, as a hand would."""
-        self.tab.click(f"role=tab[name='{name}']")
+        framed = self.tab.locator("[data-more]").count() > 0
+        self.tab.click(f"role=tab[name='{FRAMED.get(name, name) if framed else name}']")
 
     def open_grid(self, name: str, tab: str = "Heat maps") -> None:
         """Open one of several panels of a tab."""
@@ -60,11 +62,14 @@ class Opened:
 def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Opened]]:
     """Write the page of some traces and open it: page_of(traces, **arguments of regard.save_page).
 
-    width: of the window. A page whose console complained fails its test.
+    width: of the window. overview: stay at the first view of a short text or a followed word. A page whose console
+    complained fails its test.
     """
     opened: list[Opened] = []
 
-    def show(traces: Any, *, width: int = 1000, file: Path | None = None, **arguments: Any) -> Opened:
+    def show(
+        traces: Any, *, width: int = 1000, file: Path | None = None, overview: bool = False, **arguments: Any
+    ) -> Opened:
         file = file or tmp_path / f"page{len(opened)}.html"
         if traces is not None:
             regard.save_page(traces, file, **arguments)
@@ -77,6 +82,10 @@ def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> It
         tab.on("pageerror", lambda error: page.errors.append(str(error)))
         tab.goto(file.as_uri())
         opened.append(page)
+        if not overview and tab.locator("[data-more]").count():  # the first view has tests of its own
+            tab.click("[data-more]")
+            if tab.locator("role=tab[name=Overview][selected=true]").count():
+                page.open_view("Tokens")
         return page
 
     yield show

@@ -78,7 +78,8 @@ class Prepared:
 
     def __init__(self, page: Any, picture: Saved) -> None:
         self._tab = page.tab
-        title = page.tab.inner_text("h1")
+        framed = page.tab.locator(".framed").count() > 0
+        title = page.tab.title().removesuffix(" · regard") if framed else page.tab.inner_text("h1")
         said = picture.root.findtext(f"{SVG}title") or ""
         self._lines = [title, said.removeprefix(title).removeprefix(" · ")]
 

@@ -137,7 +137,7 @@ def test_keys_alone_compare_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.choose("layer", "0")
     page.choose("head", "mean")
-    page.tab.focus("role=tab[name=Tokens]")
+    page.tab.focus("role=tab[name=Numbers]")
     page.tab.keyboard.press("ArrowRight")
     while page.tab.inner_text("[role=tab][aria-selected=true]") != "Compare":
         page.tab.keyboard.press("ArrowRight")

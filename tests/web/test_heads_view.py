@@ -68,7 +68,7 @@ def test_a_click_opens_a_head_for_all_views(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.open_view("Heads")
     page.tab.click("[data-head='3-5']")
-    assert page.tab.inner_text("[role=tab][aria-selected=true]") == "Tokens"
+    assert page.tab.inner_text("[role=tab][aria-selected=true]") == "Numbers"
     assert page.tab.input_value("[data-choose=head]") == "5"
     page.tab.hover("[data-unit='11']")
     shown = page.number("[data-value='10']")
@@ -77,7 +77,7 @@ def test_a_click_opens_a_head_for_all_views(page_of: Any, bank: Any) -> None:
 
 def test_keys_alone_open_a_head(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
-    page.tab.focus("role=tab[name=Tokens]")
+    page.tab.focus("role=tab[name=Numbers]")
     while page.tab.inner_text("[role=tab][aria-selected=true]") != "Heads":
         page.tab.keyboard.press("ArrowRight")
     while page.tab.evaluate("document.activeElement.dataset.head") is None:
@@ -87,7 +87,7 @@ def test_keys_alone_open_a_head(page_of: Any, bank: Any) -> None:
     assert page.tab.evaluate("document.activeElement.dataset.head") == "1-1"
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("[data-unit]")
-    assert page.tab.evaluate("document.activeElement.innerText") == "Tokens"
+    assert page.tab.evaluate("document.activeElement.innerText") == "Numbers"
     assert page.tab.input_value("[data-choose=head]") == "1"
     assert page.tab.eval_on_selector("[data-choose=layer]", "s => s.selectedOptions[0].text") == "1"
 

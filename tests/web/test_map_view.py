@@ -97,7 +97,7 @@ def test_a_cell_under_the_mouse_has_the_librarys_weight(page_of: Any, bank: Any)
         assert bank[0].tokens[query].text in tab.inner_text(".readout")
     tab.mouse.down()
     tab.mouse.up()
-    assert tab.evaluate("document.querySelector('[role=tab][aria-selected=true]').textContent").strip() == "Map"
+    assert tab.evaluate("document.querySelector('[role=tab][aria-selected=true]').textContent").strip() == "Matrix"
     page.open_view("Tokens")
     assert tab.get_attribute("[data-unit='5']", "aria-selected") == "true"
 

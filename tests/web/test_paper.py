@@ -133,7 +133,7 @@ def test_a_dark_page_is_printed_light_and_is_dark_again(page_of: Any, bank: Any)
     )
     document = page.tab.pdf()
     dark, red, fine = page.tab.evaluate("window.printed")
-    assert (dark, red) == (0, 255)
+    assert (dark, red) == (0, 251)  # the ground of a light page
     assert fine >= 2.9  # dots for each pixel of the screen
     assert 1 <= len(re.findall(rb"/Type /Page\b", document)) <= 2
     page.tab.wait_for_selector(".regard.dark")
@@ -150,7 +150,7 @@ def test_a_finger_scrolls_the_page_over_a_whole_map_and_moves_one_that_is_zoomed
     try:
         tab = context.new_page()
         tab.goto(file.as_uri())
-        tab.click("role=tab[name=Map]")
+        tab.click("role=tab[name=Matrix]")
         tab.wait_for_selector("[data-state=exact]")
         canvas = tab.locator(".map canvas")
         canvas.scroll_into_view_if_needed()

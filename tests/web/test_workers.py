@@ -36,6 +36,7 @@ def test_without_workers_the_page_computes_itself(script: str, tab: Any, bank: A
     regard.save_page(bank[0], tmp_path / "page.html")
     tab.add_init_script(script)
     tab.goto((tmp_path / "page.html").as_uri())
+    tab.click("role=tab[name=Numbers]")
     token = bank[0].word("bank")[0].tokens[0]
     for layer, head in ((2, 7), (5, 0)):
         tab.select_option("[data-choose=layer]", str(layer))

@@ -57,6 +57,20 @@ export function nameOf(text: Text, [start, end]: Unit): string {
   return (own.trim() || tokens.text.slice(start, end).join("")) + turn;
 }
 
+/** How each unit stands in its text: what is before it (blanks, line breaks, or characters that no token has), and its own characters. */
+export function piecesOf(text: Text, units: Unit[]): { between: string; shown: string; blank: string; named: string }[] {
+  const characters = Array.from(text.text);
+  let at = 0;
+  return units.map(([first, last]) => {
+    const [start, end] = [text.tokens.start[first]!, text.tokens.end[last - 1]!];
+    const between = start > at ? characters.slice(at, start).join("") : "";
+    const own = characters.slice(Math.max(at, start), end).join("");
+    const named = nameOf(text, [first, last]);
+    at = Math.max(at, end);
+    return { between, shown: own.trim() || readable(named), blank: own.length - own.trimStart().length > 0 ? " " : "", named };
+  });
+}
+
 /** The number that a head has in the model, where the page may have some of the heads alone. */
 export function headNumber(call: Call, head: number): number {
   return call.head_numbers?.[head] ?? head;

@@ -48,6 +48,7 @@ class Page:
     generation: list[Data] = field(default_factory=list)
     steps: list[Data] = field(default_factory=list)
     comparisons: list[Data] = field(default_factory=list)
+    overview: Data | None = None
 
     @property
     def encoding(self) -> Encoding:
@@ -61,7 +62,7 @@ class Page:
             "title": " ".join(self.title.split()), "findings": list(self.findings), "status": self.status,
             "opening": self.opening, "texts": self.texts, "calls": self.calls, "heads": self.scores,
             "panels": self.panels, "alignment": self.alignment, "generation": self.generation, "steps": self.steps,
-            "comparisons": self.comparisons,
+            "comparisons": self.comparisons, "overview": self.overview,
         }  # fmt: skip
         return {name: page_data_with_pictures(each) for name, each in data.items()}
 

@@ -8,10 +8,13 @@ import torch
 from regard import AttentionMap, attend
 from regard.explain.weights.sinks import sinks
 from regard.explain.weights.specific_weights import (
+    DISTINCTIVE,
     SAMPLED,
     choose_layer,
+    distinctive_pairs,
     expected,
     specific_weights,
+    word_link,
 )
 from regard.text.tokens import Token
 from regard.trace.status import Status
@@ -129,3 +132,20 @@ def test_of_many_queries_some_are_looked_at() -> None:
     far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
     near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
     assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
+
+
+def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -> None:
+    for trace in bank:
+        own = trace.word("bank")[0].tokens[0]
+        apart = {sink.token for sink in sinks(trace)}
+        pairs = distinctive_pairs(trace, apart)
+        best = next(pair for pair in pairs if pair[0] == own)
+        link = word_link(trace, [own], apart)
+        assert link is not None
+        assert best[1:5] == (link.token, link.layer, link.head, pytest.approx(link.weight))
+        assert [pair[-1] for pair in pairs] == sorted((pair[-1] for pair in pairs), reverse=True)
+        assert pairs[-1][-1] >= DISTINCTIVE
+        assert len({pair[:2] for pair in pairs}) == len(pairs)
+        assert not any(trace.tokens[n].special for pair in pairs for n in pair[:2])
+        one = distinctive_pairs(trace, apart, layers=[1], heads=[3])
+        assert {pair[2:4] for pair in one} <= {(1, 3)}

@@ -3,13 +3,14 @@ import type { Call } from "../data/format";
 import { load, type LoadedCall } from "./loaded";
 import { region, type Region } from "./region";
 import { rowSteps, vectors } from "./row_steps";
-import { column, row, rowOfHeads } from "./weights";
+import { column, row, rowOfHeads, whole } from "./weights";
 
 export type Question =
   | { kind: "load"; call: number; description: Call; bytes: Map<number, Uint8Array> }
   | { kind: "forget"; call: number }
   | { kind: "row"; call: number; head: number | null; query: number }
   | { kind: "rowOfHeads"; call: number; query: number }
+  | { kind: "whole"; call: number }
   | { kind: "column"; call: number; head: number | null; key: number }
   | { kind: "rowSteps"; call: number; head: number; query: number }
   | { kind: "vectors"; call: number; head: number; query: number; keys: number[] }
@@ -36,6 +37,7 @@ async function answer(loaded: Map<number, Promise<LoadedCall>>, question: Questi
   if (!call) throw new Error(`call ${question.call} was not loaded`);
   if (question.kind === "row") return row(call, question.head, question.query);
   if (question.kind === "rowOfHeads") return rowOfHeads(call, question.query);
+  if (question.kind === "whole") return whole(call);
   if (question.kind === "column") return column(call, question.head, question.key);
   if (question.kind === "rowSteps") return rowSteps(call, question.head, question.query);
   if (question.kind === "vectors") return vectors(call, question.head, question.query, question.keys);

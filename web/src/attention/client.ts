@@ -137,6 +137,11 @@ export class Attention {
     return this.ask({ kind: "rowOfHeads", call, query: this.rowOf(call, token) }, signal);
   }
 
+  /** All weights of every head of a call of a short text, (H, L, S). */
+  whole(call: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "whole", call }, signal);
+  }
+
   /** What a key gets from every query, (L,). */
   async column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
     if (this.isServed(call)) return this.source.served!.column(call, head, key, signal);

@@ -87,6 +87,13 @@ export function rowOfHeads(call: LoadedCall, i: number): Float32Array {
   return out;
 }
 
+/** Compute all weights of every head of a short text, (H, L, S). */
+export function whole(call: LoadedCall): Float32Array {
+  const out = new Float32Array(call.heads * call.length * call.size);
+  for (let h = 0, at = 0; h < call.heads; h++) for (let i = 0; i < call.length; i++, at += call.size) addRow(call, h, i, 0, call.size, out, at);
+  return out;
+}
+
 /** Compute what a key gets from every query, (L,). */
 export function column(call: LoadedCall, head: number | null, j: number): Float32Array {
   const out = new Float64Array(call.length);

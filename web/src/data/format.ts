@@ -37,6 +37,18 @@ export interface Page {
   generation: Generation[];
   steps: StepsData[];
   comparisons: Comparison[];
+  overview: Opened | null; // what the first view of a short text, or of two with a followed word, needs beside them
+}
+
+/** model: its name. chosen: whether the page opens at a layer or head that was asked for. links: of each text, for each two of its tokens, the head
+ *  in which one attends most distinctively to the other, those that sentences name first. tokens: of two texts the followed word in each. difference:
+ *  of two reference words, the cosine to the first minus that to the second, in neutral sentences, state by state. */
+export interface Opened {
+  model: string;
+  chosen: boolean;
+  links: [query: number, key: number, call: number, head: number, weight: number][][];
+  tokens: number[];
+  difference: { words: [string, string]; mean: (number | null)[]; low: (number | null)[]; high: (number | null)[] } | null;
 }
 
 /** Where the page opens. */

@@ -24,6 +24,7 @@ const GROUPS = {
   light: "266da1 993432 b48c3d 000000",
   dark: "6499c7 c03b42 f8b954 ffffff",
 };
+const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "868d9c"] }; // ground, texts 1 and 2, what stands apart: page.css
 export const SHADES = 256;
 
 const tables = new Map<string, Rgb[]>();
@@ -75,6 +76,13 @@ export function colourOf(value: number, largest: number, scale: Scale, dark: boo
 /** The colours of groups: those of the library's pictures, on a dark page of the same hues; each at least 3:1 on its background. */
 export function groupColours(dark: boolean): string[] {
   return GROUPS[dark ? "dark" : "light"].split(" ").map((hex) => `#${hex}`);
+}
+
+/** A part of a text's hue on the page's ground; text null: of what stands apart. */
+export function tint(text: number | null, part: number, dark: boolean): Rgb {
+  const [ground, ...hues] = TINTS[dark ? "dark" : "light"].map(rgb);
+  const hue = hues[text ?? 2]!;
+  return ground!.map((own, c) => Math.round(own + (hue[c]! - own) * part)) as unknown as Rgb;
 }
 
 /** What lies over a grey picture where there is this part of the most: blue, or grey where it stands apart. */

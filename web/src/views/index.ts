@@ -15,6 +15,7 @@ export interface View {
   component: Component<{ shared: PageState }>;
   has(page: Page): boolean; // whether the page carries what it shows
   shows?: string[]; // ids that it shows, where they are several
+  Headline?: Component<{ page: Page; lead: boolean }>; // of a page that has a frame with this view first
   own?: true; // has no use for the choice of text, layer and head above the views
 }
 

@@ -28,7 +28,7 @@ from regard.explain.texts.occurrences import (
 )
 from regard.explain.texts.window_texts import Unfolded, Window
 from regard.explain.vectors.movement import Movement, movement
-from regard.explain.vectors.neutral import Control, Neutral, neutral
+from regard.explain.vectors.neutral import Control, Difference, Neutral, largest_difference, neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_heads
@@ -57,7 +57,8 @@ class Summary:
     at such places, where that was asked for. target: of encoder-decoders, the other side. static: the word's static
     vector, where that was asked for. neutral: of each reference word, its cosines to the followed word in neutral
     sentences; empty without reference words or such sentences, or where `control.refused` says why. control: what the
-    sentences can be taken for, None without them.
+    sentences can be taken for, None without them. difference: of two occurrences, in neutral sentences, of the two
+    reference words that set them furthest apart; None without such sentences.
     """
 
     word: str | None
@@ -83,6 +84,7 @@ class Summary:
     static: Static | None = None
     neutral: list[Neutral] = field(default_factory=list)
     control: Control | None = None
+    difference: Difference | None = None
     __repr__ = short_repr
 
 
@@ -221,6 +223,10 @@ def _summary_of_texts_side(
     if seen and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces):
         words = [(traces[o.text], o.as_word()) for o in seen]
         moved = movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
+    beside = [compare_reference(r, o, traces[o.text]) for r in references for o in seen]
+    ends = [
+        [each.last_hidden_state for each in beside[n : n + len(seen)]] for n in range(0, len(beside), len(seen) or 1)
+    ]
     return Summary(
         word=word,
         top=top,
@@ -232,7 +238,7 @@ def _summary_of_texts_side(
         sinks=apart,
         occurrences=seen,
         pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
-        references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
+        references=beside,
         overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
         movement=moved,
@@ -249,6 +255,7 @@ def _summary_of_texts_side(
         target=None,
         neutral=ranges,
         control=held,
+        difference=largest_difference(references, ends, in_control),
     )
 
 

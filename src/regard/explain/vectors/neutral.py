@@ -7,7 +7,7 @@ the texts are. What a text does to the word is what leaves the range of these.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,6 +37,19 @@ class Neutral:
 
     word: str
     sentences: int
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The cosine to one reference word minus the cosine to another, in neutral sentences, as `Neutral` has cosines.
+
+    words: the two reference words, whose difference sets two occurrences furthest apart in the last state.
+    """
+
+    words: tuple[str, str]
     mean: list[float | None]
     low: list[float | None]
     high: list[float | None]
@@ -113,6 +126,28 @@ def _of_tokens(
     return [(trace, words) for trace, words in same if words]
 
 
+def largest_difference(
+    references: Sequence[Trace], ends: Sequence[Sequence[float]], in_control: Sequence[tuple[Trace, Word]]
+) -> Difference | None:
+    """Find the two reference words whose difference of cosines sets two occurrences furthest apart.
+
+    ends: for each reference, its cosine to each occurrence in the last state. in_control: as `neutral` returns it. None
+    for one reference word, or if the number of occurrences isn't 2.
+    """
+    apart = [one[0] - one[1] for one in ends if len(one) == 2]
+    if len(apart) < len(ends) or not in_control or len(apart) < 2 or max(apart) == min(apart):
+        return None
+    plus, minus = (references[apart.index(pick(apart))] for pick in (max, min))
+    rows = [
+        [
+            math.nan if a is None or b is None else a - b
+            for a, b in zip(*(state_cosines_to_reference(trace, word, each) for each in (plus, minus)), strict=True)
+        ]
+        for trace, word in in_control
+    ]
+    return Difference((plus.text, minus.text), *_mean_and_range(rows))
+
+
 def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"] | None:
     """Tell whether a cosine of contextual embeddings leaves the neutral range, at the two decimals that are shown."""
     low, high = neutral.low[-1], neutral.high[-1]
@@ -138,14 +173,14 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
 
 def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> Neutral:
     rows = [state_cosines_to_reference(trace, word, reference) for trace, words in used for word in words]
+    return Neutral(reference.text, len(used), *_mean_and_range(rows))
+
+
+def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:
+    """Return mean, smallest and largest number of each state, None where one of them is not known."""
     states = [_cosines_of_known_state(column) for column in zip(*rows, strict=True)]
-    return Neutral(
-        word=reference.text,
-        sentences=len(used),
-        mean=[None if each is None else float(each.mean()) for each in states],
-        low=[None if each is None else float(each.min()) for each in states],
-        high=[None if each is None else float(each.max()) for each in states],
-    )
+    for part in (torch.mean, torch.amin, torch.amax):
+        yield [None if each is None else float(part(each)) for each in states]
 
 
 def _cosines_of_known_state(column: Sequence[float | None]) -> Float[Tensor, " n"] | None:

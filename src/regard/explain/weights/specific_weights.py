@@ -25,10 +25,12 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.weights.attended import WordLink, other_words
 from regard.text.tokens import Token
+from regard.text.word_pieces import words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
+DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -139,6 +141,36 @@ def divergences(weights: AttentionMap, pairs: Sequence[tuple[int, int, int]]) ->
     at = tuple(torch.tensor(part) for part in zip(*((h, place[q], k) for h, q, k in pairs), strict=True))
     weight = rows[at]
     return weight.tolist(), (torch.xlogy(weight, weight) - torch.xlogy(weight, most[at])).tolist()
+
+
+def distinctive_pairs(
+    trace: Trace, apart: Collection[int] = (), layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
+) -> list[tuple[int, int, int, int, float, float]]:
+    """Find the head in which each token's weight on another word has the largest divergence, of a short text.
+
+    apart: the numbers of the tokens that are attention sinks. layers, heads: by default all. Returned are (query, key,
+    layer, head, weight, divergence) of the pairs whose divergence is at least 0.25 nats, the largest first.
+    """
+    allowed = torch.zeros(len(trace.tokens), len(trace.tokens), dtype=torch.bool)
+    for word in words(trace.tokens):
+        if not trace.tokens[word[0]].special and not set(word) <= set(apart):
+            allowed[torch.tensor(word)[:, None], other_words(trace.tokens, word, apart, alike=False)] = True
+    queries = torch.arange(len(allowed))
+    found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
+    for layer in kept_numbers(trace.attention) if layers is None else layers:
+        weights = trace.attention[layer]
+        rows = weights[:, queries].double().cpu()
+        equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
+        most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
+        divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
+        if heads is not None:
+            divergence[[h for h in range(len(divergence)) if h not in heads]] = 0
+        best, head = divergence.max(0)
+        for q, k in (best >= DISTINCTIVE).nonzero().tolist():
+            if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:
+                h = int(head[q, k])
+                found[q, k] = q, k, layer, h, float(rows[h, q, k]), float(best[q, k])
+    return sorted(found.values(), key=lambda each: -each[-1])
 
 
 def expected(

@@ -118,7 +118,12 @@ class Seen(TracesAnswer):
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: the texts with their attention, and the word's movement, or why it is not shown."""
+        from regard.web.overview import overview_data
+
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
+        if not self.read or self.read == self.traces:
+            chosen = self.layer is not None or self.head is not None
+            page.overview = overview_data(page, self.summary, self.traces, chosen=chosen)
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 

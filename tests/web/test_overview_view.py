@@ -1,0 +1,232 @@
+"""The first view: sentences with what stands out in them, every head, and how a followed word moves; in a browser."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.explain.wording import number
+from regard.models.model import Model
+from regard.questions.see.answer import Seen
+from regard.trace.trace import Trace
+from tests.web.test_page import fields
+
+pytestmark = pytest.mark.browser
+BANK = "We sat on the grassy bank of the stream.", "I deposited my savings in the bank."
+ANIMAL = "The animal didn't cross the street because it was too tired."
+WORDS = ["river", "water", "money", "loan", "deposit"]
+FULL = "[data-head] [style]"  # a cell, once weights are there
+CHOSEN = "[...document.querySelectorAll('[data-token][aria-selected=true]')].map(each => each.textContent)"
+
+
+@pytest.fixture(scope="module")
+def two(minilm: Model) -> Seen:
+    """Two texts with a followed word and reference words."""
+    return regard.see(BANK, "bank", references=WORDS, model=minilm)
+
+
+@pytest.fixture(scope="module")
+def one(minilm: Model) -> Seen:
+    """A text without a word."""
+    return regard.see(ANIMAL, model=minilm)
+
+
+@pytest.fixture
+def opened(page_of: Any) -> Callable[..., Any]:
+    """Open the page of an answer, and wait for its weights; without motion unless it is wanted."""
+
+    def show(found: Seen, motion: bool = False, **how: Any) -> Any:
+        page = page_of(found, overview=True, width=1300, **how)
+        page.tab.set_viewport_size({"width": 1300, "height": 850})
+        page.tab.emulate_media(reduced_motion="no-preference" if motion else "reduce")
+        page.tab.reload()
+        page.tab.wait_for_selector(FULL)
+        page.tab.wait_for_timeout(100)
+        return page
+
+    return show
+
+
+def shown_weights(page: Any, text: int) -> set[str]:
+    return set(page.tab.locator(f"[data-weight='{text}']").all_text_contents())
+
+
+def row(traces: Any, text: int, layer: int, head: int | None, token: int) -> list[float]:
+    weights = traces[text].attention[layer][:, token]
+    own: list[float] = (weights.mean(0) if head is None else weights[head]).tolist()
+    return own
+
+
+def test_every_number_of_two_texts_is_the_library_s(opened: Any, two: Seen) -> None:
+    page = opened(two)
+    assert set(two.page().overview) == fields("Opened")
+    summary = two.summary
+    texts = page.tab.inner_text("header")
+    for sentence in two.findings():
+        assert re.sub("[\u2068\u2069]", "", sentence) in re.sub("[\u2068\u2069]", "", " ".join(texts.split()))
+    for n, occurrence in enumerate(summary.occurrences):
+        link = occurrence.link
+        told = {number(w) for w in row(two.traces, n, link.layer, link.head, occurrence.tokens[0])}
+        assert number(link.weight) in shown_weights(page, n) <= {"<0.01", *told}
+        for head in range(12):
+            own = row(two.traces, n, 2, head, occurrence.tokens[0])
+            sides = [*occurrence.tokens, 0, len(own) - 1]
+            most = max(weight for k, weight in enumerate(own) if k not in sides)
+            assert page.tab.get_attribute(f"[data-head='{n}-2-{head}']", "title").endswith(f" {number(most)}")
+    for reference in summary.references:
+        place = f"[data-cosine='{reference.word} {int(reference.occurrence) - 1}']"
+        assert number(reference.last_hidden_state) in page.tab.text_content(place)
+    plus, minus = summary.difference.words
+    ends = {(each.word, each.occurrence): each.last_hidden_state for each in summary.references}
+    for n in (0, 1):
+        apart = ends[plus, str(n + 1)] - ends[minus, str(n + 1)]
+        assert page.tab.text_content(f"svg [data-number='{n}']").replace("−", "-").startswith(f"{apart:+.2f}")
+    page.tab.click(".steps [data-layer='2']")
+    for n, occurrence in enumerate(summary.occurrences):
+        told = {number(w) for w in row(two.traces, n, 2, None, occurrence.tokens[0])}
+        assert shown_weights(page, n) <= {"<0.01", *told}
+    states = {(each.word, each.occurrence): each.states[3] for each in summary.references}
+    for word in WORDS:
+        assert number(states[word, "2"]) in page.tab.text_content(f"[data-cosine='{word} 1']")
+
+
+def test_every_number_of_one_text_is_the_library_s(opened: Any, one: Seen) -> None:
+    page = opened(one)
+    links = one.summary.highlights[0].links
+    rows = page.tab.locator("[data-link]")
+    for n, link in enumerate(links):
+        said = rows.nth(n).inner_text().split()
+        assert said == [link.query_text, "→", link.key_text, number(link.weight), "layer", str(link.layer), "head",
+                        str(link.head)]  # fmt: skip
+    told = {number(link.weight) for link in links if link.query == links[0].query}
+    assert len(told) == 2
+    assert told <= shown_weights(page, 0)
+    rows.nth(2).click()
+    page.tab.wait_for_timeout(100)
+    own = {number(w) for w in row(one.traces, 0, links[2].layer, links[2].head, links[2].query)}
+    assert number(links[2].weight) in shown_weights(page, 0) <= {"<0.01", *own}
+    assert page.tab.inner_text("[data-caption] b") == f"layer {links[2].layer}, head {links[2].head}"
+
+
+def test_the_range_of_the_difference_is_that_of_the_sentences(two: Seen) -> None:
+    found, neutral = two.summary.difference, {each.word: each for each in two.summary.neutral}
+    plus, minus = (neutral[word] for word in found.words)
+    for n in range(7):
+        assert found.mean[n] == pytest.approx(plus.mean[n] - minus.mean[n], abs=1e-9)
+        assert (
+            plus.low[n] - minus.high[n] <= found.low[n] <= found.mean[n] <= found.high[n] <= plus.high[n] - minus.low[n]
+        )
+    assert set(found.words) <= set(WORDS)
+
+
+@pytest.mark.parametrize("case", ["two", "one"])
+def test_it_fits_and_the_word_is_in_one_column(opened: Any, case: str, two: Seen, one: Seen, tmp_path: Path) -> None:
+    page = opened(two if case == "two" else one)
+    size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    assert page.tab.evaluate(size) == [1300, 850]
+    assert page.tab.inner_text("role=tab[selected=true]") == "Overview"
+    middle = "each => { const box = each.getBoundingClientRect(); return box.left + box.width / 2 }"
+    places = page.tab.evaluate(f"[...document.querySelectorAll('[data-token][aria-selected=true]')].map({middle})")
+    assert max(places) - min(places) < 1
+    assert page.tab.locator("[data-token][tabindex='0']").count() == page.tab.locator("[role=listbox]").count()
+    assert page.tab.locator("[data-head][tabindex='0']").count() == page.tab.locator("[role=grid]").count()
+    assert page.violations() == []
+    page.tab.emulate_media(color_scheme="dark")
+    page.tab.wait_for_selector(".regard.dark")
+    ground = page.tab.evaluate("getComputedStyle(document.querySelector('.regard')).backgroundColor")
+    assert ground == "rgb(17, 19, 26)"
+    page.tab.emulate_media(color_scheme="light")
+    page.tab.set_viewport_size({"width": 390, "height": 844})
+    page.tab.wait_for_timeout(200)
+    assert page.tab.evaluate(size)[0] == 390
+    assert page.tab.locator(".arcs path").count() > 0
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.tab.emulate_media(media="print")
+    page.tab.set_viewport_size({"width": 718, "height": 1000})
+    assert page.tab.evaluate(size)[0] <= 718
+    assert not page.tab.is_visible(".control")
+    assert page.tab.is_visible(".arcs path >> nth=0")
+
+
+def test_keys_pointer_and_address(opened: Any, one: Seen, two: Seen) -> None:
+    page = opened(two)
+    tab = page.tab
+    assert tab.evaluate(CHOSEN) == ["bank", "bank"]
+    tab.keyboard.press("ArrowLeft")
+    assert tab.evaluate(CHOSEN) == ["grassy", "bank"]
+    tab.keyboard.press("2")
+    tab.keyboard.press("ArrowLeft")
+    assert tab.evaluate(CHOSEN) == ["grassy", "the"]
+    tab.keyboard.press("ArrowUp")  # from the last layer
+    assert tab.locator(".steps [data-layer='4'][aria-pressed=true]").count() == 1
+    tab.focus("[data-sentence='0'] [data-token='5']")
+    tab.keyboard.press("ArrowRight")
+    assert tab.evaluate(CHOSEN) == ["bank", "the"]
+    assert tab.evaluate("document.activeElement.textContent") == "bank"
+    tab.focus("[data-head='1-0-0']")
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        tab.keyboard.press(key)
+    assert tab.evaluate("document.activeElement.dataset.head") == "1-1-1"
+    assert tab.locator("[data-head][aria-selected=true]").count() == 2
+    tab.click("[data-side=receives]")
+    captions = tab.locator("[data-caption]").all_inner_texts()
+    assert all(each.startswith("layer 1, head 1") for each in captions)
+    tab.hover("[data-head='0-3-3']")
+    assert tab.inner_text("[data-caption='0'] b") == "layer 3, head 3"
+    tab.mouse.move(2, 2)
+    assert tab.locator("[data-caption]").all_inner_texts() == captions
+    said = json.loads(page.tab.evaluate("decodeURIComponent(location.hash.slice(1))"))
+    assert (said["view"], said["head"], said["choices"]["overview"]) == ("overview", 1, "chosen")
+    tab.reload()
+    tab.wait_for_selector(FULL)
+    tab.wait_for_timeout(100)
+    assert (tab.evaluate(CHOSEN), tab.locator("[data-caption]").all_inner_texts()) == (["bank", "the"], captions)
+    tab.keyboard.press("Escape")
+    assert "layer 1, head 1 ·" not in tab.inner_text("[data-caption='0']")
+
+
+def test_it_plays_and_moves_unless_motion_is_unwanted(opened: Any, one: Seen) -> None:
+    page = opened(one, motion=True)
+    path = "document.querySelector('.arcs path').getAttribute('d')"
+    page.tab.wait_for_timeout(1600)
+    page.tab.click(".steps [data-layer='5']")
+    first = page.tab.evaluate(path)
+    page.tab.wait_for_timeout(700)
+    assert page.tab.evaluate(path) != first
+    page.tab.emulate_media(reduced_motion="reduce")
+    page.tab.click(".steps [data-layer='1']")
+    page.tab.wait_for_timeout(30)
+    first = page.tab.evaluate(path)
+    page.tab.wait_for_timeout(300)
+    assert page.tab.evaluate(path) == first
+    page.tab.keyboard.press("Escape")
+    page.tab.click("text=Play the layers")
+    page.tab.wait_for_selector(".steps [data-layer='1'][aria-pressed=true]", timeout=5000)
+    page.tab.click("text=Stop")
+    page.tab.click("text=what stands out")
+    assert page.tab.inner_text("[data-caption] b") == "what stands out"
+
+
+def test_other_views_are_reached_and_a_picture_is_saved(opened: Any, two: Seen, tmp_path: Path) -> None:
+    page = opened(two)
+    names = page.tab.locator("role=tab").all_inner_texts()
+    assert names == ["Overview", "Matrix", "Numbers", "Steps"]
+    page.tab.click("[data-more]")
+    assert page.tab.locator("role=tab").all_inner_texts() == [*names, "Lines", "Heads", "Compare", "Movement"]
+    with page.tab.expect_download() as waited:
+        page.tab.click("[data-save=svg]")
+    waited.value.save_as(tmp_path / "overview.svg")
+    picture = (tmp_path / "overview.svg").read_text("utf-8")
+    assert "grassy" in picture
+    assert picture.count("<path") > 10
+
+
+def test_what_it_does_not_show_has_the_views_of_before(page_of: Any, minilm: Model, bank: list[Trace]) -> None:
+    for traces, how in ((bank, {}), (minilm.trace("a word " * 40), {}), ([*bank, bank[0]], {"word": "bank"})):
+        page = page_of(traces, overview=True, **how)
+        assert page.tab.inner_text("role=tab[selected=true]") == "Tokens"
+        assert page.tab.locator("[data-more]").count() == 0

@@ -1,0 +1,94 @@
+// What the first view shows, as plain functions: weights of a token in the chosen heads, the shape of an arc, the marks in a sentence.
+
+/** Which head is looked at; head null: all of the layer. */
+export interface Pick {
+  layer: number; // of those that the page has, from 0
+  head: number | null;
+}
+
+/** The weights of a token in the chosen head, or in every head of a layer, (H, n). matrix: of the layer, (H, n, n). gives: what it looks at, else what looks at it. */
+export function weightsOf(matrix: Float32Array, heads: number, token: number, gives: boolean, head: number | null): Float32Array {
+  const n = Math.sqrt(matrix.length / heads);
+  const out = new Float32Array(heads * n);
+  for (let h = 0; h < heads; h++) {
+    if (head !== null && head !== h) continue;
+    for (let k = 0; k < n; k++) out[h * n + k] = matrix[(h * n + (gives ? token : k)) * n + (gives ? k : token)]!;
+  }
+  return out;
+}
+
+/** The sum over heads of (H, n) numbers. */
+export function sumsOf(values: Float32Array, n: number): number[] {
+  const out = new Array<number>(n).fill(0);
+  values.forEach((value, at) => (out[at % n]! += value));
+  return out;
+}
+
+/** The largest weight of a token in one head, of tokens that do not stand apart, itself aside: to which, and how large. */
+export function strongest(matrix: Float32Array, token: number, gives: boolean, head: number, apart: boolean[]): [other: number, weight: number] {
+  const n = apart.length;
+  let [best, most] = [-1, -1];
+  for (let k = 0; k < n; k++) {
+    const weight = matrix[(head * n + (gives ? token : k)) * n + (gives ? k : token)]!;
+    if (k !== token && !apart[k] && weight > most) [best, most] = [k, weight];
+  }
+  return [best, Math.max(0, most)];
+}
+
+const f = (value: number) => value.toFixed(1);
+
+/** An arc from a point, where it is thin, to another, where it is as wide as its weight. up: −1 above the line, 1 below it. */
+export function ribbon(x0: number, y0: number, x1: number, y1: number, width: number, up: number, lift: number): string {
+  const [half, thin] = [width * 0.5 * (x1 < x0 ? 1 : -1), 0.6];
+  const [outer, inner] = [up * (lift + width * 0.42), up * Math.max(6, lift - width * 0.42)];
+  return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + outer)} ${f(x1 - half)},${f(y1 + outer)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 + inner)} ${f(x0 + thin)},${f(y0 + inner)} ${f(x0 + thin)},${f(y0)}Z`;
+}
+
+/** A curve to another line of the text, from edge to edge. */
+export function curve(x0: number, y0: number, x1: number, y1: number): string {
+  const bend = (y1 - y0) * 0.6;
+  return `M${f(x0)},${f(y0)}C${f(x0)},${f(y0 + bend)} ${f(x1)},${f(y1 - bend)} ${f(x1)},${f(y1)}`;
+}
+
+export interface Marked {
+  text: string;
+  kind: "plain" | "aside" | "word"; // word: quoted, in the colour of its text
+  of: number; // that the word is of; -1: of none
+}
+
+/** The parts of a sentence: what is in brackets, and the quoted words, each in the colour of the text that its clause names. texts: how many there are;
+ *  followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
+export function marked(sentence: string, texts: number, followed: string | null, known: Set<string>): Marked[] {
+  const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
+  return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
+    const named = /\btext (\d)/i.exec(clause)?.[1];
+    const of = texts === 1 ? 0 : named ? Number(named) - 1 : -1;
+    return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
+      const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
+      return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };
+    });
+  });
+}
+
+/** The number between two states of a curve; null where one of them is not known. */
+export function between(values: (number | null)[], at: number): number | null {
+  const low = Math.min(Math.floor(at), values.length - 1);
+  const [a, b] = [values[low] ?? null, values[Math.min(low + 1, values.length - 1)] ?? null];
+  return a === null || at === low ? a : b === null ? null : a + (b - a) * (at - low);
+}
+
+/** Take numbers from where they are to where they should be, in so many milliseconds: cubic in and out. Returns how to end that at once. */
+export function moved(from: Float32Array, to: Float32Array, ms: number, put: (values: Float32Array) => void): () => void {
+  if (!ms || from.length !== to.length) {
+    put(to);
+    return () => undefined;
+  }
+  const begun = performance.now();
+  let frame = requestAnimationFrame(function step(now) {
+    const part = Math.min(1, Math.max(0, (now - begun) / ms));
+    const eased = part < 0.5 ? 4 * part ** 3 : 1 - (2 - 2 * part) ** 3 / 2;
+    put(part === 1 ? to : from.map((value, n) => value + (to[n]! - value) * eased));
+    if (part < 1) frame = requestAnimationFrame(step);
+  });
+  return () => cancelAnimationFrame(frame);
+}
