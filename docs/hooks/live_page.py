@@ -81,10 +81,10 @@ def photograph(page: Path) -> Path | None:
 
 
 def shoot(browser: Any, page: Path, picture: Path) -> str:
-    """Save a screenshot of a page's tab Lines; returns the text of the tab."""
-    tab = browser.new_page(viewport={"width": 1100, "height": 640}, device_scale_factor=1.5, color_scheme="light")
+    """Save a screenshot of a page's first view. Return the text of the page."""
+    size = {"width": 1300, "height": 850}
+    tab = browser.new_page(viewport=size, device_scale_factor=1.5, color_scheme="light", reduced_motion="reduce")
     tab.goto(page.as_uri())
-    tab.get_by_role("tab", name="Lines").click()
     tab.wait_for_timeout(3000)  # the weights are computed in the page
     tab.screenshot(path=picture)
     text = tab.inner_text("body")
