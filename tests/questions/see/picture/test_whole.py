@@ -137,12 +137,6 @@ def test_svg_by_its_ending_and_the_same_each_time_and_its_text_is_text(bank, min
     assert first.count(b"sans-serif") >= len(found)  # the last resort of every text's list of fonts
 
 
-def test_a_long_text(minilm, tmp_path: Path) -> None:
-    trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
-    Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.png")
-    assert (tmp_path / "a.png").stat().st_size > 10_000
-
-
 def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("a $x_1$ & <b>bank</b> 水")  # neither mathematics nor markup
     notes = Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.png")
