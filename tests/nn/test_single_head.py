@@ -122,14 +122,6 @@ def test_cross_attention_is_from_one_sequence_to_another() -> None:
     torch.testing.assert_close(masked[0], output[0])
 
 
-def test_with_both_the_same_cross_attention_is_self_attention() -> None:
-    query, key, value = random(0, 5, 3), random(1, 5, 3), random(2, 5, 7)
-    itself = SelfAttention.from_weights(query, key, value, convention="x @ W")
-    cross = CrossAttention.from_weights(query, key, value, convention="x @ W")
-    x = random(3, 11, 5)
-    assert torch.equal(itself(x), cross(x, x))
-
-
 def test_what_does_not_fit_is_refused() -> None:
     square, wide = torch.zeros(4, 3), torch.zeros(5, 3)
     with pytest.raises(ValueError, match="convention: given 'xW', needs to be 'x @ W' or 'W @ x'"):
