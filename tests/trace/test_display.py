@@ -12,7 +12,7 @@ import regard
 from regard.explain.texts.summary import summarise
 from regard.questions.see.answer import Seen
 from regard.questions.see.sentences import findings
-from regard.trace.display import LONG, html
+from regard.trace.display import html
 
 
 def test_a_word(bank, minilm) -> None:
@@ -45,14 +45,6 @@ def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
     page = re.sub(r"<[^>]+>", "", bank[0]._repr_html_())
     assert findings(summarise([bank[0]]))[0][:40] in " ".join(page.split())
     assert repr(bank[0]).startswith("Trace('Write a poem")
-
-
-def test_a_long_trace_says_its_size(minilm) -> None:
-    trace = minilm.trace("a river bank " * 165)
-    assert len(trace.tokens) < LONG
-    longer = regard.load(minilm.model, tokenizer=minilm.tokenizer).trace("a b c d " * 127)
-    assert len(longer.tokens) <= LONG
-    assert "changes most" in re.sub(r"<[^>]+>", "", trace._repr_html_())
 
 
 def test_a_map_in_a_notebook(bank) -> None:
@@ -88,11 +80,6 @@ def test_an_encoder_decoder(tmp_path) -> None:
     assert regard.see(text, "bank", target=target, model=model).findings() == seen.findings()
     pair.save(tmp_path / "a.safetensors")
     assert regard.open(tmp_path / "a.safetensors").see("bank").findings() == seen.findings()
-
-
-def test_the_picture_of_a_word(bank) -> None:
-    figure = bank[0].plot("bank", layer=0)
-    assert len(figure.findobj(plt.Axes)) >= 2
 
 
 def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
