@@ -230,6 +230,8 @@ REFUSED = [
     ({"ids": IDS, "do_sample": True, "top_k": 2.0}, "top_k: given 2.0"),
     ({"ids": IDS, "repetition_penalty": 0}, "repetition_penalty: given 0"),
     ({"ids": IDS, "min_new_tokens": 21}, "min_new_tokens: given 21, max_new_tokens is 20"),
+    ({"ids": IDS, "new_tokens": 8}, "did you mean 'max_new_tokens'"),
+    ({"ids": IDS, "do_sample": 1}, "do_sample: given 1, needs True or False"),
     ({"ids": IDS, "num_beams": 4}, "num_beams: given 4, needs 1: beams"),
     ({"ids": IDS, "num_return_sequences": 2}, "num_return_sequences: given 2"),
 ]
