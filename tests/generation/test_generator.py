@@ -1,20 +1,11 @@
 """What every generator has in common: requests refused before a token is written, and one answer a prompt."""
 
-from typing import Any
-
 import pytest
 
 from regard.errors import RegardError
 from tests.support.own_models import opened, pair
 
 TEXT = "A man is fishing on a river"
-
-
-@pytest.mark.usefixtures("no_checks_of_annotations")
-@pytest.mark.parametrize("prompt", [b"bytes", {"a": 1}, 3])
-def test_what_is_no_prompt(prompt: Any) -> None:
-    with pytest.raises(RegardError, match="needs a string or several of them"):
-        opened("gpt").generate(prompt)
 
 
 def test_several_prompts_are_each_as_if_alone() -> None:

@@ -98,16 +98,6 @@ def test_cross_attention_is_split_into_the_encoders_tokens(kind: str) -> None:
         contributions(pair.encoder, 5, 0, part="cross")
 
 
-@pytest.mark.parametrize(("kind", "changes"), [("bert", {}), ("gpt2", {}), ("llama", {"num_key_value_heads": 2})])
-def test_a_float64_model_adds_up_to_float64(kind: str, changes: dict) -> None:
-    trace = traced(make_model(kind, torch.float64, **changes), IDS)
-    for layer in (0, 1):
-        made = contributions(trace, 7, layer)
-        assert made.error < 1e-13
-        total = made.sources().sum(0) + made.residual + made.bias
-        torch.testing.assert_close(total, made.vector, atol=1e-12, rtol=0)
-
-
 def test_every_word_of_the_default_model(minilm) -> None:
     from transformers import AutoModel
 

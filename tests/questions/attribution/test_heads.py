@@ -7,22 +7,12 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.outcomes import Outcome, cosine, number_of
+from regard.explain.causes.outcomes import Outcome, number_of
+from tests.questions.attribution.conftest import RIVER
 from tests.support import generation
 from tests.support.own_models import TEXTS, opened, pair
 
-RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
 WIDTH = 32  # of a head of MiniLM
-
-
-@pytest.fixture(scope="module")
-def river(minilm: Any) -> Any:
-    return minilm.trace(RIVER)
-
-
-@pytest.fixture(scope="module")
-def outcome(minilm: Any) -> Outcome:
-    return cosine("bank", minilm.trace(MONEY)["bank"], "the bank of money")
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-import regard
 from regard.display.page import LISTED
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.web.html_file import script_json
 from tests.questions.attribution.test_sentences import BY_TOKENS
-from tests.support.pairs import make_pair
 
 TEXT = "He sat on a river bank, fishing."
 
@@ -74,11 +72,9 @@ def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
     assert "word" in [panel.note for panel in by_word.panels()][3]
 
 
-def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) -> None:
-    make_pair(tmp_path / "pair")
-    model = regard.load(tmp_path / "pair")
-    trace = model.trace("the man on the river bank", target="sur la rive")
-    found = model.attribution(trace, 2, 5)
+def test_of_an_encoder_decoder_heads_across_look_at_the_source(tiny_pair: Any) -> None:
+    trace = tiny_pair.trace("the man on the river bank", target="sur la rive")
+    found = tiny_pair.attribution(trace, 2, 5)
     page: Any = found.page().data()
     heads, source, target, *_ = page["panels"]
     sides = [[token.text for token in side.tokens] for side in trace.sides]

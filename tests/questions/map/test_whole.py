@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ import regard
 from regard.explain.matrices import whole_map
 from regard.questions.map.whole import CELLS, matrix
 from regard.questions.map.windowed import windowed
+from tests.support import generation
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
@@ -28,12 +28,7 @@ def trace(minilm):
 
 @pytest.fixture(scope="module")
 def llama():
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=6,
-        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.4,
-    )  # fmt: skip
-    return regard.load(transformers.LlamaForCausalLM(config))
+    return generation.opened("llama", max_position_embeddings=512)
 
 
 def dense_pairs(dense, special, far: int, count: int) -> list[tuple[float, int, int, int]]:
