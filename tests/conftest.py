@@ -15,11 +15,13 @@ import jaxtyping
 import pytest
 from hypothesis import settings
 
-from tests.support import MONEY, RIVER, annotations, default_model, durations, run_in_process
+from tests.support import MONEY, RIVER, annotations, default_model, durations, real_models, run_in_process
 from tests.support.annotations import no_checks_of_annotations
 from tests.support.browser import BUILT, chromium
+from tests.support.real_models import opus_mt, smollm2, stories
 
-__all__ = ["chromium", "no_checks_of_annotations"]  # one browser for all tests: a process can drive one
+# one browser for all tests: a process can drive one
+__all__ = ["chromium", "no_checks_of_annotations", "opus_mt", "smollm2", "stories"]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)
@@ -59,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in slow:
             item.add_marker("slow")
+        for fixture in real_models.MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(real_models.MARKS[fixture])
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +75,16 @@ def minilm() -> Any:
 def bank(minilm: Any) -> Any:
     """Traces of the two bank sentences, made in one batch."""
     return minilm.trace([RIVER, MONEY])
+
+
+@pytest.fixture(scope="session")
+def tiny_pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A tiny random encoder-decoder with a tokenizer of whole words."""
+    import regard
+    from tests.support.pairs import make_pair
+
+    make_pair(folder := tmp_path_factory.mktemp("models") / "pair")
+    return regard.load(folder, device="cpu")
 
 
 @pytest.fixture(scope="session")

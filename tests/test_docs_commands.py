@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +19,13 @@ import typer
 import regard
 from regard.text import tokenizers
 from regard.text.tiktoken import CACHED
-from tests.support import ROOT, SHARED, make_tiny
+from tests.support import ROOT, SHARED, in_folders, make_tiny
 from tests.support.pages import code_blocks, commands, in_shell, pages
+from tests.support.real_models import STORIES
 
 pytestmark = pytest.mark.long
-BESIDE = SHARED / "tokenizers"
-RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BESIDE) if (p / CACHED).exists()), None)
+PLACES = Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), SHARED / "tokenizers"
+RANKS = next((place for place in PLACES if (place / CACHED).exists()), None)
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
 # what is said on a machine that is slow, or busy
 PROGRESS = re.compile(r"^(\d+ shards, [\d,]+ tokens, [\d,]+ tokens/s.*|.*: about \d+ (s|min) in all)\n", re.M)
@@ -35,7 +34,6 @@ FIRST = {  # what a page's commands go on with: the runs of docs/training.md, or
     **{f"docs/commands/{name}.md": commands("docs/training.md")[:2] for name in ("evolve", "generate")},
     **{f"docs/commands/{name}.md": EMBED for name in ("find", "senses", "shift")},
 }
-STORIES = SHARED / "models" / "stories260K"
 ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
 # these models are another here, tiny and random: of what they print the headings of tables are compared
 OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate")}
@@ -51,22 +49,6 @@ LETTERS = [
 ]
 PAIRS = "".join(f"the river bank, {n}\tla rive, {n}\n" for n in range(40))
 CALLS = [(page, n) for page in pages("sh") for n in range(len(commands(page)))]
-
-MANY = """
-import contextlib, io, json, os, sys
-from regard.cli.main import main
-told = []
-for folder, arguments in json.load(sys.stdin):
-    out, err, code = io.StringIO(), io.StringIO(), None
-    os.chdir(folder)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main(arguments)
-        except SystemExit as left:
-            code = left.code
-    told.append([code, out.getvalue(), err.getvalue()])
-print(json.dumps(told))
-"""
 
 
 class Call(NamedTuple):
@@ -181,15 +163,9 @@ def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
         calls += [Call(folder, quick(c), None, n) for n, c in enumerate(FIRST.get(page, []))]
         calls += [Call(folder, quick(c), page, n) for n, c in enumerate(commands(page))]
     calls = [call for call in calls if not set(ABSENT) & set(call.arguments)]
-    environment = dict(os.environ) | {"COLUMNS": "80"} | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})
-    asked = json.dumps([(str(call.folder), call.arguments) for call in calls])
-    done = subprocess.run(
-        [sys.executable, "-c", MANY], input=asked, env=environment, capture_output=True, text=True, encoding="utf-8",
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = {}
-    for call, (code, output, error) in zip(calls, json.loads(done.stdout), strict=True):
+    environment = {"COLUMNS": "80"} | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})
+    done, found = in_folders([(call.folder, call.arguments) for call in calls], **environment), {}
+    for call, (code, output, error) in zip(calls, done, strict=True):
         assert call.page is not None or code == 0, (call, error)
         if call.page is not None:
             found[call.page, call.number] = call, code, output, error

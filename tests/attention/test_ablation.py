@@ -135,12 +135,3 @@ def test_what_is_no_cut() -> None:
         ablating([{}]),
     ):
         pass
-
-
-def test_the_third_call_of_a_path_is_its_third() -> None:
-    x = random(0, 1, 3, 2)
-    with ablating([HeadAblation(layers={("layer.0", 2)})]), regard.record() as calls:
-        for _ in range(4):
-            with scope("layer.0"):
-                regard.attend(x, x, x)
-    assert [bool(call.ablations) for call in calls.values()] == [False, False, True, False]

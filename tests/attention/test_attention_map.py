@@ -150,14 +150,6 @@ def test_maps_of_fewer_axes(ndim: int) -> None:
     assert repr(seen.scores) == f"ScoreView(shape={tuple(seen.shape)}): index it for scores, as in scores[:]"
 
 
-def test_weights_are_detached_unless_asked_for() -> None:
-    query = random(0, 5, 3).requires_grad_()
-    seen = regard.attend(query, query, query).weights
-    assert not seen[...].requires_grad
-    assert not seen.dense().requires_grad
-    assert seen.dense(differentiable=True).requires_grad
-
-
 @pytest.mark.parametrize("sinks", [None, torch.full((6,), -1e6)], ids=["", "sinks"])
 @pytest.mark.parametrize("groups", [6, 2, 1])
 def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Tensor | None) -> None:

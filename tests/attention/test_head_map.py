@@ -4,7 +4,7 @@ import torch
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
-from regard.attention.head_map import key_heads_of_queries, of_heads
+from regard.attention.head_map import key_heads_of_queries, of_heads, one_head
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
@@ -29,6 +29,10 @@ def test_chosen_heads_have_their_weights(rule: ScoreRule, groups: int) -> None:
         assert few.shape == (len(heads), L, L)
         assert few.offset == 0
         torch.testing.assert_close(few.dense(), weights.dense()[heads])
+        torch.testing.assert_close(few.sink_share, weights.sink_share[heads])
+    torch.testing.assert_close(one_head(weights, 4).dense(), weights.dense()[4:5])
+    with pytest.raises(IndexError, match="head 6 is out of range: the map has heads 0 to 5"):
+        one_head(weights, 6)
 
 
 def test_key_heads_are_as_few_as_equal_runs_can_share() -> None:

@@ -142,20 +142,6 @@ def test_a_mask_of_tensors_goes_to_another_device_with_them() -> None:
     assert masks.causal().to(torch.device("meta")).keys is None
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ([[True]], "mask: given list, needs a boolean tensor"),
-        (torch.ones(2, 3), r"mask: given torch.float32 of shape \(2, 3\), needs a boolean tensor"),
-        (torch.ones(1, 1, 1, 2, 3, dtype=torch.bool), r"mask: given torch.bool of shape \(1, 1, 1, 2, 3\)"),
-    ],
-)
-@pytest.mark.usefixtures("no_checks_of_annotations")
-def test_what_is_no_dense_mask_is_named(given, says: str) -> None:
-    with pytest.raises(TypeError, match=says):
-        masks.dense(given)
-
-
 def test_one_row_of_padding_is_every_texts() -> None:
     mask = masks.padding(torch.tensor([[True, False, True, True]]))
     of_second = mask.crop(1, slice(0, 4), slice(0, 4))

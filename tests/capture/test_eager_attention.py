@@ -190,16 +190,23 @@ def test_refused_by_name() -> None:
             model.trace(ids=IDS)
 
 
-class Lying(torch.nn.Module):
-    """An attention module that reports other weights than those it multiplies with."""
+class Changed(torch.nn.Module):
+    """What a module gives, changed by a function that is also told how it was called."""
 
-    def __init__(self, own: torch.nn.Module) -> None:
+    def __init__(self, own: torch.nn.Module, change: Any) -> None:
         super().__init__()
-        self.own = own
+        self.own, self.change = own, change
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        output, *weights = self.own(*args, **options)
-        return output, *(each.flip(1) for each in weights)
+        return self.change(*self.own(*args, **options), asked=options.get("output_attentions"))
+
+
+def other_weights(output: Any, *weights: Any, asked: Any) -> Any:
+    return output, *(each.flip(1) for each in weights)
+
+
+def other_result(output: Any, *rest: Any, asked: Any) -> Any:
+    return output.flip(-1) if asked else output, *rest
 
 
 def test_falcon_with_alibi(tmp_path: Any) -> None:
@@ -220,26 +227,14 @@ def test_falcon_with_alibi(tmp_path: Any) -> None:
 def test_weights_that_are_in_no_product_are_refused() -> None:
     model = tiny("mpnet")
     layer = model.encoder.layer[1].attention
-    layer.attn = Lying(layer.attn)
+    layer.attn = Changed(layer.attn, other_weights)
     with pytest.raises(regard.RegardError, match=r"attentions\[1\] are in no product of its forward pass"):
         Model(model, None, name="lying").trace(ids=IDS)
 
 
-class Swayed(torch.nn.Module):
-    """A layer that does something else when it is asked for its weights."""
-
-    def __init__(self, own: torch.nn.Module) -> None:
-        super().__init__()
-        self.own = own
-
-    def forward(self, *args: Any, **options: Any) -> Any:
-        output, *rest = self.own(*args, **options)
-        return output.flip(-1) if options.get("output_attentions") else output, *rest
-
-
 def test_a_result_that_changes_when_weights_are_asked_for_is_refused() -> None:
     model = tiny("bloom")
-    model.h[1] = Swayed(model.h[1])
+    model.h[1] = Changed(model.h[1], other_result)
     with pytest.raises(regard.RegardError, match="its result changes by"):
         Model(model, None, name="swayed").trace(ids=IDS)
 

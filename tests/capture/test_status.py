@@ -16,16 +16,8 @@ from regard.generation import step_capture
 from regard.models.model import Model
 from tests.capture.test_eager_attention import tiny
 from tests.support import RIVER
-from tests.support.pairs import make_pair
 
 IDS = [5, 17, 3, 60, 41, 9, 2]
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("pair")
-    make_pair(folder)
-    return regard.load(folder, device="cpu")
 
 
 def half(minilm: Any, dtype: torch.dtype) -> Model:
@@ -93,8 +85,8 @@ def test_what_is_no_number_is_endlessly_far(minilm, monkeypatch) -> None:
     assert any("model's own" in note or "attention function" in note for note in status.notes)
 
 
-def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
-    traced = pair.trace("the man ☃", target="sur la rive", interventions=[ablate(head(0, 1, part="encoder"))])
+def test_of_a_pair_it_says_what_either_side_has_to_say(tiny_pair) -> None:
+    traced = tiny_pair.trace("the man ☃", target="sur la rive", interventions=[ablate(head(0, 1, part="encoder"))])
     source, target, both = traced.encoder.status, traced.decoder.status, traced.status
     assert source.unknown == both.unknown == ("☃",)
     assert target.unknown == ()
@@ -106,7 +98,7 @@ def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
     assert (both.difference, both.rows_compared) == (target.difference, target.rows_compared)
 
 
-def test_unknown_characters_of_a_source_are_shown(pair) -> None:
-    told = " ".join(str(pair.trace("the man ☃", target="sur la rive").see()).split())
+def test_unknown_characters_of_a_source_are_shown(tiny_pair) -> None:
+    told = " ".join(str(tiny_pair.trace("the man ☃", target="sur la rive").see()).split())
     assert "tokens of text 1 are unknown to the tokenizer of " in told
     assert ": “☃”. " in told

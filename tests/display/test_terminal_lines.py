@@ -1,11 +1,7 @@
 """Named numbers stay whole, a bar is as high as the number under its token, and what is unknown is said first."""
 
-from typing import Any
-
 import pytest
-import typer
 
-from regard.cli.main import app
 from regard.display.answer import Read
 from regard.display.panels import Shares, Strip
 from regard.display.terminal_lines import MOST_LINES, in_lines, text_with_bars, unknown_tokens_line
@@ -15,7 +11,6 @@ from regard.questions.see.answer import seen
 from tests.support import RIVER
 
 CHINESE = "人们在银行里存钱。河岸上有人钓鱼。"
-COMMANDS: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -97,25 +92,6 @@ def test_nothing_is_said_of_known_texts(bank) -> None:
     assert "unknown" not in str(seen(bank))
 
 
-def test_a_long_text_does_not_flood_the_status(minilm) -> None:
-    trace = minilm.trace(CHINESE * 20)
-    assert len(trace.status.unknown) == 160
-    out = " ".join(str(seen([trace], "行")).split())
-    assert "160 of 342 tokens are unknown to the tokenizer" in out
-
-
 def test_windows_count_the_whole_text(minilm) -> None:
     read = minilm.trace(f"{CHINESE} {RIVER}", window=16)
     assert told(Read.of(read).sides).startswith(f"8 of {len(read.tokens)} tokens are unknown")
-
-
-def test_verbs_say_it_first(minilm, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("regard.models.load.load", lambda name=None, **_: minilm)
-    for verb, *arguments in (
-        ["see", f"{CHINESE} {RIVER}", "--word", "bank", "--window", "16"],
-        ["steps", "a 銀 bank", "--word", "bank"],
-        ["why", "a 銀", "--word", "a", "--top", "1"],
-    ):
-        COMMANDS[verb].main(arguments, prog_name=verb, standalone_mode=False)
-        first = capsys.readouterr().out.split("\n\n")[0]
-        assert "unknown to the tokenizer of all-MiniLM-L6-v2: “" in " ".join(first.split())

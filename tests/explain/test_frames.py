@@ -15,7 +15,6 @@ from regard.explain.logits import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened
-from tests.support.pairs import make_pair
 
 PANDAS = importlib.util.find_spec("pandas") is not None
 
@@ -65,14 +64,13 @@ def test_the_ranking(minilm: Any, trace: Any) -> None:
     assert [row["effect"] for row in rows[5:]] == [cause.effect for cause in found.heads]
 
 
-def test_layer_updates(trace: Any, tmp_path: Any) -> None:
+def test_layer_updates(trace: Any, tiny_pair: Any) -> None:
     found = layer_updates(trace, "bank")
     (row,) = found[2].rows()
     assert (row["layer"], row["length"], row["cross_share"]) == (2, found[2].length, None)
     assert row["attention_share"] + row["feed_forward_share"] == pytest.approx(1)
     assert row["attention_norm_share"] == found[2].attention.norm_share
-    make_pair(tmp_path)
-    pair = regard.load(tmp_path, device="cpu").trace("a river bank", target="la rive")
+    pair = tiny_pair.trace("a river bank", target="la rive")
     (row,) = layer_updates(pair, "rive")[1].rows()
     assert row["attention_share"] + row["cross_share"] + row["feed_forward_share"] == pytest.approx(1)
 

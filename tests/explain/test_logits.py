@@ -10,10 +10,8 @@ import regard
 from regard.explain.logits import candidates, logit_lens, names_of, predict, spoken, written
 from regard.explain.texts.summary import summarise
 from regard.models.readout import Readout
-from tests.support import SHARED, make_tiny
-from tests.support.pairs import make_pair
+from tests.support import make_tiny
 
-STORIES = SHARED / "models" / "stories260K"
 TEXT = "a man on a river bank"
 
 
@@ -68,19 +66,18 @@ def test_each_state_goes_the_models_own_way(minilm, kind: str, changes: dict[str
     assert seen.difference < 1e-5
 
 
-def test_a_decoder_is_read_with_its_encoder(tmp_path) -> None:
-    inner = make_pair(tmp_path)
-    model = regard.load(tmp_path, device="cpu")
-    pair = model.trace("the man on the river bank", target="un homme sur la rive")
-    seen = logit_lens(Readout(model, pair.decoder, pair.encoder), pair.decoder, "sur", top=2)
+def test_a_decoder_is_read_with_its_encoder(tiny_pair) -> None:
+    inner = tiny_pair.model
+    pair = tiny_pair.trace("the man on the river bank", target="un homme sur la rive")
+    seen = logit_lens(Readout(tiny_pair, pair.decoder, pair.encoder), pair.decoder, "sur", top=2)
     with torch.no_grad():
         expected = inner.lm_head(pair.decoder.hidden_states[1][4]) + inner.final_logits_bias[0]
     assert [c.id for c in seen.layers[1].candidates] == expected.topk(2).indices.tolist()
     assert seen.difference < 1e-5
-    summary = summarise([pair], "rive", lens_of=model)
+    summary = summarise([pair], "rive", lens_of=tiny_pair)
     assert [each.at for each in summary.target.summary.logit_lenses] == ["la"]
     with pytest.raises(regard.RegardError, match="there is no place in the text .*: follow a word of the target"):
-        summarise([pair], "bank", lens_of=model)
+        summarise([pair], "bank", lens_of=tiny_pair)
 
 
 def test_another_models_trace_is_refused(minilm) -> None:
@@ -122,12 +119,9 @@ def test_a_masked_model_without_a_place_is_refused(minilm, tmp_path) -> None:
     assert [each.token for each in summary.predictions] == [5]
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
-def test_a_story_is_read_in_the_last_layers() -> None:
-    model = regard.load(STORIES, device="cpu")
-    trace = model.trace("Once upon a time, there was a little")
-    seen = logit_lens(Readout(model, trace), trace, "little", names=lambda n: model.tokenizer.decode([n]).strip())
+def test_a_story_is_read_in_the_last_layers(stories) -> None:
+    trace = stories.trace("Once upon a time, there was a little")
+    seen = logit_lens(Readout(stories, trace), trace, "little", names=lambda n: stories.tokenizer.decode([n]).strip())
     assert seen.final.text in ("girl", "boy", "g", "b")
     assert seen.layers[0].candidates[0].text == "little"  # input and output embeddings are one table
     assert seen.layers[0].rank > 10

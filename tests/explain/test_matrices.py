@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import regard
 from regard.explain.matrices import (
     REACH,
     BandSums,
@@ -12,39 +11,11 @@ from regard.explain.matrices import (
     matrix_band_of_windows,
     offer_rows,
     offset_means,
-    whole_map,
 )
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 16
-
-
-def test_means_of_uneven_cells() -> None:
-    torch.manual_seed(0)
-    length, heads, parts, low, high = 11, 2, 4, -5, 3
-    weights = torch.rand(heads, length, length)
-    band = BandSums(length, parts, low, high)
-    for rows in torch.arange(length).split(3):
-        spots = band.spots(rows, torch.arange(length))
-        for head in range(heads):
-            band.add(spots, weights[head, rows])
-    cells: dict[tuple[int, int], list[float]] = {}
-    count = high - low + 1
-    for i in range(length):
-        for j in range(length):
-            if low <= j - i <= high:
-                p = max(p for p in range(parts) if p * length // parts <= i)
-                q = max(q for q in range(parts) if q * count // parts <= j - i - low)
-                cells.setdefault((p, q), []).extend(weights[:, i, j].tolist())
-    found = band.means(heads)
-    assert len(found) == len(found[0]) == parts
-    for p in range(parts):
-        for q in range(parts):
-            mean = found[p][q]
-            assert (mean is None) == ((p, q) not in cells)
-            if mean is not None:
-                assert abs(mean - sum(cells[p, q]) / len(cells[p, q])) < 1e-6
 
 
 def test_a_cell_without_a_pair_is_none() -> None:
@@ -58,30 +29,6 @@ def test_the_offsets_of_windows() -> None:
     rows = [(0, 4, 0, 6), (5, 9, 3, 9)]  # queries 0 to 4 see keys 0 to 6, queries 5 to 9 keys 3 to 9
     assert matrix_band_of_windows(rows, causal=False) == (-6, 6)
     assert matrix_band_of_windows(rows, causal=True) == (-6, 0)
-
-
-@pytest.mark.parametrize("listed", [1, 3, 41])
-def test_a_whole_map_is_searched_exactly(listed: int) -> None:
-    torch.manual_seed(0)
-    heads, length, far, count = 3, 41, 7, 13
-    query, key, value = (torch.randn(heads, length, 5) for _ in range(3))
-    weights = regard.attend(query, key, value).weights
-    special = torch.zeros(length, dtype=torch.bool)
-    special[[0, 17, 40]] = True
-    values, keys = weights.top(listed)
-    dense = weights.dense()
-    every = [
-        (float(dense[h, i, j]), h, i, j)
-        for h in range(heads)
-        for i in range(length)
-        for j in range(length)
-        if abs(i - j) > far and not special[i] and not special[j]
-    ]
-    every.sort(key=lambda each: (-each[0], each[1:]))
-    found = whole_map(weights, values, keys, special, far, count).found()
-    assert [each[1:] for each in found] == [each[1:] for each in every[:count]]
-    for (ours, *_), (theirs, *_) in zip(found, every, strict=False):
-        assert ours == pytest.approx(theirs, abs=1e-6)
 
 
 def test_rows_of_a_window_are_numbered_as_in_the_whole_text() -> None:

@@ -5,19 +5,8 @@ import pytest
 import regard
 from regard.explain.causes.ablation_effect import effect
 from regard.explain.causes.layer_updates import layer_updates
-from tests.support import SHARED
 
-STORIES = SHARED / "models" / "stories260K"
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)"),
-]
 TEXT = "Once upon a time, there was a little girl named Lily."
-
-
-@pytest.fixture(scope="module")
-def stories():
-    return regard.load(STORIES, device="cpu")
 
 
 def test_every_step_adds_up(stories) -> None:

@@ -11,7 +11,6 @@ from regard.attention.kernels import statistics
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from regard.trace.attention_output import UnverifiedOutput
-from tests.support import SHARED
 from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SAMPLED, SMALL, close, opened, plain, tiny, whole
 
 
@@ -230,6 +229,8 @@ REFUSED = [
     ({"ids": IDS, "do_sample": True, "top_k": 2.0}, "top_k: given 2.0"),
     ({"ids": IDS, "repetition_penalty": 0}, "repetition_penalty: given 0"),
     ({"ids": IDS, "min_new_tokens": 21}, "min_new_tokens: given 21, max_new_tokens is 20"),
+    ({"ids": IDS, "new_tokens": 8}, "did you mean 'max_new_tokens'"),
+    ({"ids": IDS, "do_sample": 1}, "do_sample: given 1, needs True or False"),
     ({"ids": IDS, "num_beams": 4}, "num_beams: given 4, needs 1: beams"),
     ({"ids": IDS, "num_return_sequences": 2}, "num_return_sequences: given 2"),
 ]
@@ -257,13 +258,7 @@ def test_models_that_do_not_write(minilm) -> None:
         opened("marian").generate(ids=IDS, max_new_tokens=31)
 
 
-STORIES = SHARED / "models" / "stories260K"
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
-def test_a_story_goes_on() -> None:
-    stories = regard.load(STORIES, device="cpu")
+def test_a_story_goes_on(stories: Any) -> None:
     made = stories.generate("Once upon a time, there was a little", max_new_tokens=17)
     assert made.new.startswith((" girl", " boy"))
     one = stories.trace(ids=list(made.ids))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 
 import regard
 from regard.capture.interventions.patch import Patch
@@ -14,7 +13,7 @@ from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.trace.trace import Trace
-from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SMALL, close, opened, tiny
+from tests.support.generation import DECODERS, IDS, NEW, PAIRS, close, opened, tiny
 
 HEAD = regard.ablate(regard.head(1, 2))
 EDGES = [
@@ -133,13 +132,6 @@ REFUSED = [
 def test_what_is_refused(kind: str, interventions: list[Intervention], says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
         opened(kind).generate(ids=IDS, max_new_tokens=NEW, interventions=interventions)
-
-
-def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
-    config = transformers.AutoConfig.for_model("bloom", **SMALL, hidden_size=24, n_layer=2, n_head=3)
-    own = Model(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
-    with pytest.raises(regard.RegardError, match="computes attention in code of its own"):
-        own.generate(ids=IDS, interventions=[HEAD])
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -9,6 +9,7 @@ import transformers
 
 import regard
 from regard.model_files import gguf as files
+from tests.model_files.folders import refused
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed (extra gguf)")
 pytest.importorskip("accelerate", reason="the package accelerate is not installed (extra gguf)")
@@ -95,12 +96,6 @@ def whole(model, tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
     write(file, model)
     return file
-
-
-def refused(source: Path, says: str) -> None:
-    with pytest.raises(regard.RegardError, match=says) as caught:
-        regard.load(source, device="cpu")
-    assert "\n" not in str(caught.value)
 
 
 def test_its_weights_are_those_of_the_model_it_was_written_from(model, whole) -> None:

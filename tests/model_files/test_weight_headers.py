@@ -12,25 +12,7 @@ import torch
 import regard
 from regard.model_files import weight_headers
 from regard.model_files.weight_headers import INDEX, SINGLE, held
-from tests.support import make_tiny
-
-
-@pytest.fixture(scope="module")
-def original(minilm, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    make_tiny(folder, minilm)
-    return folder
-
-
-@pytest.fixture
-def tiny(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "tiny"))
-
-
-def refused(source: Path, says: str) -> None:
-    with pytest.raises(regard.RegardError, match=says) as caught:
-        regard.load(source, device="cpu")
-    assert "\n" not in str(caught.value)
+from tests.model_files.folders import refused
 
 
 def shard(folder: Path, names: tuple[str, str] = ("a.safetensors", "b.safetensors")) -> list[str]:

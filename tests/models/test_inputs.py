@@ -7,9 +7,8 @@ import pytest
 
 from benchmarks.tiny import make
 from regard.errors import RegardError
-from regard.models.inputs import model_source_of_trace, read_inputs, token_id
+from regard.models.inputs import model_source_of_trace, read_inputs
 from regard.models.model import Model
-from regard.text import tokenizers
 from tests.support.own_models import opened, pair
 
 TEXT, TARGET = "A man is fishing on a river bank.", "Une banque"
@@ -54,8 +53,6 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "says"),
     [
-        ("one", (None, None, None, None), "needs either text or its ids, given none"),
-        ("one", (TEXT, None, [1], None), "needs either text or its ids, given both"),
         ("one", (TEXT, TARGET, None, None), "target: transformer is not an encoder-decoder"),
         ("one", (TEXT, None, None, [1]), "target: transformer is not an encoder-decoder"),
         ("one", (TEXT, None, None, None, {"pixel_values": 1}), "needs a text, ids or inputs, given two of them"),
@@ -78,16 +75,3 @@ def test_a_trace_says_what_was_read() -> None:
     by_ids = model.trace(ids=[token.id for token in trace.tokens[:5]])
     assert model_source_of_trace(model._reader, by_ids).ids == [token.id for token in trace.tokens[:5]]
     assert model_source_of_trace(replace(model._reader, tokenizer=None), trace).segments is None
-
-
-def test_a_token_by_its_text_or_its_id() -> None:
-    tokenizer = tokenizers.words(["a man on a bank"], frame="none")
-    number = tokenizer("bank")["input_ids"][0]
-    assert token_id(tokenizer, "bank", "attribution") == number
-    assert token_id(None, 7, "attribution") == 7
-    with pytest.raises(
-        RegardError, match="attribution: 'a bank' is no single token of the vocabulary, which makes 'a', 'bank' of it"
-    ):
-        token_id(tokenizer, "a bank", "attribution")
-    with pytest.raises(RegardError, match="given 'bank', needs a token's id: the model has no tokenizer"):
-        token_id(None, "bank", "attribution")

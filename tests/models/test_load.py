@@ -17,6 +17,7 @@ from regard.model_files import folder as folders
 from regard.model_files import hub
 from regard.models import load as loading
 from regard.models.load import locate_model_files
+from tests.model_files.folders import refused
 from tests.support import make_tiny
 
 
@@ -24,17 +25,6 @@ from tests.support import make_tiny
 def tiny(minilm, tmp_path: Path) -> Path:
     make_tiny(tmp_path / "tiny", minilm)
     return tmp_path / "tiny"
-
-
-def refused(source, says: str) -> None:
-    with pytest.raises(regard.RegardError, match=says) as caught:
-        regard.load(source, device="cpu")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_folder_opens(tiny: Path) -> None:
-    for source in (tiny, str(tiny)):
-        assert len(regard.load(source, device="cpu").trace("a bank").attention) == 2
 
 
 def test_a_folder_is_called_by_its_name_and_the_default_model_by_its_own(tiny: Path, minilm, monkeypatch) -> None:
@@ -54,8 +44,6 @@ def test_a_model_object_is_not_moved(tiny: Path) -> None:
 
 
 def test_no_such_model() -> None:
-    refused("./nowhere", "there is no such folder")
-    refused(Path("nowhere"), "there is no such folder")
     refused("no-such-model-anywhere", "not in the cache .*HF_HUB_OFFLINE is set")
     refused(7, "given int, needs a folder, a hub name or a model object")
     refused(torch.nn.Linear(2, 3), "given a Linear, needs a model object of transformers")
@@ -106,12 +94,6 @@ def test_a_truncated_file(tiny: Path) -> None:
     for size in (len(content) - 1000, 100, 3, 0):
         weights.write_bytes(content[:size])
         refused(tiny, "truncated or no safetensors file")
-
-
-def test_a_config_that_is_wrong(tiny: Path) -> None:
-    config = json.loads((tiny / "config.json").read_text())
-    (tiny / "config.json").write_text(json.dumps(config | {"hidden_act": "nope"}))
-    refused(tiny, "cannot be loaded")
 
 
 @pytest.mark.parametrize("chunk", [3, 10**9, "a"])
@@ -213,12 +195,6 @@ def test_code_in_the_folder_is_never_run(tiny: Path) -> None:
 def test_a_broken_tokenizer(tiny: Path) -> None:
     (tiny / "tokenizer.json").write_text("{}")
     refused(tiny, "its tokenizer cannot be loaded")
-
-
-def test_a_family_outside_the_interface(minilm, tmp_path: Path) -> None:
-    make_tiny(tmp_path, minilm, "mpnet")
-    trace = regard.load(tmp_path).trace("A man on a river bank.")
-    assert any("own" in note for note in trace.status.notes), trace.status.notes
 
 
 def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeypatch) -> None:

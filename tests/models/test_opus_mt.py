@@ -1,23 +1,11 @@
-"""opus-mt-en-fr, a translator with an encoder and a decoder: where REGARD_OPUS_MT names its folder."""
-
-import os
-from pathlib import Path
+"""opus-mt-en-fr, a translator with an encoder and a decoder."""
 
 import pytest
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-import regard
 from tests.support import MONEY, RIVER
 
-FOLDER = os.environ.get("REGARD_OPUS_MT", "")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(
-        not FOLDER or not (Path(FOLDER) / "model.safetensors").is_file(),
-        reason=f"no model in REGARD_OPUS_MT={FOLDER!r}, the folder of regard fetch opus-mt-en-fr",
-    ),
-]
 FRENCH = (
     "Écris un poème sur un homme qui pêche sur la rive d'un fleuve.",
     "Écris un poème sur un homme qui retire de l'argent d'une banque.",
@@ -25,19 +13,13 @@ FRENCH = (
 
 
 @pytest.fixture(scope="module")
-def opus():
-    pytest.importorskip("sentencepiece", reason="the package sentencepiece is not installed (extra marian)")
-    return regard.load(FOLDER, device="cpu")
+def pairs(opus_mt):
+    return opus_mt.trace([RIVER, MONEY], target=list(FRENCH))
 
 
-@pytest.fixture(scope="module")
-def pairs(opus):
-    return opus.trace([RIVER, MONEY], target=list(FRENCH))
-
-
-def eager(opus, pair):
+def eager(opus_mt, pair):
     """The same weights with Marian's own attention, on one pair alone, from the ids that the trace read."""
-    model = opus.model
+    model = opus_mt.model
     before = model.config._attn_implementation
     model.set_attn_implementation("eager")
     ids, target = (torch.tensor([[token.id for token in side.tokens]]) for side in (pair.encoder, pair.decoder))
@@ -49,8 +31,8 @@ def eager(opus, pair):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_all_three_kinds_of_attention_are_those_of_eager(opus, pairs, number: int) -> None:
-    pair, theirs = pairs[number], eager(opus, pairs[number])
+def test_all_three_kinds_of_attention_are_those_of_eager(opus_mt, pairs, number: int) -> None:
+    pair, theirs = pairs[number], eager(opus_mt, pairs[number])
     kinds = (
         (pair.encoder.attention, theirs.encoder_attentions),
         (pair.decoder.attention, theirs.decoder_attentions),
@@ -91,31 +73,33 @@ def test_bank_is_one_vector_before_and_two_after(pairs) -> None:
     assert float(torch.cosine_similarity(*after, dim=0)) < 0.95
 
 
-def test_it_translates_and_is_traced_while_it_does(opus) -> None:
-    written = opus.generate(MONEY, max_new_tokens=40)
+def test_it_translates_and_is_traced_while_it_does(opus_mt) -> None:
+    written = opus_mt.generate(MONEY, max_new_tokens=40)
     assert written.text == "Écris un poème sur un homme qui retire de l'argent d'une banque."
     pair = written.trace
-    theirs = eager(opus, pair)
+    theirs = eager(opus_mt, pair)
     for weights, dense in zip(pair.decoder.cross, theirs.cross_attentions, strict=True):
         torch.testing.assert_close(weights.dense(), dense[0], atol=1e-5, rtol=0)
     for weights, dense in zip(pair.decoder.attention, theirs.decoder_attentions, strict=True):
         torch.testing.assert_close(weights.dense(), dense[0], atol=1e-5, rtol=0)
 
 
-def test_the_encoder_alone_says_the_same(opus, pairs) -> None:
+def test_the_encoder_alone_says_the_same(opus_mt, pairs) -> None:
     pair = pairs[1]
     ids = torch.tensor([[token.id for token in pair.decoder.tokens]])
     with torch.no_grad():
-        again = opus.model(encoder_outputs=BaseModelOutput(pair.encoder.last_hidden_state[None]), decoder_input_ids=ids)
+        again = opus_mt.model(
+            encoder_outputs=BaseModelOutput(pair.encoder.last_hidden_state[None]), decoder_input_ids=ids
+        )
     torch.testing.assert_close(again.logits[0], pair.decoder.logits, atol=1e-3, rtol=0)
 
 
-def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus) -> None:
+def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus_mt) -> None:
     from regard.explain.texts.summary import summarise
     from regard.questions.alignment import alignment_findings, shown_rows
     from tests.said.reading import names_in, numbers_in
 
-    summary = summarise([opus.generate(text).trace for text in (RIVER, MONEY)])
+    summary = summarise([opus_mt.generate(text).trace for text in (RIVER, MONEY)])
     said = alignment_findings(summary)
     assert names_in(said[0]) == ["bank", "rive", "banque"]
     assert [number for number in numbers_in(said[0]) if "." in number] == ["0.54", "0.78"]

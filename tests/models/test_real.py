@@ -5,19 +5,9 @@ import torch
 import transformers
 
 import regard
-from tests.support import SHARED
+from tests.support.real_models import STORIES
 
-STORIES = SHARED / "models" / "stories260K"
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)"),
-]
 TEXT = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park."
-
-
-@pytest.fixture(scope="module")
-def stories():
-    return regard.load(STORIES, device="cpu")
 
 
 def test_a_causal_model_is_traced_exactly(stories) -> None:

@@ -1,25 +1,14 @@
 """SmolLM2-135M, causal, with grouped heads, of a quantised GGUF file: where REGARD_SMOLLM2 names its folder."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
 
-import regard
 from regard.explain.texts.summary import summarise
 from regard.model_files.stored_weight import StoredWeight
 from regard.questions.movement.sentences import plane_sentences
 from tests.support import RIVER
+from tests.support.real_models import SMOLLM2
 
-FOLDER = os.environ.get("REGARD_SMOLLM2", "")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(
-        not FOLDER or not list(Path(FOLDER).glob("*.gguf")),
-        reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the folder of regard fetch smollm2",
-    ),
-]
 TEXT = (
     "The bank of the river was steep. A man who had taken money from the bank in the village sat down on it, counted "
     "the money twice, and began to fish."
@@ -27,25 +16,20 @@ TEXT = (
 
 
 @pytest.fixture(scope="module")
-def smol():
-    return regard.load(FOLDER, device="cpu")
+def trace(smollm2):
+    return smollm2.trace(TEXT)
 
 
 @pytest.fixture(scope="module")
-def trace(smol):
-    return smol.trace(TEXT)
-
-
-@pytest.fixture(scope="module")
-def eager(smol):
+def eager(smollm2):
     """The same weights with the family's own attention, every matrix written out."""
-    model = smol.model
+    model = smollm2.model
     before = model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:
         with torch.no_grad():
             found = model(
-                **smol.tokenizer(TEXT, return_tensors="pt"), output_attentions=True, output_hidden_states=True
+                **smollm2.tokenizer(TEXT, return_tensors="pt"), output_attentions=True, output_hidden_states=True
             )
     finally:
         model.set_attn_implementation(before)
@@ -60,10 +44,10 @@ def test_its_status_says_that_it_was_quantised(trace) -> None:
     assert trace.status.rows_compared == 4 * 30
 
 
-def test_its_weights_stay_quantised(smol) -> None:
-    (file,) = Path(FOLDER).glob("*.gguf")
-    held = {each.data_ptr(): each.untyped_storage().nbytes() for each in smol.model.parameters()}
-    assert sum(isinstance(each, StoredWeight) for each in smol.model.parameters()) == 211
+def test_its_weights_stay_quantised(smollm2) -> None:
+    (file,) = SMOLLM2.glob("*.gguf")
+    held = {each.data_ptr(): each.untyped_storage().nbytes() for each in smollm2.model.parameters()}
+    assert sum(isinstance(each, StoredWeight) for each in smollm2.model.parameters()) == 211
     assert sum(held.values()) <= file.stat().st_size
 
 
@@ -102,32 +86,32 @@ def test_the_contributions_to_a_word_add_up_in_every_layer(trace) -> None:
         assert not found.norms[:, second.tokens[-1] + 1 :].any()  # nothing comes from what stands behind
 
 
-def test_it_knows_what_comes_next(smol) -> None:
-    trace = smol.trace("The capital of France is")
-    assert smol.tokenizer.decode([int(trace.logits[-1].argmax())]) == " Paris"
+def test_it_knows_what_comes_next(smollm2) -> None:
+    trace = smollm2.trace("The capital of France is")
+    assert smollm2.tokenizer.decode([int(trace.logits[-1].argmax())]) == " Paris"
 
 
-def test_two_texts_in_a_batch_are_each_as_alone(smol) -> None:
-    short, long = smol.trace([RIVER, TEXT])
-    alone = smol.trace(RIVER)
+def test_two_texts_in_a_batch_are_each_as_alone(smollm2) -> None:
+    short, long = smollm2.trace([RIVER, TEXT])
+    alone = smollm2.trace(RIVER)
     assert len(short.tokens) < len(long.tokens)
     torch.testing.assert_close(short.logits, alone.logits, atol=1e-3, rtol=0)
     for n in (0, 29):
         torch.testing.assert_close(short.attention[n].dense(), alone.attention[n].dense(), atol=1e-5, rtol=0)
 
 
-def test_it_writes_and_is_traced_while_it_does(smol) -> None:
-    written = smol.generate("The capital of France is", max_new_tokens=3)
+def test_it_writes_and_is_traced_while_it_does(smollm2) -> None:
+    written = smollm2.generate("The capital of France is", max_new_tokens=3)
     assert written.text.startswith("The capital of France is Paris")
-    whole = smol.trace(ids=list(written.ids[: len(written.trace.tokens)]))
+    whole = smollm2.trace(ids=list(written.ids[: len(written.trace.tokens)]))
     assert len(written.trace.tokens) == len(whole.tokens)
     for n in (0, 29):
         torch.testing.assert_close(written.trace.attention[n].dense(), whole.attention[n].dense(), atol=1e-5, rtol=0)
 
 
-def test_the_path_picture_leaves_out_massive_activations(smol) -> None:
+def test_the_path_picture_leaves_out_massive_activations(smollm2) -> None:
     """166 times the median length, of the first token: a word there is on no plane, nor one that stands alone."""
-    texts = smol.trace(["Anna sat down on the river bank.", "Anna took the money to the bank."])
+    texts = smollm2.trace(["Anna sat down on the river bank.", "Anna took the money to the bank."])
     moved = summarise(texts, "bank").movement
     assert moved.left_out == []
     assert all(moved.words)  # drawn, with every comparison right
@@ -141,6 +125,6 @@ def test_the_path_picture_leaves_out_massive_activations(smol) -> None:
     assert all(each.times > 100 for each in first.movement.left_out)
     assert "assive activations" in " ".join(plane_sentences(first))
     assert "“Anna” 1 (166 times the median length)" in " ".join(plane_sentences(first))
-    alone = summarise(texts, "bank", references=[smol.trace("money")]).movement
+    alone = summarise(texts, "bank", references=[smollm2.trace("money")]).movement
     assert alone.fitted == []
     assert ("reference", "money") in [(each.kind, each.name) for each in alone.left_out]

@@ -31,13 +31,6 @@ def test_states_and_maps_are_those_of_the_traces(minilm: Any) -> None:
     assert seen == set(range(len(TEXTS)))
 
 
-def test_the_last_layer_alone_is_the_contextual_embedding(minilm: Any) -> None:
-    for batch in read_states(minilm, windows(minilm), [5]):
-        assert batch.maps == []
-        for row, n in enumerate(batch.numbers):
-            torch.testing.assert_close(batch.states[row, 0], minilm.trace(TEXTS[n]).last_hidden_state)
-
-
 def test_sizes(minilm: Any) -> None:
     assert (count_layers(minilm), count_heads(minilm), state_width(minilm)) == (6, 12, 384)
 

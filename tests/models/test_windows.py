@@ -1,11 +1,8 @@
 """Texts longer than their model, in windows: the tokenizer's own overflow is the truth, and single passes are."""
 
-import re
-
 import matplotlib.pyplot as plt
 import pytest
 import torch
-import transformers
 
 import regard
 from regard.explain.texts.summary import summarise
@@ -14,6 +11,8 @@ from regard.models.windows import plan, sides
 from regard.text.tokens import encode, encoded_ids
 from regard.trace.trace import Trace
 from tests.said.reading import numbers_in
+from tests.support import generation
+from tests.support.own_models import pair
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
@@ -26,16 +25,6 @@ TEXT = (
 @pytest.fixture(scope="module")
 def read(minilm):
     return minilm.trace(TEXT, window=29, stride=11)
-
-
-@pytest.fixture(scope="module")
-def llama():
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=6,
-        num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.3,
-    )  # fmt: skip
-    return regard.load(transformers.LlamaForCausalLM(config))
 
 
 def test_windows_are_those_that_the_tokenizer_itself_makes(minilm, read) -> None:
@@ -109,12 +98,6 @@ def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, rea
         read.see("lake")
 
 
-def test_unknown_tokens_are_named_of_the_whole_text(minilm) -> None:
-    read = minilm.trace("a river bank and \U0001f99c " * 6, window=12)
-    assert str(read.see("bank")).startswith("6 of 32 tokens are unknown to the tokenizer of all-MiniLM-L6-v2: ")
-    assert "6 of 32 tokens are unknown" in re.sub(r"<[^>]+>", "", read._repr_html_())
-
-
 def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:
     whole, once = minilm.trace(TEXT), minilm.trace(TEXT, window=200, stride=20)
     assert len(once.windows) == 1
@@ -135,7 +118,8 @@ def test_the_status_says_how_it_was_read(minilm, read) -> None:
     assert first.spans[1][0] - first.spans[0][0] == 13  # half of what a window holds of the text
 
 
-def test_a_causal_model_takes_every_token_from_its_earliest_window(llama) -> None:
+def test_a_causal_model_takes_every_token_from_its_earliest_window() -> None:
+    llama = generation.opened("llama", max_position_embeddings=64)
     ids = torch.randint(97, (150,), generator=torch.Generator().manual_seed(1)).tolist()
     read = llama.trace(ids=ids, window=40, stride=13, layers=[1], logits=False)
     for n in range(150):
@@ -177,22 +161,12 @@ def test_what_is_refused(minilm, options, says: str) -> None:
         minilm.trace(TEXT, **options)
 
 
-def test_a_long_text_without_a_window_names_the_way_out(minilm) -> None:
-    with pytest.raises(regard.RegardError, match=r"takes 512 at most; .* --window \(window=\)"):
-        minilm.trace(TEXT * 9)
-
-
-def test_encoder_decoders_are_refused(minilm) -> None:
-    config = transformers.BartConfig(
-        vocab_size=97, d_model=24, encoder_layers=1, decoder_layers=1, encoder_attention_heads=3,
-        decoder_attention_heads=3, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=31,
-    )  # fmt: skip
-    pair = regard.load(transformers.BartModel(config))
+def test_encoder_decoders_are_refused() -> None:
     ids = {"ids": [5, 6, 7, 8, 9], "target_ids": [5, 6, 7]}
     with pytest.raises(regard.RegardError, match="is an encoder-decoder, which cannot read a text in windows"):
-        pair.trace(**ids, window=4)
+        pair().trace(**ids, window=4)
     with pytest.raises(regard.RegardError, match="is an encoder-decoder, all layers of it are kept"):
-        pair.trace(**ids, layers=[0])
+        pair().trace(**ids, layers=[0])
 
 
 def test_windows_meet_without_a_gap_at_any_length(minilm) -> None:

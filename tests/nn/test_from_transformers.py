@@ -9,7 +9,6 @@ import transformers
 import regard
 from regard.model_files.folder import default_folder
 from regard.nn.from_transformers import from_transformers
-from tests.models.test_real import SHARED, STORIES
 from tests.support import RIVER
 
 SIZES: dict[str, Any] = {
@@ -106,16 +105,12 @@ def test_minilm_with_our_parts(minilm: Any) -> None:
     assert [block.kind for block in ours.attention_outputs] == ["post-norm"] * 6
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
-def test_stories_with_our_parts() -> None:
-    assert SHARED.is_dir()
-    model = transformers.AutoModelForCausalLM.from_pretrained(STORIES, dtype=torch.float32).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
+def test_stories_with_our_parts(stories) -> None:
+    model, tokenizer = stories.model, stories.tokenizer
     text = "Once upon a time, there was a little"
     ours = compare(model, **tokenizer(text, return_tensors="pt", return_token_type_ids=False))
     told = regard.load(ours, tokenizer=tokenizer).generate(text, max_new_tokens=30)
-    assert told.text == regard.load(model, tokenizer=tokenizer).generate(text, max_new_tokens=30).text
+    assert told.text == stories.generate(text, max_new_tokens=30).text
     assert told.trace.status.difference < 5e-6
 
 

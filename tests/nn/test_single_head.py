@@ -1,4 +1,4 @@
-"""The textbook layers: published figures, both conventions of weights, and the way to the weights."""
+"""The textbook layers: both conventions of weights, and the way to the weights."""
 
 from collections.abc import Callable
 
@@ -8,54 +8,10 @@ from torch import nn
 from transformers import LlamaConfig, LlamaModel
 
 import regard
-from drawings.printed import printed
 from regard.nn.from_transformers import from_transformers
 from regard.nn.multihead import MultiHeadAttention
 from regard.nn.single_head import CrossAttention, SelfAttention
 from tests.attention.cases import random
-
-BANKS, SENTENCE = printed("river and finance"), printed("one sentence")  # to 3 and to 4 decimals
-RIVER, FINANCE = (torch.tensor([BANKS["embeddings"][word] for word in BANKS[text]]) for text in ("river", "finance"))
-
-
-def near(given: torch.Tensor, figures: list[float] | list[list[float]], decimals: int = 3) -> None:
-    torch.testing.assert_close(given, torch.tensor(figures), rtol=0, atol=0.51 * 10**-decimals)
-
-
-def test_attention_without_parameters() -> None:
-    river, finance = (regard.attend(x, x, x, scale=1.0).output for x in (RIVER, FINANCE))
-    near(river, BANKS["parameter_free_attention"]["river"])
-    near(finance, BANKS["parameter_free_attention"]["finance"])
-
-
-def test_attention_with_written_projections() -> None:
-    article = BANKS["projected_attention"]
-    weights = (torch.tensor(article[name]).float() for name in ("W_query", "W_key", "W_value"))
-    layer = SelfAttention.from_weights(*weights, convention="x @ W")
-    near(layer(RIVER), article["river"])
-    near(layer(FINANCE), article["finance"])
-
-
-def test_a_layer_with_drawn_projections() -> None:
-    torch.manual_seed(0)
-    layer = SelfAttention.from_weights(*(torch.rand(4, 3) for _ in range(3)), convention="x @ W")
-    near(layer(RIVER), BANKS["self_attention_layer"]["river"])
-    near(layer(FINANCE), BANKS["self_attention_layer"]["finance"])
-
-
-def test_one_sentence_step_by_step() -> None:
-    torch.manual_seed(123)
-    embedded = nn.Embedding(6, 16)(torch.tensor(SENTENCE["ids"])).detach()
-    torch.manual_seed(123)
-    weights = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
-    layer = SelfAttention.from_weights(*weights, convention="W @ x")
-    context, seen = layer(embedded, return_attention=True)
-    assert context.shape == (6, 28)
-    near(embedded, SENTENCE["embedding"]["values"], 4)
-    near(seen.scores[1] * 24**0.5, SENTENCE["unnormalised_weights"], 4)
-    near(seen[1], SENTENCE["weights"], 4)
-    near(context[1], SENTENCE["context"], 4)
-
 
 SQUARES = [torch.eye(6)] * 3
 
@@ -120,14 +76,6 @@ def test_cross_attention_is_from_one_sequence_to_another() -> None:
     masked = layer(x, context, mask=regard.masks.padding(keys))
     torch.testing.assert_close(masked[1], layer(x[1], context[1, :5]))
     torch.testing.assert_close(masked[0], output[0])
-
-
-def test_with_both_the_same_cross_attention_is_self_attention() -> None:
-    query, key, value = random(0, 5, 3), random(1, 5, 3), random(2, 5, 7)
-    itself = SelfAttention.from_weights(query, key, value, convention="x @ W")
-    cross = CrossAttention.from_weights(query, key, value, convention="x @ W")
-    x = random(3, 11, 5)
-    assert torch.equal(itself(x), cross(x, x))
 
 
 def test_what_does_not_fit_is_refused() -> None:

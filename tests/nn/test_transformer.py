@@ -13,10 +13,9 @@ from torch.nn import functional as F
 
 import regard
 from regard.nn.config import TransformerConfig
-from regard.nn.feed_forward import ACTIVATIONS, FeedForward
-from regard.nn.layer import Layer, norm_of
+from regard.nn.feed_forward import ACTIVATIONS
 from regard.nn.positions import sinusoidal
-from regard.nn.transformer import SinusoidalEmbedding, Transform, Transformer
+from regard.nn.transformer import SinusoidalEmbedding, Transformer
 
 V, M = 17, 12
 
@@ -139,49 +138,6 @@ def test_step_by_step_is_all_at_once(options: dict[str, Any], counts: list[int])
         start += count
     if whole.logits is not None:
         close(model.decode(text, context, only_last=True, **across).logits, whole.logits[:, -1:])
-
-
-PARTS: dict[str, Any] = {
-    **{
-        f"{name}{' gated' * gated}": lambda name=name, gated=gated: FeedForward(5, 7, activation=name, gated=gated)
-        for name in ACTIVATIONS
-        for gated in (False, True)
-    },
-    **{
-        f"norm {name}": lambda name=name: norm_of(TransformerConfig(vocabulary=3, length=3, d_model=4, norm=name))
-        for name in ("layer", "rms")
-    },
-    "transform": lambda: Transform(TransformerConfig(vocabulary=3, length=3, d_model=4)),
-}
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_gradients_of_the_parts(part: str) -> None:
-    torch.manual_seed(1)
-    module = PARTS[part]().double()
-    x = torch.randn(2, 3, 5 if isinstance(module, FeedForward) else 4, dtype=torch.float64, requires_grad=True)
-    names, tensors = zip(*module.named_parameters(), strict=True)
-
-    def output(x: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
-        return functional_call(module, dict(zip(names, tensors, strict=True)), (x,))
-
-    assert gradcheck(output, (x, *tensors))
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("crossing", [False, True])
-def test_gradients_of_a_layer(norm_first: bool, crossing: bool) -> None:
-    torch.manual_seed(1)
-    config = TransformerConfig(vocabulary=3, length=9, d_model=6, heads=2, key_heads=1, norm_first=norm_first)
-    module = Layer(config, "decoder.0", causal=True, crossing=crossing, positions=None).double()
-    x, context = (torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (3, 5))
-    names, tensors = zip(*module.named_parameters(), strict=True)
-
-    def output(x: torch.Tensor, context: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
-        given = (x, context) if crossing else (x,)
-        return functional_call(module, dict(zip(names, tensors, strict=True)), given)
-
-    assert gradcheck(output, (x, context, *tensors), fast_mode=True)
 
 
 @pytest.mark.parametrize(

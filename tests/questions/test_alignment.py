@@ -4,9 +4,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-import torch
 
-import regard
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.weights.alignment import Alignment, why_these_layers
@@ -15,6 +13,7 @@ from regard.explain.wording import number
 from regard.questions.alignment import MOST_ROWS, Translation, alignment_findings
 from regard.questions.see.answer import seen
 from tests.support import own_models
+from tests.support.own_models import translator
 
 TEXT, TARGET = "the white table stands", "la table blanche reste"
 CLEAR = {"la": ("the", 0.4), "table": ("table", 0.8), "blanche": ("white", 0.7), "reste": ("stands", 0.5)}
@@ -71,13 +70,8 @@ def test_all_shows_both_views_of_every_token(found: Translation) -> None:
 @pytest.mark.parametrize("width", [60, 80, 140])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_one_screen(width: int, count: int) -> None:
-    from regard.text import tokenizers
-
     text, target = "a bank of a river " * 8, "la rive du fleuve " * 8
-    torch.manual_seed(5)
-    words = tokenizers.words([text, target], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    model = translator(text, target)
     found = seen(model.trace([text] * count, target=[target] * count), kind=Translation)
     lines = plain_lines_of_parts(found.shown(width, MOST_ROWS), width)
     out = "\n".join(lines)
@@ -96,12 +90,7 @@ def test_one_screen(width: int, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def traced() -> Summary:
-    from regard.text import tokenizers
-
-    torch.manual_seed(5)
-    words = tokenizers.words([TEXT, TARGET], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    model = translator(TEXT, TARGET)
     return summarise([model.trace(TEXT, target=TARGET)], None)
 
 

@@ -2,7 +2,6 @@
 
 import random
 import re
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -112,13 +111,3 @@ def test_a_move_is_that_to_the_word_whose_range_is_left_furthest(seed: int) -> N
     compared = [comparable(summary, occurrence.label) for occurrence in summary.occurrences]
     stays = [sentence for sentence in said if "neutral" in sentence and "(" not in sentence]
     assert len(stays) == (bool(summary.neutral) and all(compared) and not moves)
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_a_text_whose_numbers_are_neutral_moves_nothing(seed: int) -> None:
-    draw = random.Random(seed)
-    summary = drawn(draw)
-    inside = {n.word: draw.choice([n.low[-1], n.high[-1], n.mean[-1]]) for n in summary.neutral}
-    if inside:
-        references = [replace(r, last_hidden_state=inside[r.word]) for r in summary.references]
-        assert not re.findall(WAY, " ".join(findings(replace(summary, references=references))))

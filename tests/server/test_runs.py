@@ -20,17 +20,9 @@ from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_pair_run, prepare_repeated_run, run_training
 from regard.train.samples import open_watched, save_watched_trace, write_sample
 from regard.train.settings import Settings
-from tests.support.web_pages import build_nothing
 
+pytestmark = pytest.mark.usefixtures("stand_in")
 STEPS = 24
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A program that shows nothing, so that no test waits for Node."""
-    with pytest.MonkeyPatch.context() as patch:
-        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
-        yield
 
 
 @pytest.fixture(scope="module")

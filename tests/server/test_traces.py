@@ -20,7 +20,6 @@ from regard.server.traces import change_sentences, experiment_page, reference_tr
 from regard.server.work import Job, Limits, RefusedError
 from tests.support import MONEY, RIVER
 from tests.support.own_models import TARGETS, TEXTS, opened, pair
-from tests.support.web_pages import build_nothing
 
 CLEAN, CORRUPTED = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 
@@ -74,14 +73,7 @@ def test_a_next_token_is_split_and_patched() -> None:
     ("model", "experiment", "says"),
     [
         (lambda: opened("gpt"), {"kind": "attribute", "texts": ["A man"], "asked": {}}, "to is needed"),
-        (lambda: opened("gpt"), {"kind": "attribute", "texts": ["A man"], "asked": {"word": "man"}}, "word needs like"),
-        (
-            lambda: opened("gpt"),
-            {"kind": "attribute", "texts": ["A man"], "asked": {"word": "man", "to": "man"}},
-            "given both",
-        ),
         (lambda: opened("bert"), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "no language head"),
-        (lambda: opened("gpt"), {"kind": "patch", "texts": ["A man", "A man"], "asked": {}}, "to is needed"),
         (
             lambda: opened("gpt"),
             {"kind": "score", "texts": ["A man"], "asked": {"query": 9, "key": 0, "layer": 0, "head": 0}},
@@ -126,12 +118,10 @@ def test_only_what_changed_is_named(minilm: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with pytest.MonkeyPatch.context() as patch:
-        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
-        app = make_app([minilm], limits=Limits(occurrences=3))
-        with TestClient(app, raise_server_exceptions=False) as found:
-            yield found
+def client(minilm: Any, stand_in: None) -> Iterator[TestClient]:
+    app = make_app([minilm], limits=Limits(occurrences=3))
+    with TestClient(app, raise_server_exceptions=False) as found:
+        yield found
 
 
 def paths(answer: Any) -> dict[str, list[list[float]]]:

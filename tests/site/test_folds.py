@@ -1,17 +1,11 @@
 """Long pages are folded without a script; every section and row is still there."""
 
-import importlib.util
-
 import pytest
 
-from tests.support import ROOT
+from tests.support.pages import hook
 
 pytestmark = pytest.mark.docs
-SPEC = importlib.util.spec_from_file_location("folds", ROOT / "docs" / "hooks" / "folds.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-folds = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(folds)
+folds = hook("folds")
 
 
 def test_sections_fold_under_their_headings() -> None:

@@ -1,27 +1,14 @@
 """Formulas become MathML while the site is built; code, and dollar signs that are none of theirs, stay."""
 
-import importlib.util
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
-from tests.support import ROOT
+from tests.support.pages import hook
 
 pytest.importorskip("latex2mathml", reason="needs the extra docs (make docs runs this test)")
 pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
 pytestmark = pytest.mark.docs
-HOOKS = ROOT / "docs" / "hooks"
-
-
-def hook(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, HOOKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 formulas, lessons = hook("formulas"), hook("lessons")
 
 

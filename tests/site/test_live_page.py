@@ -1,32 +1,23 @@
 """The live page of docs/page.md is what its own command writes."""
 
-import importlib.util
 import os
 import re
 import shutil
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import matplotlib.image
 import pytest
 
 from tests.support import ROOT
+from tests.support.pages import hook
 
 pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
 pytestmark = pytest.mark.docs
 PAGE = (ROOT / "docs" / "page.md").read_text("utf-8")
 
 
-def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("live_page", ROOT / "docs" / "hooks" / "live_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-live_page = hook()
+live_page = hook("live_page")
 
 
 def test_every_frame_has_a_command() -> None:

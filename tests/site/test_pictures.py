@@ -1,28 +1,18 @@
 """The pictures of docs/pictures.md are those that its own commands draw."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from tests.support import ROOT
+from tests.support.pages import hook
 
 pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
 pytestmark = pytest.mark.docs
 PAGE = (ROOT / "docs" / "pictures.md").read_text("utf-8")
 
 
-def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "hooks" / "pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-pictures = hook()
+pictures = hook("pictures")
 
 
 def test_every_picture_shown_has_a_command_and_every_command_a_picture() -> None:

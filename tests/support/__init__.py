@@ -101,18 +101,19 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 
 MANY = """
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys
 from regard.cli.main import main
 told = []
-for arguments in json.loads(sys.argv[1]):
+for folder, arguments in json.load(sys.stdin):
     out, err, code = io.StringIO(), io.StringIO(), None
+    os.chdir(folder)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main(arguments)
         except SystemExit as left:
             code = left.code
     told.append([code, out.getvalue(), err.getvalue()])
-    heavy = set(sys.argv[2].split(",")) & set(sys.modules)
+    heavy = set(sys.argv[1].split(",")) & set(sys.modules)
     assert not heavy, (arguments, sorted(heavy), err.getvalue())
 print(json.dumps(told))
 """
@@ -125,9 +126,17 @@ def in_one_process(
 
     watch: modules, separated by commas, none of which may be imported by any of the calls.
     """
+    return in_folders([(folder, call) for call in calls], watch, **environment)
+
+
+def in_folders(
+    calls: Sequence[tuple[Path, list[str]]], watch: str = "", **environment: str
+) -> list[tuple[int, str, str]]:
+    """The same of calls that are each made in a folder of their own."""
+    asked = json.dumps([(str(folder), call) for folder, call in calls])
     done = subprocess.run(
-        [sys.executable, "-c", MANY, json.dumps(calls), watch],
-        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, encoding="utf-8", check=False,
+        [sys.executable, "-c", MANY, watch], input=asked, env={**os.environ, **environment}, capture_output=True,
+        text=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]

@@ -37,3 +37,11 @@ def pair(**changes: Any) -> Model:
     sizes = {"d_model": 12, "heads": 3, "layers": 2, "d_hidden": 19}
     config = TransformerConfig.translator(len(tokenizer), tokenizer.bos_token_id, **(sizes | changes))
     return regard.load(Transformer(config).eval(), tokenizer=tokenizer)
+
+
+def translator(*texts: str) -> Model:
+    """An encoder-decoder whose tokens are the words of the texts."""
+    torch.manual_seed(5)
+    words = tokenizers.words(texts, frame="end")
+    sizes = TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
+    return regard.load(Transformer(sizes), tokenizer=words)

@@ -1,7 +1,9 @@
 """The code of the README and the documentation's pages, as it is printed."""
 
+import importlib.util
 import re
 import subprocess
+from typing import Any
 
 from tests.support import ROOT
 
@@ -19,6 +21,16 @@ def pages(language: str) -> list[str]:
     """All pages that have code in a language, by their path in the repository."""
     names = [page.relative_to(ROOT).as_posix() for page in EVERY]
     return [name for name in names if code_blocks(name, language)]
+
+
+def hook(name: str) -> Any:
+    """A module of the site's build."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "hooks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def in_shell(page: str) -> list[list[str]]:

@@ -1,4 +1,3 @@
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ import pytest
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import normalizers, processors
 
 from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
@@ -19,17 +18,13 @@ from regard.text import tokenizers
 from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences
 from regard.text.quoting import spelled as spelled_token
-from regard.text.tokens import Token, Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
-from regard.text.words import find_word, words_of
+from regard.text.tokens import Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
+from regard.text.words import find_word
 from tests.support import SHARED
 from tests.support.own_models import opened, pair
+from tests.text.test_word_pieces import gpt2 as published_gpt2
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
-
-
-def spelled(model, text: str, word: str) -> list[tuple[str, list[str]]]:
-    encoded = encode(model.tokenizer, text)
-    return [(w.text, [encoded.tokens[n].text for n in w.tokens]) for w in find_word(text, encoded.tokens, word)]
 
 
 def test_tokens_carry_ids_characters_words_and_specials(minilm) -> None:
@@ -40,58 +35,6 @@ def test_tokens_carry_ids_characters_words_and_specials(minilm) -> None:
     assert [t.special for t in encoded.tokens] == [True, False, False, False, False, True]
     assert encoded.ids[0] == 101
     assert encoded.ids[-1] == 102
-
-
-@pytest.mark.parametrize(
-    ("text", "word", "found"),
-    [
-        ("two withdrawals there", "withdrawals", [("withdrawals", ["withdrawal", "##s"])]),
-        ("the bank by the bank", "bank", [("bank", ["bank"]), ("bank", ["bank"])]),
-        ("The Bank is a bank, not a banker", "bank", [("Bank", ["bank"]), ("bank", ["bank"])]),
-        ("The Bank is a bank", "Bank", [("Bank", ["bank"])]),
-        ("only a bank", "Bank", [("bank", ["bank"])]),
-        ("a café there", "café", [("café", ["cafe"])]),
-        ("a cafe\u0301 there", "café", [("cafe\u0301", ["cafe"])]),
-        ("a café there", "cafe\u0301", [("café", ["cafe"])]),
-        ("I saw 🙂 there", "🙂", [("🙂", ["[UNK]"])]),
-        ("他在河边", "河", [("河", ["河"])]),
-        ("他在山上水", "山上", [("山上", ["山", "上"])]),
-        ("Bob's cake", "Bob's", [("Bob's", ["bob", "'", "s"])]),
-        ("Bob's cake", "Bob", [("Bob", ["bob"])]),
-        ("a river bank", "river bank", [("river bank", ["river", "bank"])]),
-        ("GROSSE STRASSE", "straße", [("STRASSE", ["strasse"])]),
-        ("e-mail and mail", "mail", [("mail", ["mail"]), ("mail", ["mail"])]),
-    ],
-)
-def test_word_finds_the_right_spans(minilm, text: str, word: str, found: list[tuple[str, list[str]]]) -> None:
-    got = spelled(minilm, text, word)
-    assert [w for w, _ in got] == [w for w, _ in found]
-    assert ["".join(p.removeprefix("##") for p in t) for _, t in got] == [
-        "".join(p.removeprefix("##") for p in t) for _, t in found
-    ]
-
-
-def test_a_family_emoji_is_no_man(minilm) -> None:
-    text = "the 👨‍👩‍👧 and the 👨"
-    encoded = encode(minilm.tokenizer, text)
-    assert [w.start for w in find_word(text, encoded.tokens, "👨")] == [text.rindex("👨")]
-
-
-def test_a_word_that_is_not_there_names_the_nearest(minilm) -> None:
-    text = "a fisherman on the river bank"
-    encoded = encode(minilm.tokenizer, text)
-    with pytest.raises(RegardError, match=r"'bunk' is not in the text .*nearest are 'bank'"):
-        find_word(text, encoded.tokens, "bunk")
-    with pytest.raises(RegardError, match=r"its words are 'a', 'fisherman'"):
-        find_word(text, encoded.tokens, "zzzz")
-    with pytest.raises(RegardError, match="word is empty"):
-        find_word(text, encoded.tokens, "  ")
-
-
-def test_a_word_whose_characters_are_dropped() -> None:
-    tokens = [Token(1, "a", 0, 1, 0, False)]
-    with pytest.raises(RegardError, match="reached no token"):
-        find_word("a b", tokens, "b")
 
 
 def test_unknown_and_dropped_characters_are_named(minilm) -> None:
@@ -187,10 +130,6 @@ def test_ids_are_words_of_their_own() -> None:
     assert [w.tokens for w in find_word(encoded.text, encoded.tokens, "17")] == [(0,), (2,)]
 
 
-def test_words_of_a_text() -> None:
-    assert words_of("Bob's e-mail, Bob's bank!") == ["Bob's", "e", "mail", "bank"]
-
-
 MIXED = "Hi  you\n\n\tcafé\xa0✓ 🙂 他\n end"  # blanks, line breaks, a tab, a no-break space, an emoji, Chinese
 
 
@@ -227,12 +166,7 @@ def test_word_pieces_keep_their_spelling(minilm) -> None:
 @pytest.mark.shared
 @pytest.mark.skipif(not (SHARED / "tokenizers").is_dir(), reason=f"no tokenizers in {SHARED} (REGARD_SHARED names it)")
 def test_gpt2s_tokens() -> None:
-    folder = SHARED / "tokenizers"
-    lines = (folder / "gpt2-merges.txt").read_text(encoding="utf-8").splitlines()
-    merges = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
-    whole = Tokenizer(models.BPE(json.loads((folder / "gpt2-vocab.json").read_text(encoding="utf-8")), merges))
-    whole.pre_tokenizer, whole.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    gpt2 = transformers.PreTrainedTokenizerFast(tokenizer_object=whole)
+    gpt2 = published_gpt2([])
     assert shown(gpt2) == [
         "Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽", "\\xe2\\x9c", "\\x93", "␣🙂", "␣", "\\xe4\\xbb", "\\x96",
         "↵", "␣end",

@@ -21,7 +21,7 @@ from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, word_to
 from regard.text.words import find_word, word_boundaries, words_of
 from regard.textbook import dictionary
 from regard.web.page import text_data
-from tests.support import SHARED, in_text
+from tests.support import SHARED
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 SCRIPTS = {
@@ -121,36 +121,6 @@ def test_unknown_words_of_a_tokenizer_without_places_have_their_own_characters()
     assert encode(WithoutPlaces(unigram(["a river bank"])), "የወንዝ ዳርቻ a").unknown == ("የወንዝ", "ዳርቻ")
 
 
-def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
-    return in_text([Token(n, text, start, start + len(text.replace("##", "")), None, special)
-                    for n, (text, start) in enumerate(pieces)])  # fmt: skip
-
-
-def test_marks_of_pieces_and_blanks() -> None:
-    found = tokens(("token", 0), ("##isation", 5), (" bank", 14))
-    assert [spelling(found, word) for word in words(found)] == ["tokenisation", "bank"]
-
-
-def test_blanks_that_only_the_place_tells() -> None:
-    found = [Token(0, "Once", 0, 4, None, False, "Once upon"), Token(1, "upon", 4, 9, None, False, "Once upon")]
-    assert words(found) == [range(1), range(1, 2)]
-
-
-def test_special_tokens_and_scripts_without_blanks() -> None:
-    apart = [Token(0, "[CLS]", 0, 0, None, True, "a"), Token(1, "a", 0, 1, None, False, "a")]
-    assert words(apart) == [range(1), range(1, 2)]
-    long = tokens(*[("水", n) for n in range(30)])
-    assert len(words(long)) == 30
-    assert words([]) == []
-
-
-def test_a_long_word_is_one() -> None:
-    found = tokens(("Donaudampf", 0), ("schifffahrts", 10), ("gesellschaft", 22))
-    assert words(found) == [range(3)]
-    code = tokens(*[("4fe7", 4 * n) for n in range(20)])
-    assert len(words(code)) == 20
-
-
 CLUSTERS = ["a", "B", "7", "é", "e\u0301", "\u0915\u093f", "_", "水", "銀", "タ", "-", "'", ".", " ", "  ", "\n"]
 
 
@@ -203,24 +173,6 @@ def test_the_bytes_of_one_character_are_together() -> None:
     found = [Token(9, "ab", 0, 2, None, False, text), *parts, Token(9, "銀", 3, 4, None, False, text)]
     assert words(found) == [range(1), range(1, 4), range(4, 5)]
     assert spelling(found, range(1, 4)) == "他"
-
-
-RIVER = "The riverbankers, they fish."
-PIECES = tuple(replace(each, source=RIVER) for each in (
-    Token(101, "[CLS]", 0, 0, None, True), Token(1, "the", 0, 3, 0, False), Token(2, "river", 4, 9, 1, False),
-    Token(3, "##bank", 9, 13, 1, False), Token(4, "##ers", 13, 16, 1, False), Token(5, ",", 16, 17, 2, False),
-    Token(6, "they", 18, 22, 3, False), Token(7, "fish", 23, 27, 4, False), Token(8, ".", 27, 28, 5, False),
-    Token(102, "[SEP]", 28, 28, None, True),
-))  # fmt: skip
-
-
-def test_tokens_of_one_word_belong_together() -> None:
-    groups = words(PIECES)
-    assert groups == [range(n, n + 1) for n in (0, 1)] + [range(2, 5)] + [range(n, n + 1) for n in range(5, 10)]
-    named = [spelling(PIECES, group) for group in groups]
-    assert named == ["[CLS]", "The", "riverbankers", ",", "they", "fish", ".", "[SEP]"]
-    two = (*PIECES, PIECES[-1])
-    assert words(two)[-2:] == [range(9, 10), range(10, 11)]  # special tokens are no word together
 
 
 def test_word_tokens_know_their_characters() -> None:

@@ -5,14 +5,14 @@ import re
 
 import matplotlib.pyplot as plt
 import pytest
-import torch
 from rich.console import Console
 
 import regard
 from regard.explain.texts.summary import summarise
 from regard.questions.see.answer import Seen
 from regard.questions.see.sentences import findings
-from regard.trace.display import LONG, html
+from regard.trace.display import html
+from tests.support.own_models import translator
 
 
 def test_a_word(bank, minilm) -> None:
@@ -47,14 +47,6 @@ def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
     assert repr(bank[0]).startswith("Trace('Write a poem")
 
 
-def test_a_long_trace_says_its_size(minilm) -> None:
-    trace = minilm.trace("a river bank " * 165)
-    assert len(trace.tokens) < LONG
-    longer = regard.load(minilm.model, tokenizer=minilm.tokenizer).trace("a b c d " * 127)
-    assert len(longer.tokens) <= LONG
-    assert "changes most" in re.sub(r"<[^>]+>", "", trace._repr_html_())
-
-
 def test_a_map_in_a_notebook(bank) -> None:
     weights = bank[0].attention
     page = weights[0]._repr_html_()
@@ -74,13 +66,8 @@ def test_a_map_in_a_notebook(bank) -> None:
 
 
 def test_an_encoder_decoder(tmp_path) -> None:
-    from regard.text import tokenizers
-
     text, target = "a bank of a river", "la rive"
-    torch.manual_seed(5)
-    words = tokenizers.words([text, target], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    model = translator(text, target)
     pair = model.trace(text, target=target)
     seen = pair.see("bank")
     assert seen.summary.target is not None
@@ -88,11 +75,6 @@ def test_an_encoder_decoder(tmp_path) -> None:
     assert regard.see(text, "bank", target=target, model=model).findings() == seen.findings()
     pair.save(tmp_path / "a.safetensors")
     assert regard.open(tmp_path / "a.safetensors").see("bank").findings() == seen.findings()
-
-
-def test_the_picture_of_a_word(bank) -> None:
-    figure = bank[0].plot("bank", layer=0)
-    assert len(figure.findobj(plt.Axes)) >= 2
 
 
 def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
@@ -103,12 +85,7 @@ def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> N
 
 
 def test_what_a_model_wrote(tmp_path) -> None:
-    from regard.text import tokenizers
-
-    torch.manual_seed(5)
-    words = tokenizers.words(["a bank of a river", "la rive"], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    written = regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of a river", max_new_tokens=4)
+    written = translator("a bank of a river", "la rive").generate("a bank of a river", max_new_tokens=4)
     page = re.sub(r"<[^>]+>", "", written._repr_html_())
     assert page.startswith(written.text.split("\n")[0][:10])
     assert written.plot().findobj(plt.Axes)

@@ -97,15 +97,6 @@ def test_chosen_layers_of_a_hybrid_and_of_several_calls(tmp_path: Path) -> None:
             opened.attention[0]
 
 
-def test_a_real_trace_is_the_same_without_the_model(bank: Any, tmp_path: Path) -> None:
-    bank[0].save(tmp_path / "one.safetensors")
-    same(bank[0], regard.open(tmp_path / "one.safetensors"))
-    regard.save(bank, str(tmp_path / "two.safetensors"))
-    for a, b in zip(bank, regard.open(str(tmp_path / "two.safetensors")), strict=True):
-        same(a, b)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.safetensors", "two.safetensors"]
-
-
 def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"
     bank[0].save(file, layers=[1, 4])

@@ -19,7 +19,6 @@ from regard.trace.labelled_map import LabelledMap
 from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace
 from regard.trace.word_rows import gets, gives, vector
-from tests.support.pairs import make_pair
 
 TWICE = "The bank of the river is far from the bank with withdrawals."
 
@@ -35,10 +34,8 @@ def twice(minilm: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("pair")
-    make_pair(folder)
-    return regard.load(folder, device="cpu").trace("a river bank", target="la banque sur la rive")
+def pair(tiny_pair: Any) -> Any:
+    return tiny_pair.trace("a river bank", target="la banque sur la rive")
 
 
 def same(found: torch.Tensor, expected: torch.Tensor) -> None:

@@ -1,6 +1,5 @@
 """What a trace gives in the place of transformers' output is what the model itself returns."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import torch
 import regard
 from regard.models.model import Model
 from regard.trace import transformers_output
-from tests.support import RIVER, SHARED
+from tests.support import RIVER
 from tests.support.attention_outputs import make_model
 
-OPUS = os.environ.get("REGARD_OPUS_MT", "")
 IDS = [7, 11, 13, 17, 19, 23, 29]
 DISTINCT = ("bert", "gpt2", "llama", "opt", "gemma2", "modernbert", "t5", "bart")  # final norms of every kind, or none
 
@@ -73,33 +71,22 @@ def test_minilm(minilm: Any) -> None:
     compare(trace.as_transformers(), own_output(minilm.model, **minilm.tokenizer(RIVER, return_tensors="pt")))
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(
-    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
-)
-def test_a_model_that_writes() -> None:
-    model = regard.load(SHARED / "models" / "stories260K", device="cpu")
+def test_a_model_that_writes(stories: Any) -> None:
     text = "Once upon a time there was a dog."
-    found = model.trace(text).as_transformers()
-    expected = own_output(model.model, **model.tokenizer(text, return_tensors="pt"))
+    found = stories.trace(text).as_transformers()
+    expected = own_output(stories.model, **stories.tokenizer(text, return_tensors="pt"))
     compare(found, expected, 1e-6 * float(expected.logits.abs().max()))  # logits of 20: 1e-5 is three of their bits
     assert found.logits.shape[::2] == (1, 512)
     torch.testing.assert_close(found.hidden_states[-1], found.last_hidden_state)
 
 
-@pytest.mark.real
-@pytest.mark.skipif(
-    not OPUS or not (Path(OPUS) / "model.safetensors").is_file(),
-    reason=f"no model in REGARD_OPUS_MT={OPUS!r}, the folder of regard fetch opus-mt-en-fr",
-)
-def test_a_translator() -> None:
-    model = regard.load(OPUS, device="cpu")
-    pair = model.trace("A man on a river bank.", target="Un homme sur la rive.")
+def test_a_translator(opus_mt: Any) -> None:
+    pair = opus_mt.trace("A man on a river bank.", target="Un homme sur la rive.")
     ids = {
         name: torch.tensor([[token.id for token in side.tokens]])
         for name, side in (("input_ids", pair.encoder), ("decoder_input_ids", pair.decoder))
     }
-    expected = own_output(model.model, **ids)
+    expected = own_output(opus_mt.model, **ids)
     assert {"logits", "cross_attentions", "encoder_attentions", "encoder_last_hidden_state"} <= set(expected)
     compare(pair.as_transformers(), expected)
 

@@ -111,16 +111,6 @@ def test_weights_that_grow_without_end_are_not_saved() -> None:
         assert progress.step < 3
 
 
-def test_the_learning_rate_rises_and_falls() -> None:
-    settings = Settings(steps=100, warmup=10, rate=1.0, least_rate=0.1)
-    rates = [settings.learning_rate(step) for step in range(101)]
-    assert rates[0] == pytest.approx(0.1)
-    assert rates[9] == rates[10] == pytest.approx(1.0)
-    assert rates[55] == pytest.approx(0.55)
-    assert rates[100] == pytest.approx(0.1)
-    assert rates[10:] == sorted(rates[10:], reverse=True)
-
-
 def free_port() -> int:
     with socket.socket() as opened:
         opened.bind(("127.0.0.1", 0))

@@ -14,6 +14,7 @@ from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture
 from regard.models.model import Model
 from regard.trace.layer_subset import call_numbers
+from regard.trace.trace import Trace
 from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))
@@ -28,6 +29,11 @@ def same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return float((a - b).abs().max()) < 1e-6
 
 
+def unchanged(ablated: Trace, plain: Trace) -> list[bool]:
+    """Which hidden states an ablation leaves as they were."""
+    return [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)]
+
+
 def test_a_module_that_is_called_as_every_layer_is_ablated_in_one() -> None:
     """ALBERT: the n-th call of its one module is layer n."""
     model = opened("albert", num_hidden_layers=3)
@@ -35,12 +41,7 @@ def test_a_module_that_is_called_as_every_layer_is_ablated_in_one() -> None:
     (path,) = [p for p, m in model.model.named_modules() if type(m).__name__ == "AlbertAttention"]
     with ablating([HeadAblation(layers={(path, 1)}, heads={2})]):
         expected = model.trace(ids=IDS[0])
-    assert [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert unchanged(ablated, plain) == [True, True, False, False]
     assert torch.equal(ablated.last_hidden_state, expected.last_hidden_state)
     edge = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=[0, 2]))])
     assert [bool(weights[:, 4, 2].any()) for weights in edge.attention] == [False, True, False]
@@ -52,13 +53,9 @@ def test_two_calls_a_layer_are_ablated_each() -> None:
     plain = model.trace(ids=IDS[0])
     assert (len(plain.attention), call_numbers(plain.attention)) == (2, ((0, 0), (0, 1), (1, 0), (1, 1)))
     ablated = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))])
-    assert [bool(ablated.attention[call][:, 4, 2].any()) for call in call_numbers(ablated.attention)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)] == [True, True, False]
+    looks = [bool(ablated.attention[call][:, 4, 2].any()) for call in call_numbers(ablated.attention)]
+    assert looks == [True, True, False, False]
+    assert unchanged(ablated, plain) == [True, True, False]
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, diffllama has layers 0 to 1"):
         model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
 
@@ -96,13 +93,7 @@ def test_layers_of_hybrids_keep_their_numbers() -> None:
     assert (len(plain.attention), call_numbers(plain.attention)) == (4, ((1, 0), (3, 0)))
     assert any("1, 3 (of 4)" in note for note in plain.status.notes)
     assert [bool(ablated.attention[n][:, 4, 2].any()) for n in (1, 3)] == [True, False]
-    assert [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)] == [
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
+    assert unchanged(ablated, plain) == [True, True, True, True, False]
     with pytest.raises(regard.RegardError, match="layer 4 is out of range, lfm2 has layers 0 to 3"):
         model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(4, 0))])
     with pytest.raises(regard.RegardError, match="layer 2 of lfm2 has no attention that could be ablated"):

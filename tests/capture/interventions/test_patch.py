@@ -207,13 +207,6 @@ def test_a_module_that_is_every_layer() -> None:
         assert torch.equal(own.last_hidden_state, plain.last_hidden_state)
 
 
-def test_a_row_that_looks_ahead_is_refused() -> None:
-    opened = Model(make_model("llama"), None, name="llama")
-    source = opened.trace(ids=IDS[1])
-    with pytest.raises(regard.RegardError, match="token 3 may not attend to all that the given row attends to"):
-        opened.trace(ids=IDS[0], interventions=[regard.patch("weights", layer=0, at=3, source_at=9, source=source)])
-
-
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
     source, short = minilm.trace(MONEY), minilm.trace("A bank.")

@@ -13,7 +13,7 @@ from regard.corpus.reading.document import Document
 from regard.corpus.schema import TOP
 from regard.corpus.settings import Settings, Where, chosen_layers_to_store
 from regard.corpus.writing.build_shard import build_shard
-from regard.corpus.writing.cut_windows import window_size
+from regard.corpus.writing.cut_windows import window_of_each_word, window_size
 from regard.corpus.writing.read_words import Reading
 from regard.corpus.writing.shard import ShardTables
 from regard.models.model import Model
@@ -112,18 +112,6 @@ def test_alone_in_any_batch_and_in_any_order(model: Model) -> None:
     assert len(mixed) == len(together)
 
 
-def furthest(spans: Sequence[tuple[int, int]], first: int, last: int, causal: bool) -> int | None:
-    """The window in which a run of tokens stands furthest from an edge, by counting."""
-    best: tuple[float, int] | None = None
-    for number, (start, stop) in enumerate(spans):
-        if start <= first and last < stop:
-            left = first - start if number else float("inf")
-            right = float("inf") if causal or number == len(spans) - 1 else stop - 1 - last
-            if best is None or min(left, right) > best[0]:
-                best = min(left, right), number
-    return None if best is None else best[1]
-
-
 def test_windows_that_overlap(model: Model) -> None:
     settings = Settings(dtype="float32", layers=(), window=20, stride=9)
     tables = shard(model, [LONG], settings, start=1000)
@@ -135,8 +123,9 @@ def test_windows_that_overlap(model: Model) -> None:
     expected = set()
     for match in re.finditer(r"\w+", LONG):
         held = [n for n in own if trace.tokens[n].start < match.end() and trace.tokens[n].end > match.start()]
-        window = furthest(trace.spans, held[0], held[-1], causal) if held else None
-        if window is None:
+        ends = np.array([held[0]]), np.array([held[-1]])
+        window = int(window_of_each_word(*ends, trace.spans, causal)[0])
+        if window < 0:
             continue
         expected.add(("000", 1000 + match.start()))
         row, vector = rows["000", 1000 + match.start()]

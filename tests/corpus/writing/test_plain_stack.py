@@ -52,11 +52,6 @@ def test_the_states_of_a_watched_pass(kind: str, segments: bool, masked: bool, t
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_model_of_our_own_is_refused() -> None:
-    with pytest.raises(RegardError, match="--option: .* needs a model of transformers: leave the option out"):
-        PlainStack(own_models.opened("bert"), [0], causal=False, option="--option")
-
-
 def opened(folder: Path, minilm: Model, kind: str) -> Model:
     make_tiny(folder / kind, minilm, kind, **SIZES.get(kind, {}))
     return regard.load(folder / kind, device="cpu")

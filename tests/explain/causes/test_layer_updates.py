@@ -78,28 +78,6 @@ def test_each_layers_parts_are_those_of_its_modules(kind: str, changes: dict, mo
             assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize(("gone", "share"), [("down_proj", 1.0), ("o_proj", 0.0)])
-def test_a_part_that_gives_nothing_has_no_share(gone: str, share: float) -> None:
-    model = make_model("llama")
-    with torch.no_grad():
-        for path, weight in model.named_parameters():
-            if gone in path:
-                weight.zero_()
-    for step in layer_updates(traced(model, IDS), 7):
-        assert math.isclose(step.attention_share, share, abs_tol=1e-6)
-        assert math.isclose(step.feed_forward_share, 1 - share, abs_tol=1e-6)
-
-
-def test_the_last_of_a_sentence(bank) -> None:
-    """MiniLM: what moves "bank" in layer 0 beside itself and [CLS] is named, and every layer adds up."""
-    found = layer_updates(bank[0], "bank", top=3)
-    assert len(found) == 6
-    for step in found:
-        adds_up(step)
-        assert len(step.attention.top) == 3
-    assert "river" in [source.text for source in found[0].attention.top]
-
-
 @pytest.fixture(scope="module", params=["marian", "t5"])
 def pair(request) -> PairTrace:
     model = Model(make_model(request.param), None, name=request.param)

@@ -38,13 +38,6 @@ def test_a_word_is_the_mean_of_its_tokens(trace) -> None:
     torch.testing.assert_close(rollout(trace, ["w03"]), rollout(trace, [3]))
 
 
-def test_a_causal_models_first_token_is_itself() -> None:
-    trace = traced(make_model("llama", num_key_value_heads=2), IDS)
-    first = rollout(trace, [0])
-    assert first[0].tolist() == [1.0] + [0.0] * 12
-    assert bool((rollout(trace).triu(1) == 0).all())
-
-
 def test_never_more_than_a_band_of_one_layer(trace, monkeypatch) -> None:
     """Every region that is read is a band of rows."""
     read = []

@@ -5,17 +5,6 @@ from regard.explain.texts.summary import summarise
 from tests.support import RIVER
 
 
-def test_pairs_say_equal_at_first_and_apart_at_last(bank) -> None:
-    summary = summarise(bank, "bank")
-    (pair,) = summary.pairs
-    assert (pair.a, pair.b) == ("1", "2")
-    assert pair.token_embeddings_equal is True
-    assert pair.token_embeddings == pytest.approx(1.0)
-    assert len(pair.hidden_states) == 7
-    assert round(pair.hidden_states[6], 3) == 0.847
-    assert pair.hidden_states[0] == pytest.approx(1.0, abs=1e-6)
-
-
 def test_what_the_word_attends_to(bank) -> None:
     first = summarise(bank, "bank", top=3).occurrences[0].attends[0]
     assert [(s.text, round(s.weight, 3)) for s in first.top] == [("river", 0.252), ("fishing", 0.116), ("poem", 0.081)]
@@ -73,12 +62,3 @@ def test_overview_without_a_word(bank) -> None:
     assert one.head == 3
     best = bank[0].attention[4][3, 11, 1:13].max()
     assert one.top[0].weight == pytest.approx(float(best), abs=1e-6)
-
-
-def test_paths_end_where_the_states_do(bank) -> None:
-    moved = summarise(bank, "bank").movement
-    assert [len(path) for path in moved.words] == [7, 7]
-    assert moved.words[0][0] == pytest.approx(moved.words[1][0], abs=1e-4)
-    assert moved.states == list(range(7))
-    assert moved.tried[-1].wrong == 0
-    assert 0 < moved.share[1] <= moved.share[0] < 1

@@ -11,6 +11,7 @@ def test_two_vectors() -> None:
     a, b = torch.tensor([3.0, 4.0]), torch.tensor([4.0, 3.0])
     assert dot(a, b) == 24
     assert math.isclose(cosine(a, b), 0.96)
+    assert math.isnan(cosine(torch.zeros(2), a))
     assert math.isclose(euclidean(a, b), math.sqrt(2))
     assert euclidean(a, a) == 0
 

@@ -4,16 +4,13 @@ import torch
 import regard
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import agreements, align, choose, cross_attention_rows, from_source, from_target
-from tests.support.pairs import make_pair
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pair")
-    make_pair(folder)
-    return regard.load(folder, device="cpu").trace(SOURCE, target=TARGET)
+def pair(tiny_pair):
+    return tiny_pair.trace(SOURCE, target=TARGET)
 
 
 def test_the_layers_that_align_what_is_written_and_what_is_read_are_found() -> None:

@@ -1,21 +1,16 @@
 """Means of head scores over several texts."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-import regard
 from regard.errors import RegardError
 from regard.explain.weights.alignment import align
 from regard.explain.weights.head_means import HeadMeans, cross_head_scores, mean_scores
 from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.text import tokenizers
+from tests.support.own_models import translator
 
-FOLDER = os.environ.get("REGARD_OPUS_MT", "")
 PAIRS = [("the white table stands", "la table blanche reste"), ("the table", "la table")]
 
 
@@ -60,10 +55,7 @@ def test_what_cannot_be_averaged_is_refused(minilm: Any) -> None:
 
 @pytest.fixture(scope="module")
 def pairs() -> list[Any]:
-    torch.manual_seed(5)
-    words = tokenizers.words([text for pair in PAIRS for text in pair], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    model = translator(*(text for pair in PAIRS for text in pair))
     return model.trace([text for text, _ in PAIRS], target=[target for _, target in PAIRS])
 
 
@@ -93,13 +85,10 @@ def test_nothing_is_refused() -> None:
         cross_head_scores([])
 
 
-@pytest.mark.real
-@pytest.mark.skipif(not FOLDER or not Path(FOLDER).is_dir(), reason=f"no model in REGARD_OPUS_MT={FOLDER!r}")
-def test_a_translators_heads() -> None:
+def test_a_translators_heads(opus_mt: Any) -> None:
     """Upper layers look at the source of what they write, lower ones at that of what they have read."""
-    model = regard.load(FOLDER, device="cpu")
     texts = ["The old man walked along the river bank.", "The red car is very fast."]
-    found = cross_head_scores([model.generate(text, max_new_tokens=30).trace for text in texts])
+    found = cross_head_scores([opus_mt.generate(text, max_new_tokens=30).trace for text in texts])
     (written, _, most), (read, _, _) = found.best("written", 1)[0], found.best("read", 1)[0]
     assert written > read
     assert most > 0.5

@@ -17,7 +17,7 @@ from regard.explain.weights.sinks import sinks
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import Trace
-from tests.support import RIVER, SHARED
+from tests.support import RIVER
 from tests.support.attention_outputs import make_model, traced
 
 IDS = (7, 3, 5, 3, 5, 9, 3)  # 3 and 5 come again; behind an earlier 3 stands 5, behind an earlier 5 stand 3 and 9
@@ -221,17 +221,12 @@ def test_minilm(bank: Any) -> None:
     assert float(found.previous[0, 2]) == pytest.approx(0.9995, abs=1e-4)  # one head does nothing else
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(
-    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
-)
-def test_a_model_that_writes() -> None:
-    model = regard.load(SHARED / "models" / "stories260K", device="cpu")
-    trace = model.trace("Once upon a time there was a dog. The dog was a good dog.")
+def test_a_model_that_writes(stories: Any) -> None:
+    trace = stories.trace("Once upon a time there was a dog. The dog was a good dog.")
     found, expected = head_scores(trace), plainly(trace)
     for name in NAMES:
         assert getattr(found, name).tolist() == [pytest.approx(row, abs=1e-6) for row in expected[name]], name
     assert float(found.next.max()) == 0
     ids = [token.id for token in trace.tokens][1:]
-    again = head_scores(model.trace(ids=ids + ids))
+    again = head_scores(stories.trace(ids=ids + ids))
     assert again.inductions >= len(ids) - 1

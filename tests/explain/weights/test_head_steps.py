@@ -81,11 +81,6 @@ def test_cross_attention_has_steps_too() -> None:
     assert own.bias.abs().max() > 0  # T5's relative positions
 
 
-def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
-    trace = minilm.trace(RIVER)
-    assert torch.equal(head_steps(trace, 3, -1, -2).weights, head_steps(trace, 3, 5, 10).weights)
-
-
 @pytest.mark.parametrize(
     ("token", "layer", "head", "says"),
     [

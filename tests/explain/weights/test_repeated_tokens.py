@@ -1,8 +1,6 @@
 """Heads on repeated random tokens."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,6 @@ from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train
 from regard.train.settings import Settings
 
-FOLDER = os.environ.get("REGARD_SMOLLM2", "")
-
 
 def test_it_is_the_mean_over_the_texts(minilm: Any) -> None:
     found = repeated_tokens(minilm, length=6, texts=2, seed=3)
@@ -33,13 +29,8 @@ def test_it_is_the_mean_over_the_texts(minilm: Any) -> None:
     assert found.best("previous", 1)[0][:2] == (0, 2)  # the default model's own head for it
 
 
-@pytest.mark.real
-@pytest.mark.skipif(
-    not list(Path(FOLDER).glob("*.gguf")) if FOLDER else True,
-    reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the folder of regard fetch smollm2",
-)
-def test_a_trained_decoder_has_an_induction_head() -> None:
-    found = repeated_tokens(regard.load(FOLDER, device="cpu"), length=20, texts=2)
+def test_a_trained_decoder_has_an_induction_head(smollm2: Any) -> None:
+    found = repeated_tokens(smollm2, length=20, texts=2)
     assert found.best("induction", 1)[0][2] > 0.7
     assert np.median(found.scores["induction"]) < 0.1
 

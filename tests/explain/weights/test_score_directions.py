@@ -1,7 +1,6 @@
 """The directions of a head's scores: against the whole matrix, by closed form, and of a head that is known."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -46,13 +45,6 @@ def test_closed_form() -> None:
     assert ends["asking"] == [f"{trace.tokens[5].text} (5)", f"{trace.tokens[2].text} (2)"]
     assert ends["answering"] == [f"{trace.tokens[4].text} (4)"]
     assert found.rows()[0]["answering"] == f"{trace.tokens[4].text} (4)"
-
-
-def test_minilms_head_of_the_token_before_has_many_directions(bank: Any) -> None:
-    found = score_directions(bank[0], 0, 2)
-    assert len(found.strength) == min(32, len(bank[0].tokens))
-    assert bool((found.strength.diff() <= 1e-9).all())
-    assert 0.1 < float(found.share[0]) < 0.9
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -1,7 +1,6 @@
 """Attention sinks: the criterion against dense weights, on planted sinks, on models with one and without."""
 
 import json
-import os
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -19,10 +18,9 @@ from regard.questions.map.windowed import windowed
 from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
-from tests.support import MONEY, RIVER, SHARED
+from tests.support import MONEY, RIVER
 from tests.support.terminal import printed_parts
 
-SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 ANNA = "Anna kept the key. She opened the door with the key."
 
 
@@ -210,33 +208,23 @@ def test_windows_have_sinks_of_their_own(minilm) -> None:
     assert found.heads[0].sink_tokens > 0.3
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(
-    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
-)
-def test_stories260k_has_no_sink() -> None:
+def test_stories260k_has_no_sink(stories) -> None:
     """Its first token is special, and gets no more than an equal share."""
-    model = regard.load(SHARED / "models" / "stories260K", device="cpu")
-    trace = model.trace("Once upon a time, there was a little girl named Lily. She loved to play outside.")
+    trace = stories.trace("Once upon a time, there was a little girl named Lily. She loved to play outside.")
     assert trace.tokens[0].special
     assert sinks(trace) == []
     assert by_hand(trace.attention, trace.tokens, True) == set()
 
 
-@pytest.mark.real
-@pytest.mark.skipif(
-    not SMOLLM2 or not list(Path(SMOLLM2).glob("*.gguf")), reason=f"no GGUF file in REGARD_SMOLLM2={SMOLLM2!r}"
-)
-def test_the_first_token_of_smollm2_is_one() -> None:
-    model = regard.load(SMOLLM2, device="cpu")
+def test_the_first_token_of_smollm2_is_one(smollm2) -> None:
     for text in (ANNA, RIVER, "the bank", "One two three"):
-        trace = model.trace(text)
+        trace = smollm2.trace(text)
         (found,) = sinks(trace)
         assert found.token == 0
         assert found.share > 0.5
         assert by_hand(trace.attention, trace.tokens, True) == {0}
-    assert sinks(model.trace("bank")) == []
-    trace = model.trace(ANNA)
+    assert sinks(smollm2.trace("bank")) == []
+    trace = smollm2.trace(ANNA)
     found = seen([trace], "key")
     summary = found.summary
     for occurrence in summary.occurrences:

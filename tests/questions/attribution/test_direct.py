@@ -1,8 +1,6 @@
 """What made the model say it: against passes written out in float64, and a fact that is known."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +11,8 @@ from regard.capture.score_path import AttributionTarget, SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.attribution.direct import attribution
-from tests.support import RIVER, SHARED, by_hand
+from tests.support import RIVER, by_hand
 from tests.support.own_models import TEXTS, opened, pair
-
-SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
-STORIES = SHARED / "models" / "stories260K"
 
 
 def test_closed_form() -> None:
@@ -40,13 +35,11 @@ def test_closed_form() -> None:
         attribution(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, whole=parts.whole + 1))
 
 
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)")
-def test_stories_by_hand() -> None:
-    model = regard.load(STORIES, device="cpu")
-    trace = model.trace("Once upon a time, there was a river.")
-    found = model.attribution(trace, 6, 300, against=310)
-    states = by_hand.llama_states(model.model, [token.id for token in trace.tokens])
-    table = model.model.get_output_embeddings().weight.detach().double()
+def test_stories_by_hand(stories: Any) -> None:
+    trace = stories.trace("Once upon a time, there was a river.")
+    found = stories.attribution(trace, 6, 300, against=310)
+    states = by_hand.llama_states(stories.model, [token.id for token in trace.tokens])
+    table = stories.model.get_output_embeddings().weight.detach().double()
     expected = {name: float(part[6] @ (table[300] - table[310])) for name, part in states.items()}
     assert dict(found.by()) == pytest.approx(expected, abs=1e-5 * sum(map(abs, expected.values())))
 
@@ -62,17 +55,14 @@ def test_minilms_cosine(minilm: Model, bank: Any) -> None:
         assert sum(each for _, each in found.by(by)) == pytest.approx(found.value, abs=1e-5)
 
 
-@pytest.mark.real
-@pytest.mark.skipif(not list(Path(SMOLLM2 or "none").glob("*.gguf")), reason="no GGUF file in REGARD_SMOLLM2")
-def test_smollm2_takes_paris_from_france() -> None:
-    model = regard.load(SMOLLM2, device="cpu")
-    trace = model.trace("The capital of France is")
-    found = model.attribution(trace, len(trace.tokens) - 1, " Paris", against=" London")
+def test_smollm2_takes_paris_from_france(smollm2: Any) -> None:
+    trace = smollm2.trace("The capital of France is")
+    found = smollm2.attribution(trace, len(trace.tokens) - 1, " Paris", against=" London")
     assert found.outcome == "logit difference “Paris” − “London” at “is”"
     assert found.value > 3
     assert found.by("source")[0][0] == "attention from “France” (3)"
     with pytest.raises(RegardError, match="is no single token of the vocabulary"):
-        model.attribution(trace, "is", " Par is")
+        smollm2.attribution(trace, "is", " Par is")
 
 
 def test_bad_input(minilm: Model, bank: Any) -> None:

@@ -7,22 +7,12 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.outcomes import Outcome, cosine, number_of
+from regard.explain.causes.outcomes import Outcome, number_of
+from tests.questions.attribution.conftest import RIVER
 from tests.support import generation
 from tests.support.own_models import TEXTS, opened, pair
 
-RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
 WIDTH = 32  # of a head of MiniLM
-
-
-@pytest.fixture(scope="module")
-def river(minilm: Any) -> Any:
-    return minilm.trace(RIVER)
-
-
-@pytest.fixture(scope="module")
-def outcome(minilm: Any) -> Outcome:
-    return cosine("bank", minilm.trace(MONEY)["bank"], "the bank of money")
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +33,6 @@ def test_a_head_that_gives_a_little_more_moves_the_outcome_by_its_number(
                 weight[:, head * WIDTH : (head + 1) * WIDTH] *= 1 + step
             ends.append(outcome.of(model.trace(RIVER)))
         assert float(found.scores[layer][head]) == pytest.approx((ends[1] - ends[0]) / 0.1, abs=2e-5)
-
-
-def test_their_ranks_go_with_what_ablating_measures(minilm: Any, river: Any, outcome: Outcome, found: Any) -> None:
-    sets = [[regard.ablate(regard.head(layer, head))] for layer in range(6) for head in range(12)]
-    effects = torch.zeros(len(sets))
-    for n, run in minilm.ablated(RIVER, sets):
-        effects[n] = outcome.of(river) - outcome.of(run)
-    ranks = torch.stack([each.argsort().argsort().double() for each in (torch.cat(found.scores), effects)])
-    assert float(torch.corrcoef(ranks)[0, 1]) > 0.75
 
 
 def test_each_split_by_source_token(river: Any, found: Any) -> None:

@@ -3,21 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
-import regard
-from regard.capture.score_path import SideParts, Writer
-from regard.display.elements.canvas import all_axes
-from regard.display.figure import MOST
 from regard.display.page import LISTED
-from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.web.html_file import script_json
-from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
-from tests.support.pairs import make_pair
+from tests.questions.attribution.test_sentences import BY_TOKENS
 
 TEXT = "He sat on a river bank, fishing."
 
@@ -80,11 +72,9 @@ def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
     assert "word" in [panel.note for panel in by_word.panels()][3]
 
 
-def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) -> None:
-    make_pair(tmp_path / "pair")
-    model = regard.load(tmp_path / "pair")
-    trace = model.trace("the man on the river bank", target="sur la rive")
-    found = model.attribution(trace, 2, 5)
+def test_of_an_encoder_decoder_heads_across_look_at_the_source(tiny_pair: Any) -> None:
+    trace = tiny_pair.trace("the man on the river bank", target="sur la rive")
+    found = tiny_pair.attribution(trace, 2, 5)
     page: Any = found.page().data()
     heads, source, target, *_ = page["panels"]
     sides = [[token.text for token in side.tokens] for side in trace.sides]
@@ -105,59 +95,6 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) ->
     assert sum(sum(panel["values"]) for panel in (source, target)) == pytest.approx(
         sum(sum(row) for row in heads["values"]), abs=1e-12
     )
-
-
-def printed(found: Any, top: int = 10) -> list[list[str]]:
-    """The words of the lines of the tables that a terminal shows, without their bars."""
-    lines = plain_lines_of_parts(found.shown(100, top)[:-1], 100)
-    kept = [line.replace("█", "").replace("▒", "").split() for line in lines if "+" in line or "−" in line]
-    return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█▒")] for line in kept]
-
-
-def test_parts_and_their_sum_in_a_terminal() -> None:
-    assert printed(DIRECT, top=2) == [
-        ["L0H1", "from", "“river”", "(0)", "+2.00"],
-        ["L1H0", "from", "“run”", "(2)", "−1.50"],
-        ["3", "others", "together", "+1.51"],
-        ["sum", "+2.01"],
-        ["“river”", "(0)", "+2.00"],
-        ["“run”", "(2)", "−1.50"],
-        ["1", "other", "+1.00"],
-        ["sum", "+1.50"],
-    ]
-    assert printed(replace(DIRECT, unit="word"))[0] == ["L0H1", "from", "“rivers”", "(0)", "+3.00"]
-
-
-def test_tokens_words_and_heads_in_a_terminal() -> None:
-    by_word = replace(BY_TOKENS, unit="word")
-    assert printed(by_word) == [["“rivers”", "(0)", "+3.00"], ["“run”", "(2)", "−0.50"], ["sum", "+2.50"]]
-    assert printed(BY_HEADS, top=1) == [["L0H1", "+2.00"]]  # no sum: they do not make the outcome
-    assert any("Not shown: 3 smaller ones" in line for line in plain_lines_of_parts(BY_HEADS.shown(90, 1), 90))
-
-
-def test_bars_of_a_picture_are_the_parts() -> None:
-    axes = all_axes(DIRECT.plot())[0]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([2.0, -1.5, 1.0, 0.5, 0.01])
-    assert axes.get_yticklabels()[0].get_text() == "L0H1 from “river” (0)"
-    assert DIRECT.title() == "Contributions to the logit of “x” at “run” (2.01)"
-    axes = all_axes(replace(BY_TOKENS, unit="word").plot())[0]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([3.0, -0.5])
-
-
-def test_of_many_parts_those_that_matter_least_are_one_bar() -> None:
-    torch.manual_seed(0)
-    vectors = torch.randn(60, 1, dtype=torch.float64)
-    writers = tuple(Writer("feed-forward", layer) for layer in range(60))
-    found = replace(DIRECT, parts=SideParts(writers, vectors, vectors.sum(0), (2,)), value=float(vectors.sum()))
-    axes = all_axes(found.plot())[0]
-    assert len(axes.patches) == MOST + 1
-    assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(float(vectors.sum()))
-    assert axes.get_yticklabels()[-1].get_text() == "36 others together"
-
-
-def test_heads_of_a_picture_are_in_their_cells() -> None:
-    values = np.asarray(all_axes(BY_HEADS.plot())[0].images[0].get_array())
-    np.testing.assert_allclose(values, [[0.1, 2.0], [-1.0, 0.0]])
 
 
 def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, bank: Any) -> None:

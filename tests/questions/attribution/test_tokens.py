@@ -11,19 +11,9 @@ from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.readout import gradient_run
 from regard.questions.attribution import tokens
+from tests.questions.attribution.conftest import MONEY, RIVER
 from tests.support import generation
-
-RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
-
-
-@pytest.fixture(scope="module")
-def river(minilm: Any) -> Any:
-    return minilm.trace(RIVER)
-
-
-@pytest.fixture(scope="module")
-def outcome(minilm: Any) -> Outcome:
-    return cosine("bank", minilm.trace(MONEY)["bank"], "the bank of money")
+from tests.support.own_models import translator
 
 
 def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
@@ -107,12 +97,7 @@ def test_another_models_trace_is_refused(minilm: Any, river: Any, outcome: Outco
 
 
 def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
-    from regard.text import tokenizers
-
-    torch.manual_seed(5)
-    words = tokenizers.words(["the white table stands", "la table blanche reste"], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    model = translator("the white table stands", "la table blanche reste")
     pair = model.trace("the white table stands", target="la table blanche reste")
     outcome = logit_difference(model, "blanche", "reste", at="table")
     found = model.attribute_to_tokens(pair, outcome, steps=64)

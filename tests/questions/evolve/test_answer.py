@@ -1,6 +1,5 @@
 """How attention formed: the traces of one sentence, side by side."""
 
-import csv
 import json
 import math
 from dataclasses import replace
@@ -199,19 +198,6 @@ def test_a_run_has_its_loss_beside_its_traces(tmp_path: Path) -> None:
 def test_a_run_without_an_update_has_no_loss() -> None:
     found = replace(planted(EVEN, SHARP), training=Training([]))
     assert [panel.name for panel in found.panels()] == [panel.name for panel in planted(EVEN, SHARP).panels()]
-
-
-def test_csv_has_a_row_a_step(regard_command, tmp_path: Path) -> None:
-    (tmp_path / "run" / "watch").mkdir(parents=True)
-    for step, kind in ((0, "gpt"), (10, "post-norm")):
-        opened(kind).trace("A man is fishing").save(tmp_path / "run" / "watch" / f"step-{step:06}.safetensors")
-    done = regard_command("evolve", "run", "--csv", "a.csv", "--full")
-    assert done.returncode == 0, done.stderr
-    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    found = evolution_of(tmp_path / "run", 0)
-    assert [float(row["entropy"]) for row in rows] == found.entropy
-    assert all(panel.title in done.stdout for panel in found.panels() if not panel.brief)
 
 
 @pytest.mark.parametrize("part", [None, *PARTS])

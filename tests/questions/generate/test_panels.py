@@ -125,20 +125,10 @@ def test_the_sentences_name_the_most_attended_word_and_the_least_likely_token(do
     assert len(sunk.findings()) == 2  # there is no other word
 
 
-@pytest.fixture(scope="module")
-def done_by() -> Generated:
-    from regard.text import tokenizers
-
-    torch.manual_seed(3)
-    words = tokenizers.words(["a bank of a river by the town"], frame="end")
-    sizes = regard.TransformerConfig.nanogpt(len(words), d_model=32, layers=2, heads=2, length=64)
-    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", max_new_tokens=9)
-
-
-def test_probabilities_are_the_models(done_by: Generated) -> None:
-    trace = done_by.trace
-    found = writing(trace, done_by.start, done_by.ended, names_of(trace))
-    assert [each.token for each in found.tokens] == list(range(done_by.start, len(trace.tokens)))
+def test_probabilities_are_the_models(done: Generated) -> None:
+    trace = done.trace
+    found = writing(trace, done.start, done.ended, names_of(trace))
+    assert [each.token for each in found.tokens] == list(range(done.start, len(trace.tokens)))
     chances = trace.logits.double().softmax(-1)
     for each in found.tokens:
         assert each.probability == pytest.approx(float(chances[each.token - 1, trace.tokens[each.token].id]))
@@ -146,20 +136,20 @@ def test_probabilities_are_the_models(done_by: Generated) -> None:
         assert each.likeliest[0].probability == pytest.approx(each.probability)
 
 
-def test_attention_is_parted_and_adds_up(done_by: Generated) -> None:
-    trace = done_by.trace
-    found = writing(trace, done_by.start, done_by.ended, names_of(trace))
+def test_attention_is_parted_and_adds_up(done: Generated) -> None:
+    trace = done.trace
+    found = writing(trace, done.start, done.ended, names_of(trace))
     assert found.special + found.sinks + found.prompt + found.own == pytest.approx(1, abs=1e-5)
-    rows = torch.stack([trace.attention[n].dense()[:, done_by.start - 1 : -1] for n in range(2)])
+    rows = torch.stack([trace.attention[n].dense()[:, done.start - 1 : -1] for n in range(2)])
     torch.testing.assert_close(
         torch.tensor(found.received, dtype=torch.float64), rows.double().mean((0, 1, 2)), atol=1e-6, rtol=0
     )
 
 
-def test_nothing_to_look_at(minilm, done_by: Generated) -> None:
+def test_nothing_to_look_at(minilm, done: Generated) -> None:
     with pytest.raises(regard.RegardError, match="needs a trace with logits"):
         writing(minilm.trace("a bank"), 1, "end", str)
     with pytest.raises(regard.RegardError, match="at least one token before"):
-        writing(done_by.trace, 0, "end", str)
-    nothing = writing(done_by.trace, len(done_by.trace.tokens), "end", str)
+        writing(done.trace, 0, "end", str)
+    nothing = writing(done.trace, len(done.trace.tokens), "end", str)
     assert (nothing.tokens, nothing.own, sum(nothing.received)) == ([], 0.0, 0.0)

@@ -5,15 +5,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.head_map import one_head
 from regard.explain.matrices import whole_map
 from regard.questions.map.whole import CELLS, matrix
 from regard.questions.map.windowed import windowed
+from tests.support import generation
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
@@ -29,12 +28,7 @@ def trace(minilm):
 
 @pytest.fixture(scope="module")
 def llama():
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=6,
-        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.4,
-    )  # fmt: skip
-    return regard.load(transformers.LlamaForCausalLM(config))
+    return generation.opened("llama", max_position_embeddings=512)
 
 
 def dense_pairs(dense, special, far: int, count: int) -> list[tuple[float, int, int, int]]:
@@ -221,35 +215,6 @@ def test_distant_weights_are_found_whatever_hides_them(
         assert not special[a]
         assert not special[b]
     assert len({each[1:] for each in found}) == len(found)
-
-
-def test_one_head_of_a_map() -> None:
-    generator = torch.Generator().manual_seed(5)
-    query, key = torch.randn(1, 6, 13, 5, generator=generator), torch.randn(1, 2, 13, 5, generator=generator)
-    allowed = torch.rand(1, 6, 13, 13, generator=generator) < 0.8
-    bias, sinks = torch.randn(6, 13, 13, generator=generator), torch.randn(6, generator=generator)
-    weights = regard.attend(query, key, key, mask=allowed, bias=bias[None], sinks=sinks, causal=True).weights
-    for head in range(6):
-        alone = one_head(weights, head)
-        assert alone.shape == (1, 1, 13, 13)
-        torch.testing.assert_close(alone.dense()[:, 0], weights.dense()[:, head], atol=1e-6, rtol=0)
-        torch.testing.assert_close(alone.sink_share[:, 0], weights.sink_share[:, head], atol=1e-6, rtol=0)
-    with pytest.raises(IndexError, match="head 6 is out of range: the map has heads 0 to 5"):
-        one_head(weights, 6)
-
-
-def test_edges_that_were_cut_stay_cut_in_one_head(minilm) -> None:
-    cut = minilm.trace(
-        TEXT,
-        interventions=[
-            regard.ablate(regard.edge("money", "purse", heads=[3])),
-            regard.ablate(regard.edge("sail", "money")),
-        ],
-    )
-    for head in (3, 4):
-        torch.testing.assert_close(
-            one_head(cut.attention[2], head).dense()[0], cut.attention[2][head], atol=1e-6, rtol=0
-        )
 
 
 def test_heads_and_layers_that_are_not_there(trace) -> None:

@@ -1,6 +1,5 @@
 """A sweep is as many single patches: each cell against a trace of its own, and the ends of the scale."""
 
-import json
 import math
 from typing import Any
 
@@ -128,32 +127,6 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
 def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -> None:
     found = minilm.patch_sweep(RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
     assert WHOLE_TEXT in found.status.notes
-
-
-def test_it_is_a_table_a_picture_and_json(minilm, river, tmp_path) -> None:
-    counted = []
-    found = minilm.patch_sweep(
-        RIVER, MONEY, cosine("bank", river["bank"]), layers=[1, 5], progress=lambda *n: counted.append(n)
-    )
-    assert counted == [(n, 20) for n in range(1, 21)]
-    rows = found.rows()
-    assert rows[17] == {
-        "layer": "5",
-        "position": "bank 7",
-        "outcome": found.outcomes[1][7],
-        "share": found.shares[1][7],
-    }
-    assert "clean outcome restored" in str(found)
-    assert "bank" in str(found)  # with its number below it, where columns are narrow
-    (image,) = found.plot().axes[0].images
-    assert torch.allclose(torch.tensor(image.get_array()).double(), torch.tensor(found.shares).double(), atol=1e-6)
-    found.to_json(tmp_path / "sweep.json")
-    written = json.loads((tmp_path / "sweep.json").read_text())
-    assert (written["format"], written["direction"], written["outcomes"]) == (
-        "regard patch",
-        "denoising",
-        found.outcomes,
-    )
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -1,8 +1,6 @@
 """One score, split: by closed-form numbers, against passes written out in float64, and what is refused."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +11,9 @@ from regard.capture.score_path import SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.score.sources import ScoreSources, score_sources
-from tests.support import RIVER, SHARED, by_hand
+from tests.support import RIVER, by_hand
 from tests.support.own_models import TEXTS, opened, pair
 
-STORIES = SHARED / "models" / "stories260K"
-SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 EMBEDDING, HEAD, LAYER = Writer("token"), Writer("attention", 0, 1, 2), Writer("feed-forward", 0)
 
 
@@ -107,25 +103,20 @@ def test_the_head_that_looks_at_the_token_before_does_so_by_position(minilm: Mod
     assert best.score > 0.9 * found.score
 
 
-@pytest.mark.real
-@pytest.mark.skipif(not list(Path(SMOLLM2 or "none").glob("*.gguf")), reason="no GGUF file in REGARD_SMOLLM2")
 @pytest.mark.parametrize(("layer", "head"), [(1, 2), (14, 5)])
-def test_smollm2_by_hand(layer: int, head: int) -> None:
-    model = regard.load(SMOLLM2, device="cpu")
-    trace = model.trace(RIVER)
+def test_smollm2_by_hand(smollm2: Any, layer: int, head: int) -> None:
+    trace = smollm2.trace(RIVER)
     query, key = trace.word("bank")[0].tokens[-1], trace.word("river")[0].tokens[-1]
-    found = model.score_sources(trace, query, key, layer=layer, head=head)
-    agrees(found, by_hand.llama(model.model, [token.id for token in trace.tokens], layer, head), (query, key))
+    found = smollm2.score_sources(trace, query, key, layer=layer, head=head)
+    agrees(found, by_hand.llama(smollm2.model, [token.id for token in trace.tokens], layer, head), (query, key))
 
 
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)")
-def test_stories_by_hand() -> None:
-    model = regard.load(STORIES, device="cpu")
-    trace = model.trace("Once upon a time, there was a river.")
+def test_stories_by_hand(stories: Any) -> None:
+    trace = stories.trace("Once upon a time, there was a river.")
     ids = [token.id for token in trace.tokens]
     for layer, head, query, key in ((1, 3, 9, 4), (4, 0, 11, 11)):
-        found = model.score_sources(trace, query, key, layer=layer, head=head)
-        agrees(found, by_hand.llama(model.model, ids, layer, head), (query, key))
+        found = stories.score_sources(trace, query, key, layer=layer, head=head)
+        agrees(found, by_hand.llama(stories.model, ids, layer, head), (query, key))
 
 
 def test_a_word_of_several_tokens_is_the_mean_of_their_scores() -> None:

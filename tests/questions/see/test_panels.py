@@ -12,7 +12,7 @@ from regard.explain.texts.summary import summarise
 from regard.explain.wording import called, short_head
 from regard.models.see_texts import trace_control
 from regard.questions.see.answer import Seen, seen
-from regard.questions.see.panels import FULL, ROWS, brief_panels, layer_looked_at, name_of, texts
+from regard.questions.see.panels import FULL, ROWS, brief_panels, layer_looked_at, texts
 from regard.questions.see.sentences import findings, first_link
 
 
@@ -27,10 +27,6 @@ def test_bars_come_first_then_tables_then_sentences(bank, minilm) -> None:
     assert place > out.index("[SEP]")
     for sentence in found.findings():
         place = out.index(sentence, place)
-
-
-def test_tables_of_targets_say_so() -> None:
-    assert [name_of("Predictions", side) for side in ("text", "target")] == ["Predictions", "Predictions of targets"]
 
 
 def test_the_tables_are_the_summarys(bank, minilm) -> None:

@@ -3,25 +3,19 @@
 import re
 
 import pytest
-import torch
 
-import regard
 from regard.explain.texts.summary import summarise
 from regard.questions.see.answer import seen
 from regard.questions.see.sentences import findings
 from regard.trace.trace import PairTrace
 from tests.said.reading import names_in, plain_and_few, reads, shown_with_its_numbers
+from tests.support.own_models import translator
 
 
 @pytest.fixture
 def pair_of_texts() -> PairTrace:
-    from regard.text import tokenizers
-
     text, target = "a bank of a river", "la rive"
-    torch.manual_seed(5)
-    words = tokenizers.words([text, target], frame="end")
-    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    return regard.load(regard.Transformer(sizes), tokenizer=words).trace(text, target=target)
+    return translator(text, target).trace(text, target=target)
 
 
 @pytest.mark.parametrize("word", [None, "rive", "bank"])

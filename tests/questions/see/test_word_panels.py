@@ -1,11 +1,8 @@
 """Every number of a word's tables is the summary's."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-import regard
 from regard.display.panels import Bars, Scatter
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.static_words import Static, StaticWord, static_words
@@ -23,7 +20,6 @@ from regard.questions.see.word_panels import (
     updates,
 )
 from regard.questions.see.word_panels import static as static_table
-from tests.support.pairs import make_pair
 
 
 def test_the_numbers(bank) -> None:
@@ -99,9 +95,8 @@ def test_ranges_and_tables() -> None:
     assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None])) == "– (– to –)"
 
 
-def test_the_numbers_are_the_alignments(tmp_path: Path) -> None:
-    make_pair(tmp_path)
-    pair = regard.load(tmp_path, device="cpu").trace("the man on the river bank", target="un homme sur la rive")
+def test_the_numbers_are_the_alignments(tiny_pair) -> None:
+    pair = tiny_pair.trace("the man on the river bank", target="un homme sur la rive")
     summary = seen([pair], "bank").summary
     (found,) = summary.target.alignments
     panel = looks(found, summary, screen=True)

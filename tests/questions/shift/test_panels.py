@@ -63,8 +63,3 @@ def test_a_sense_that_is_rare_or_not_significant_neither_came_nor_went(cloud_sto
     assert numbers_in(none) == ["2"]
     _, largest = shift_sentences(replace(found, senses=(senses[0], senses[4])))
     assert numbers_in(largest) == ["5", "0%", "7%", "0.01"]
-
-
-def test_senses_that_are_not_separated_have_neither_come_nor_gone(cloud_store: Any) -> None:
-    assert len(shift_sentences(cloud_store.shift("bank", column="age"))) == 2
-    assert len(shift_sentences(cloud_store.shift("bank", column="age", k=1))) == 1

@@ -142,19 +142,6 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
     assert torch.equal(figures.keys, reference.top(exact.scores, 20))
 
 
-@pytest.mark.parametrize("what", [float("nan"), float("inf"), -float("inf")])
-def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
-    query, key = (random(n, 1, 2, 40, 8, dtype=torch.float32) for n in range(2))
-    query[0, 0, 11, 2] = what
-    key[0, 1, 5, 3] = what
-    wanted = Statistics(4, (7, 7))
-    ours, theirs = (
-        module(query, key, ScoreRule(0.3), wanted, 0) for module in (statistics.compute, any_device.blockwise)
-    )
-    for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
-        torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), equal_nan=True, atol=1e-5, rtol=1e-5)
-
-
 def test_repeats_bitwise() -> None:
     query, key = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(2))
     wanted = Statistics(5, (64, 64))

@@ -3,22 +3,18 @@
 import numpy as np
 import pytest
 
-import regard
 from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
 from regard.questions.see.answer import Seen
 from regard.questions.see.picture.whole import paint_seen
-from tests.support.pairs import make_pair
 from tests.support.pictures import axes_with, drawn_weights, framed
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pair")
-    make_pair(folder)
-    return regard.load(folder, device="cpu").trace(SOURCE, target=TARGET)
+def pair(tiny_pair):
+    return tiny_pair.trace(SOURCE, target=TARGET)
 
 
 def test_a_row_that_writes_is_the_one_before(pair) -> None:
