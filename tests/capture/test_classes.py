@@ -66,6 +66,12 @@ def test_a_classifier_is_opened_from_its_folder(tmp_path: Path) -> None:
     assert windowed.windows[0].logits.shape == (3,)
 
 
+def test_labels_are_in_the_order_of_their_numbers() -> None:
+    model = classifier("Bert", "SequenceClassification", [str(n) for n in range(12)]).model
+    model.config.id2label = {str(n): f"L{n}" for n in range(12)}
+    assert class_names(model) == tuple(f"L{n}" for n in range(12))
+
+
 def test_what_has_no_labels_has_no_logits_of_its_own(minilm, bank) -> None:
     assert class_names(minilm.model) == minilm.labels == bank[0].labels == ()
 

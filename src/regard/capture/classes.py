@@ -22,7 +22,7 @@ def class_names(model: Any) -> tuple[str, ...]:
     if "ForQuestionAnswering " in kinds or "ForMultipleChoice " in kinds:
         return SPAN if "ForQuestionAnswering " in kinds else CHOICE
     names = getattr(model.config, "id2label", None) if "Classification " in kinds else None
-    return tuple(str(name) for _, name in sorted((names or {}).items()))
+    return tuple(str(name) for _, name in sorted((int(n), name) for n, name in (names or {}).items()))
 
 
 def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | None:

@@ -148,7 +148,7 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, given: str | int, w
         return token_id(tokenizer, given, what)
     named = {each: n for n, label in reversed([*enumerate(labels)]) for each in (n, label.casefold())}
     named |= {label: n for n, label in reversed([*enumerate(labels)])}
-    number = named.get(given, named.get(str(given).casefold()))
+    number = named.get(given if is_whole(given) else str(given), named.get(str(given).casefold()))
     if number is None:
         raise RegardError(f"{what}: given {given!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
     return number

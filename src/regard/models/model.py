@@ -512,6 +512,8 @@ class Model:
             raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
         named = partial(class_or_token_id, self.labels, self.tokenizer, what="attribution")
         ids = [None if each is None else named(each) for each in (token, against)]
+        if token is not None and ids[0] == ids[1]:
+            raise RegardError(f"attribution: given {against!r} against itself: needs two that differ")
         split = partial(outcome_path, self._session, source, target)
         return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
 

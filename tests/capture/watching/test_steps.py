@@ -169,6 +169,41 @@ def test_compiled_modules_run_compiled_between_the_steps() -> None:
     assert len(graphs) == 4  # the steps 1, 2, 4 and 5
 
 
+def test_modules_that_run_in_compiled_code_train_and_are_warned_about_at_the_first_update() -> None:
+    model, logged, graphs = by_hand(), list[int](), []
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    model.compile(backend=backend)
+    with regard.watch(model, every=2, log=lambda step, _: logged.append(step)):
+        with pytest.warns(UserWarning, match=r"no pass in training mode.* Pass the compiled module") as warned:
+            train(model)
+        assert len(warned) == 1
+    assert graphs
+    assert logged == []
+
+
+def test_frozen_lazy_and_silent_modules_are_logged() -> None:
+    class Silent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.then = nn.LazyLinear(32), encoder()
+
+        def forward(self, x: Tensor) -> None:
+            self.output = self.then(self.first(x))
+
+    silent, frozen, head, logged = Silent(), encoder().requires_grad_(False), nn.Linear(32, 1), list[int]()
+    with regard.watch(silent, every=1, log=lambda step, _: logged.append(step)):
+        train(silent, 3, run=lambda x: silent(x) or silent.output)
+    assert logged == [0, 1, 2]
+    logged.clear()
+    with regard.watch(frozen, every=1, log=lambda step, _: logged.append(step)):
+        train(head, 3, run=lambda x: head(frozen(x)))
+    assert logged == [0, 1, 2]
+
+
 def test_copies_and_files_of_the_module_are_not_counted() -> None:
     model, logged = encoder(), []
     with regard.watch(model, every=1, log=lambda step, _: logged.append(step)):
@@ -209,8 +244,8 @@ def test_a_log_that_fails_later_does_not_end_training(tmp_path: Path) -> None:
 def test_wrong_arguments_and_modules_without_attention_are_refused_at_once(tmp_path: Path) -> None:
     model = encoder()
     cases: list[tuple[nn.Module | None, dict[str, Any], str]] = [
-        (model, {"every": 0}, "keep and every need to be 1 or more"),
-        (model, {"keep": 0}, "keep and every need to be 1 or more"),
+        (model, {"every": 0}, "keep and every need to be whole numbers, 1 or more"),
+        (model, {"keep": 0}, "keep and every need to be whole numbers, 1 or more"),
         (None, {"every": 2}, "every needs a module, and no interventions"),
         (model, {"every": 2, "interventions": [regard.ablate("layers.0", head=1)]}, "and no interventions"),
         (model, {"log": 3}, "log is a int, needs a path, a SummaryWriter or a function"),

@@ -63,6 +63,7 @@ def test_direct_parts_sum_to_a_labels_logit(kind: str) -> None:
     assert sum(value for _, value in parts) == pytest.approx(float(own.logits[5, 2]), abs=1e-4)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_refused(minilm) -> None:
     whole, tokens = (classifier("Bert", kind) for kind in ("SequenceClassification", "TokenClassification"))
     choice = classifier("Bert", "MultipleChoice")
@@ -70,7 +71,9 @@ def test_what_is_refused(minilm) -> None:
     for ask, says in (
         (lambda: whole.why(traces[0], to="SAD"), f"given 'SAD', needs a label of the model: {str(LABELS)[1:-1]}"),
         (lambda: whole.why(traces[0], to=3), "given 3, needs a label"),
-        (lambda: whole.why(traces[0], "bank", to=0), "labels the whole text: leave out the position"),
+        (lambda: whole.why(traces[0], to=[2]), r"given \[2\], needs a label"),
+        (lambda: whole.attribution(traces[0], to="POSITIVE", against=2), "given 2 against itself"),
+        (lambda: whole.why(traces[0], "bank", to=0), "labels the whole text: leave out the position “?bank”?$"),
         (lambda: tokens.why(traces[1], to=0), "labels each token: say at which word"),
         (lambda: whole.attribution(traces[0], "bank", to=0), "needs no place: it labels the whole text"),
         (lambda: tokens.attribution(traces[1], to=0), "needs a place, a word"),

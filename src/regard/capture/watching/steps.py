@@ -7,6 +7,7 @@ whose gradients are accumulated belong to one step.
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from warnings import warn
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from regard.attention.map_statistics import Statistics
@@ -33,8 +35,9 @@ class Steps:
     def __init__(self, module: nn.Module, every: int, log: Any) -> None:
         self.module, self.every, self.step = module, every, -1
         self._log = None if log is None else log_function(log)
-        self._parameters = {id(p): p for p in module.parameters() if not p.is_inference()}
-        self._updated, self._versions, self._watched = True, 0, -1
+        self._parameters = {id(p): p for p in module.parameters() if not (is_lazy(p) or p.is_inference())}
+        self._frozen = not any(p.requires_grad for p in self._parameters.values())
+        self._updated, self._versions, self._watched, self._warned = True, 0, -1, False
         self._passes: list[AbstractContextManager[None] | None] = []  # that run now, outermost first
         self._calls: list[tuple[str, Tensor]] = []
 
@@ -57,10 +60,11 @@ class Steps:
                 hook.remove()
             while self._passes:  # of a pass that Ctrl-C ended
                 self._end()
-        if self.step < 0:
-            warn("regard.watch: the module that it was given made no pass in training mode", stacklevel=2)
+        self._warn_of_no_pass()
 
     def _before(self, module: nn.Module, _: Any) -> None:
+        if torch.compiler.is_compiling():  # dynamo traces the hooks, but not what they open
+            return
         trains = module is self.module and module.training and torch.is_grad_enabled() and not in_backward_pass()
         trains = trains and not any(self._passes)
         self._passes.append(None)
@@ -74,7 +78,9 @@ class Steps:
                 block.__enter__()
 
     def _after(self, _: nn.Module, __: Any, output: Any) -> None:
-        if not self._passes or not self._end() or output is None:  # None: it failed
+        if torch.compiler.is_compiling() or not self._passes or not self._end():
+            return
+        if output is None and sys.exc_info()[0] is not None:  # it failed
             return
         rows, paths = list[dict[str, Any]](), list[str]()
         for path, means in self._calls:
@@ -91,7 +97,16 @@ class Steps:
 
     def _after_update(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Note an update. Kernels that get pointers leave the versions of tensors as they were."""
-        self._updated |= any(id(p) in self._parameters for group in optimizer.param_groups for p in group["params"])
+        if any(id(p) in self._parameters for group in optimizer.param_groups for p in group["params"]):
+            self._updated = True
+            self._warn_of_no_pass()
+        self._updated |= self._frozen  # something else is trained
+
+    def _warn_of_no_pass(self) -> None:
+        if self.step < 0 and not self._warned:
+            self._warned = True
+            says = "made no pass in training mode with gradients on. Pass the compiled module if you use torch.compile"
+            warn(f"regard.watch: the module that it was given {says}", stacklevel=2)
 
     def add(self, call: Call) -> None:
         """Reduce a call to means over texts and queries, for each head. Queries that attend to nothing don't count."""

@@ -14,6 +14,7 @@ from regard.capture.watching.call_sites import CallSites, without_wrappers
 from regard.capture.watching.seen import Seen
 from regard.capture.watching.steps import Steps
 from regard.capture.watching.watch_mode import WatchMode
+from regard.checks import is_whole
 from regard.errors import RegardError
 
 
@@ -53,8 +54,8 @@ def watch(
     """
     if module is not None and not isinstance(module, nn.Module):
         raise RegardError(f"watch: given {type(module).__name__}, needs a torch.nn.Module, or nothing")
-    if any(number is not None and number < 1 for number in (keep, every)):
-        raise RegardError("watch: keep and every need to be 1 or more")
+    if any(number is not None and not (is_whole(number) and number >= 1) for number in (keep, every)):
+        raise RegardError("watch: keep and every need to be whole numbers, 1 or more")
     every = 100 if log is not None and every is None else every
     if every is not None and (module is None or interventions):
         raise RegardError("watch: every needs a module, and no interventions")

@@ -127,7 +127,8 @@ def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
         raise RegardError(f"outcome: {side.status.model} has no language head: give a cosine, or a function of a trace")
     if side.logits.ndim == 1:
         if at is not None:
-            raise RegardError(f"outcome: {side.status.model} labels the whole text: leave out the position {at!r}")
+            where = written((at,))
+            raise RegardError(f"outcome: {side.status.model} labels the whole text: leave out the position {where}")
         return side.logits
     if side.labels and at is None:
         raise RegardError(f"outcome: {side.status.model} labels each token: say at which word")
