@@ -11,6 +11,7 @@ from regard.cli import options
 from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.setting_changes import setting_changes, starting_settings
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.train.settings import with_changes
@@ -53,8 +54,6 @@ def train(
     if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
         read = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
-
-    # torch is imported only now: help and bad input do not wait for it
     from regard.cli.train_progress import TrainArguments, train_and_follow
     from regard.train.run import RunOptions
 
@@ -76,11 +75,7 @@ def evolve(
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
-    outputs.check()
     check_watched_traces(run)
-
-    # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.telling import consoles, tell
     from regard.questions.evolve.answer import evolution_of
 
-    tell(evolution_of(run, layer, head, part=part), outputs, consoles(outputs.json), everything=everything)
+    tell(evolution_of(run, layer, head, part=part), outputs, everything=everything)
