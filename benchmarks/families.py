@@ -34,8 +34,7 @@ from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.questions.check.answer import FAILED
-from regard.questions.check.check import check
+from regard.questions.check.check import FAILED, check
 from regard.questions.check.references import RESULT, STATES, WEIGHTS, apart
 
 PAGE = Path(__file__).parent.parent / "docs" / "families_table.md"

@@ -32,7 +32,6 @@ THROUGH_OTHERS = {
     "attention/reference",
     "attention/scores",
     "cli/source",
-    "cli/verbs/train",
     "cli/train_progress",
     "corpus/writing/attention_passes",
     "errors",

@@ -47,7 +47,7 @@ def heads(
 @writes("figure", "html of traces", "json", "save")
 def steps(
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Your text.")] = None,
-    word: options.NeededWord = None,
+    word: Annotated[str | None, option("--word", options.REQUIRED)] = None,
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
     head: Annotated[int, number("--head")] = 0,
