@@ -12,7 +12,7 @@ opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 import transformers
 from transformers.utils import import_utils
-from regard.model_files import quiet as ours
+from regard.model_files import import_models as ours
 {before}
 del opened[:]
 {models}

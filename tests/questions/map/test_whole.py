@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import regard
 from regard.attention.head_map import one_head
 from regard.explain.matrices import whole_map
-from regard.questions.map.whole import CELLS, matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import CELLS, matrix, windowed
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "

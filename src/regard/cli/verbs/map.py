@@ -82,8 +82,7 @@ def matrix_with_progress(
     """
     from regard.capture.options import report_layers_of_pass
     from regard.models.states import count_layers
-    from regard.questions.map.whole import chosen_layer, matrix
-    from regard.questions.map.windowed import windowed
+    from regard.questions.map.whole import chosen_layer, matrix, windowed
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:

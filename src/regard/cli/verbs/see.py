@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from regard.cli import options
-from regard.cli.options import number
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
 from regard.cli.start import load_model
@@ -60,17 +60,17 @@ def see(
             "--logit-lens": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file, "--chat": chat,
         }  # fmt: skip
-        for option, value in told.items():
+        for name, value in told.items():
             if value:
-                raise RegardError(f"--image and {option}: given both, needs one of them")
+                raise RegardError(f"--image and {name}: given both, needs one of them")
         see_images(images, texts, model, word, layer, head, remove, top, everything, outputs)
         return
     if remove is not None:
         raise RegardError("--remove: needs --image: it ablates regions of the image")
     others = words_to_compare(references, word, opened=open_file is not None)
-    for option, value in (("--control", control), ("--static", static)):
+    for name, value in (("--control", control), ("--static", static)):
         if value is not None and not others:
-            raise RegardError(f"{option} needs --word and --compare: pass all three")
+            raise RegardError(f"{name} needs --word and --compare: pass all three")
     if static not in (None, *OF_MODEL):
         check_readable(Path(static), "--static")
     given = Source(texts or [], targets or [], model, window, stride, open_file, chat, seconds or [])

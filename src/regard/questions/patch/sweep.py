@@ -22,8 +22,15 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.wording import Place
 from regard.models.model import Model
 from regard.models.readout import gradient_run
-from regard.questions.patch.answer import By, Direction, PatchSweep
-from regard.questions.patch.panels import Layer, Reason, by_construction, patched_side_of_trace
+from regard.questions.patch.answer import (
+    By,
+    Direction,
+    Layer,
+    PatchSweep,
+    Reason,
+    by_construction,
+    patched_side_of_trace,
+)
 from regard.text.tokens import shortened, unequal_token_counts
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
