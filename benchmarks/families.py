@@ -28,9 +28,9 @@ from torch import Tensor
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from benchmarks.tiny import UnfitError, make, run, told
+from regard.capture.build_trace import CONTRARY, OTHER_WEIGHTS
 from regard.capture.eager_attention import NOTE
 from regard.capture.inputs import NUMBERED
-from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model

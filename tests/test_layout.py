@@ -20,7 +20,6 @@ THROUGH_OTHERS = {
     "capture/watching/weighted_sums",
     "capture/layout",
     "capture/operations",
-    "capture/status_notes",
     "explain/causes/score_writers",
     "explain/causes/token_rankings",
     "nn/kv_cache",
@@ -42,6 +41,7 @@ THROUGH_OTHERS = {
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
 ABOUT_SEVERAL = {
+    "questions/look/removal",
     "corpus/reading/parquet_files",
     "corpus/writing/build_shard",
     "diffusion/record",

@@ -31,7 +31,9 @@ from regard.text.words import Place, Word, find_word, only_word
 
 @dataclass(frozen=True)
 class PassRange:
-    """Rows [past, past + count) of the whole matrix, and keys [first, first + seen) of it.
+    """Rows [past, past + count) of the whole matrix, and keys [first, first + seen) of it, that one pass has.
+
+    A KV cache hands a pass all keys so far, the newest ones alone (a sliding one), or a buffer with room for more.
 
     past: how many tokens came before the pass. count: how many it adds. new: the first new one among its keys. first:
     the position of its first key. seen: how many of its keys exist (a static cache hands out empty ones as well).

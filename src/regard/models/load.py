@@ -184,7 +184,10 @@ def load(
             notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
-            processor = _read_processor(folder, model)
+            pictures_alone = model.main_input_name == "pixel_values"
+            files = (PROCESSOR_FILE,) if pictures_alone else (BOTH_FILE, PROCESSOR_FILE)
+            if any(_file_of_model(folder, each) for each in files):
+                processor = read_processor(folder, texts=not pictures_alone)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     if spread:
         check_not_on_disk(model, name)
@@ -222,14 +225,6 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, H
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
-
-
-def _read_processor(folder: Path | str, model: nn.Module) -> Any:
-    """The processor of a model that reads pictures, alone or in texts; None where there is no file of one."""
-    if model.main_input_name == "pixel_values":
-        return read_processor(folder) if _file_of_model(folder, PROCESSOR_FILE) else None
-    there = any(_file_of_model(folder, each) for each in (BOTH_FILE, PROCESSOR_FILE))
-    return read_processor(folder, texts=True) if there else None
 
 
 def _file_of_model(folder: Path | str, file: str) -> Path | None:

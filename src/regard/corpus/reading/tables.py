@@ -1,4 +1,4 @@
-"""Read the rows of .jsonl and .csv one by one; what is wrong with one does not keep the next from being read."""
+"""Read the rows of .jsonl, .csv and .parquet; what is wrong with one does not keep the next from being read."""
 
 import csv
 import io

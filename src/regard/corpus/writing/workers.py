@@ -1,4 +1,4 @@
-"""Build shards in processes of this machine, one thread each; more shards are handed out as others are done."""
+"""Read documents with a model and build shards, in processes of this machine, one thread each; more shards are handed out as others are done."""
 
 import gc
 import multiprocessing

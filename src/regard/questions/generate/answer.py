@@ -175,17 +175,15 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
     strip = Strip(
         name="Attention to the prompt", unit="attention", screen=True, full=largest, special=grey,
         title=f"Attention to the prompt while writing, by word (full bar: {fixed(largest, 2)})",
-        tokens=[_shown_word(written, word) for word, _ in words],
+        tokens=[
+            spelling(written.tokens, word) or visible("".join(written.tokens[n].text for n in word))
+            for word, _ in words
+        ],
         values=[sum(written.how.received[n] for n in word) for word, _ in words],
         note="Mean of all layers, heads and rows that wrote a token"
         + ("; special tokens and attention sinks are in grey." if grey else "."),
     )  # fmt: skip
     return [strip]
-
-
-def _shown_word(written: "Written", word: range) -> str:
-    """A word as the text has it; a line break or a blank by its sign."""
-    return spelling(written.tokens, word) or visible("".join(written.tokens[n].text for n in word))
 
 
 def _text_table(found: "Generation") -> Table:

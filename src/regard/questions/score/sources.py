@@ -194,11 +194,6 @@ def of_score(answer: "ScoreSources") -> list[str]:
     return sentences(TABLE, numbers)
 
 
-def exactness_of_score(answer: "ScoreSources") -> list[str]:
-    """Say how exactly the pairs sum to the score."""
-    return [exactly_split("pairs", "score", answer.error)]
-
-
 @dataclass(frozen=True)
 class Pair:
     """One pair of parts and its score: what gave the query its part, and the key."""
@@ -222,7 +217,6 @@ class ScoreSources(TracesAnswer):
     format: ClassVar[str] = "regard why --edge"
     findings = of_score
     panels = score_panels
-    exactness = exactness_of_score
 
     query: str
     key: str
@@ -289,6 +283,10 @@ class ScoreSources(TracesAnswer):
             {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
             for pair in self.top(len(queries) * len(keys))
         ]
+
+    def exactness(self) -> list[str]:
+        """Say how exactly the pairs sum to the score."""
+        return [exactly_split("pairs", "score", self.error)]
 
     def title(self) -> str:
         """Name the head, the two words and the weight."""
