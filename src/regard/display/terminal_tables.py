@@ -1,4 +1,4 @@
-"""Draw tables in a terminal: as many columns as have room, words in their contexts, several side by side; and lines of numbers and tokens."""
+"""Draw tables and lines in a terminal: as many columns as have room, words in their contexts, tokens with bars."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Read documents with a model and build shards, in processes of this machine, one thread each; more shards are handed out as others are done."""
+"""Build shards of documents in processes of this machine, one thread each; more are handed out as others are done."""
 
 import gc
 import multiprocessing
