@@ -113,10 +113,10 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
 def _ours(settings: Settings) -> Way:
     import regard
     from regard.corpus.reading.document import Document
-    from regard.corpus.writing.build_shard import build_shard
     from regard.corpus.writing.cut_windows import settings_for_texts, window_size
     from regard.corpus.writing.read_words import Reading
     from regard.corpus.writing.shard import write_shard
+    from regard.corpus.writing.workers import build_shard
 
     model = regard.load()
     settings = settings_for_texts(settings, model)

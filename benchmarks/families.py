@@ -28,14 +28,13 @@ from torch import Tensor
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from benchmarks.tiny import UnfitError, make, run, told
+from regard.capture.build_trace import CONTRARY, OTHER_WEIGHTS
 from regard.capture.eager_attention import NOTE
 from regard.capture.inputs import NUMBERED
-from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.questions.check.answer import FAILED
-from regard.questions.check.check import check
+from regard.questions.check.check import FAILED, check
 from regard.questions.check.references import RESULT, STATES, WEIGHTS, apart
 
 PAGE = Path(__file__).parent.parent / "docs" / "families_table.md"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture import status_notes
+from regard.capture import build_trace
 from regard.capture.build_trace import CapturedPass, pair_of, trace_of
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
@@ -58,7 +58,7 @@ def test_no_stack_and_one_of_two(done: CapturedPass) -> None:
 def test_weights_unlike_the_familys_own_are_noted(done: CapturedPass) -> None:
     done.capture.comparison.add(0.01, 1e-6, 4)
     (note,) = trace_of(done, 0).status.notes
-    assert note == status_notes.OTHER_WEIGHTS
+    assert note == build_trace.OTHER_WEIGHTS
     done.capture.comparison.add(0.01, 0.01, 4)
     (note,) = trace_of(done, 0).status.notes
-    assert note == status_notes.OTHER_OUTPUTS
+    assert note == build_trace.OTHER_OUTPUTS

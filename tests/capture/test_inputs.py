@@ -7,9 +7,9 @@ import torch
 import transformers as hf
 
 import regard
+from regard.capture.build_trace import CONTRARY
 from regard.capture.inputs import NUMBERED
 from regard.capture.interventions.names import ablate, head
-from regard.capture.status_notes import CONTRARY
 from regard.models.model import Model
 
 SMALL = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}

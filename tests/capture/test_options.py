@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import regard
-from regard.capture.status_notes import NO_OUTPUTS
+from regard.capture.build_trace import NO_OUTPUTS
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from tests.support import RIVER

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
+from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT
 from regard.capture.interventions.patch import WHATS, What
-from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
 from regard.models.model import Model
 from tests.support import hand_hooks
 from tests.support.attention_outputs import OTHERS, SIZES, make_model

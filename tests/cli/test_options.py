@@ -9,7 +9,7 @@ import typer
 from regard.cli.help import OLD_NAMES
 from regard.cli.help import OPTIONS as OPTION_TEXTS
 from regard.cli.main import app
-from regard.cli.options import Selection
+from regard.cli.options import needed_word
 from regard.errors import RegardError
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -72,35 +72,8 @@ def test_an_old_name_is_read_as_the_new_one_and_not_shown() -> None:
     assert names.isdisjoint(f"--{name}" for name in OLD_NAMES)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "opened", "says"),
-    [
-        (Selection(top=0), False, "--top: given 0, needs 1 or more"),
-        (Selection(word=" "), False, "--word is empty: give a word of the text"),
-        (Selection(references="a"), False, "--compare needs --word: it compares that word with others"),
-        (Selection(word="bank", references="a"), True, "--compare needs the model, to read its words"),
-        (Selection(word="bank", references="a, ,b"), False, "--compare 'a, ,b': needs words separated by commas"),
-        (Selection(word="bank", references=""), False, "--compare '': needs words separated by commas, one is empty"),
-    ],
-)
-def test_what_is_refused(chosen: Selection, opened: bool, says: str) -> None:
-    with pytest.raises(RegardError, match=says):
-        chosen.check(opened=opened)
-
-
-def test_what_is_not() -> None:
-    Selection().check()
-    Selection(-1, -1, 1, "bank").check(opened=True)
-    Selection(word="bank", references="a,b").check()
-
-
-def test_reference_words_are_each_once_and_in_their_order() -> None:
-    assert Selection().reference_words == []
-    assert Selection(word="bank", references="river, money,river").reference_words == ["river", "money"]
-
-
 @pytest.mark.parametrize("word", [None, "", "  "])
 def test_a_word_that_is_needed(word: str | None) -> None:
     with pytest.raises(RegardError, match="--word is needed: a word of the text"):
-        Selection(word=word).needed_word()
-    assert Selection(word="bank").needed_word() == "bank"
+        needed_word(word)
+    assert needed_word("bank") == "bank"

@@ -13,10 +13,11 @@ from tests.display.test_answer import Example
 from tests.questions.patch.test_answer import SWEEP
 
 
-def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     outputs = Outputs(tmp_path / "a.svg", csv=tmp_path / "a.csv", json=tmp_path / "a.json")
     console = Console(width=100, highlight=False)
-    tell(SWEEP, outputs, (console, console), 10, ["First of all."])
+    monkeypatch.setattr("regard.cli.telling.consoles", lambda _: (console, console))
+    tell(SWEEP, outputs, 10, ["First of all."])
     text = capsys.readouterr().out
     assert text.startswith("First of all.")
     shown = " ".join(text.split())

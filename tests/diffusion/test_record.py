@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import regard
-from regard.diffusion.record import recorded_heat
+from regard.diffusion.pipeline import recorded_heat
 from regard.errors import RegardError
 from regard.memory import limit_memory_to
 from regard.questions.prompt.answer import prompt_painting

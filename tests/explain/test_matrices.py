@@ -12,8 +12,7 @@ from regard.explain.matrices import (
     offer_rows,
     offset_means,
 )
-from regard.questions.map.whole import matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import matrix, windowed
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 16
 

@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.generation import join_steps
 from regard.generation.join_steps import Rows
-from regard.generation.pass_range import PassRange
+from regard.generation.step_ablation import PassRange
 from tests.support.generation import IDS, NEW, opened
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from regard.display.panels import Strip, Table
-from regard.display.terminal_lines import COLOURS, coloured
 from regard.display.terminal_parts import plain_lines_of_parts
+from regard.display.terminal_tables import COLOURS, coloured
 from regard.questions.tokens import ROWS, SEVERAL, Tokens, tokens
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers
 

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as some
 
-from regard.questions.look.answer import APART, Look, Looked
-from regard.questions.look.removal import Removal
+from regard.questions.look.answer import APART, Look, Looked, Removal
 from tests.said.reading import numbers_in, shown_with_its_numbers, shows
 
 

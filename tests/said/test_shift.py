@@ -7,8 +7,7 @@ import numpy as np
 
 from regard.corpus.asking.change import Change, sense_share_test
 from regard.corpus.asking.clusters import Clusters
-from regard.questions.shift.answer import SharedSense, Shift, _fate_of_sense
-from regard.questions.shift.panels import shift_sentences
+from regard.questions.shift.answer import SharedSense, Shift, _fate_of_sense, shift_sentences
 from tests.said.reading import numbers_in, plain_and_few, shows
 from tests.said.test_senses import occurrences
 

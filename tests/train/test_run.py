@@ -19,7 +19,7 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.cli.train_progress import TrainArguments, follow_run_in_terminal, train_and_follow
+from regard.cli.train_progress import follow_run_in_terminal, train_and_follow
 from regard.train.checkpoint import save_checkpoint
 from regard.train.log import read_log
 from regard.train.run import (
@@ -380,9 +380,8 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
     run_training(prepare_text_run([text], folder, settings, options), on_log=lambda _: None)
     assert not (folder / "loss.png").exists()  # nobody followed it, as if it had been killed
     (folder / ".regard-abcd1234.part.png").write_text("half")
-    asked = TrainArguments([text], None, folder, {}, RunOptions(resume=True), False)
     for _ in range(2):
-        train_and_follow(asked)
+        train_and_follow([text], None, folder, settings, {}, RunOptions(resume=True))
         assert "All steps are done. Finishing the run." in capsys.readouterr().out
         assert (folder / "watch" / "step-000003.safetensors").is_file()
         assert (folder / "samples.txt").read_text().count("step 3: ") == 1
@@ -390,7 +389,7 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
         assert not (folder / ".regard-abcd1234.part.png").exists()
         assert [line["step"] for line in read_log(folder)] == [1, 2, 3]
         with pytest.raises(regard.RegardError, match="all its 3 steps are done; ask for more"):
-            train_and_follow(asked)
+            train_and_follow([text], None, folder, settings, {}, RunOptions(resume=True))
         (folder / "loss.png").unlink()
         capsys.readouterr()
 
@@ -422,7 +421,7 @@ def test_killed_behind_a_checkpoint_no_sample_is_lost(
         with suppress(InterruptedError):
             follow_run_in_terminal(run, board=None, processes=None)
     monkeypatch.undo()
-    train_and_follow(TrainArguments([text], None, runs[1], {}, RunOptions(resume=True), False))
+    train_and_follow([text], None, runs[1], settings, {}, RunOptions(resume=True))
     assert kept(runs[1]) == kept(runs[0])
     assert kept(runs[0])[0].count("step ") == 3
     assert {file for file, _ in kept(runs[0])[1]} == {f"step-{step:06d}.safetensors" for step in range(7)}

@@ -12,9 +12,9 @@ from regard.display.written import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.questions.evolve.answer import evolution
-from regard.questions.patch.panels import said
+from regard.questions.patch.answer import said
 from regard.questions.prompt.answer import PromptPainting
-from regard.questions.score.panels import short_score_part_name
+from regard.questions.score.sources import short_score_part_name
 from tests.questions.patch.test_panels import made
 from tests.support import own_models
 from tests.support.prompt_heat import painted

@@ -70,7 +70,9 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
         return Mask()
     if function is patterns.causal_mask_function:
         return masks.causal(shift)
-    held = _mask_function_closure(function)
+    cells = getattr(function, "__closure__", None) or ()
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
     made = getattr(function, "__qualname__", "").split(".")[0]
     if made == "and_masks":
         whole = Mask()
@@ -95,10 +97,3 @@ def as_function(function: MaskFunction, query_start: int, key_start: int) -> Mas
         return function(batch, batch, i + query_start, j + key_start)
 
     return masks.function(predicate)
-
-
-def _mask_function_closure(function: MaskFunction) -> dict[str, Any]:
-    """What a function made by another one remembers, by name."""
-    cells = getattr(function, "__closure__", None) or ()
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}

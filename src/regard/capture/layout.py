@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from regard.capture.build_trace import CapturedPass
 from regard.capture.interventions import feed_forward
 from regard.capture.interventions.names import Part
-from regard.capture.interventions.resolve import Changes, Pass, needs_stacks, resolve
-from regard.capture.interventions.sources import check_patch_source_states
+from regard.capture.interventions.resolve import Changes, Pass, check_patch_source_states, needs_stacks, resolve
 from regard.capture.interventions.states import Stacks, StateHooks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded

@@ -258,16 +258,19 @@ class LinearPass(operations.OperationMode):
                 x, factor = factor, x
             if x not in self._attended or factor in self._attended:
                 return None
-        elif isinstance(factor, Tensor) and self.reason(factor) is not None and not self._is_fixed(factor, x):
+        elif (
+            isinstance(factor, Tensor)
+            and self.reason(factor) is not None
+            and not (
+                # held fixed although it is made of linear tensors: a statistic, or a gate of attention's output
+                operations.is_norm_statistic(factor, x) or x in self._attended
+            )
+        ):
             return None
         if divides and x is not first:
             return None
         factor = factor.detach() if isinstance(factor, Tensor) else factor
         return x / factor if divides else x * factor
-
-    def _is_fixed(self, factor: Tensor, x: Tensor) -> bool:
-        """Whether a factor made of linear tensors is held fixed: a statistic, or a gate of attention's output."""
-        return operations.is_norm_statistic(factor, x) or x in self._attended
 
     def _map(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Any:
         """A linear map with its bias."""

@@ -19,8 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.capture import status_notes
-from regard.capture.build_trace import CapturedPass, trace_of
+from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT, CapturedPass, trace_of
 from regard.capture.interventions.call_ids import CallId, KnownCallIds
 from regard.capture.interventions.names import Ablate, Head
 from regard.capture.interventions.patch import Patch
@@ -160,7 +159,7 @@ class _Text:
         self._checked.add(kind)
         if past and self._earlier is not None:
             done.earlier = replace(self._earlier, past=past)
-            done.notes += (status_notes.FROM_WITHIN,)
+            done.notes += (FROM_WITHIN,)
         return done, apart
 
 
@@ -183,7 +182,7 @@ def ablated(
             yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
             left = [n for n in left if n not in set(numbers)]
     if within and left:
-        notes = (status_notes.WHOLE_TEXT,)
+        notes = (WHOLE_TEXT,)
     for own, start in ablation_batches_by_layer([starts[n] for n in left], most):
         numbers = [left[n] for n in own]
         if text.plain is not None and start > (0, 0, 0):

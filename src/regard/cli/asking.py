@@ -12,7 +12,7 @@ from regard.cli import options
 from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
-from regard.cli.telling import tell
+from regard.cli.telling import tell, waiting
 from regard.errors import RegardError
 from regard.questions import QUESTIONS
 
@@ -73,31 +73,23 @@ def ask(
     targets: options.Targets = None,
     seconds: options.Seconds = None,
     model: options.ModelName = None,
-    top: Annotated[int | None, number("--top", str(NAMED))] = None,
+    top: Annotated[int | None, number("--top", str(NAMED), least=1)] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Ask a question of texts; print the answer, and write it to the files that were asked for."""
     source = Source(texts or [], targets or [], model, second=seconds or [])
     source.check(name, asked.texts[0])
     asked.check(len(source.texts), len(source.targets), called=command_option_name)
-    if top is not None and top < 1:
-        raise RegardError(f"--top: given {top}, needs 1 or more")
     if top is not None and asked.grid:
         raise RegardError("--top: the answer is a grid, which is shown whole: leave it out")
-    outputs.check()
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.telling import consoles
-
-    screens = consoles(outputs.json)
-    with screens[1].status("Loading the model and tracing …") as status:
+    with waiting(outputs, "Loading the model and tracing …") as status:
         done = traced(source)
 
         def progress(count: int, every: int) -> None:
             status.update(f"Answering … {count} of {every}")
 
         found = asked.answer(done.model, done.traces, progress)
-    tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())
+    tell(found, outputs, None if asked.grid else top or NAMED, done.written_first())
 
 
 def command_option_name(field: str) -> str:

@@ -1,7 +1,6 @@
 """Options that several verbs share, and what their values must be."""
 
-from dataclasses import dataclass
-from functools import partial
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,32 +50,34 @@ def option(name: str, default: str | bool = True, parser: Any = None) -> typer.m
     return typer.Option(name, metavar=metavar, help=text, show_default=default, parser=parser)
 
 
-number = partial(option, parser=whole_number_option_value)
+def number(
+    name: str, default: str | bool = True, *, least: float = -math.inf, most: float = math.inf
+) -> typer.models.OptionInfo:
+    """Make an option whose value is a whole number from least to most."""
+
+    def read(given: str | int) -> int:
+        found = whole_number_option_value(given)
+        if not least <= found <= most:
+            needs = f"{least} or more" if most == math.inf else f"{least} to {most}"
+            raise RegardError(f"{name}: given {found}, needs {needs}")
+        return found
+
+    return option(name, default, read)
+
+
 USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: help shows no default then
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="Your texts.")]
 Targets = Annotated[list[str] | None, option("--target-text", "the model generates it")]
 Seconds = Annotated[list[str] | None, option("--second", "none")]
-FollowedWord = Annotated[str | None, option("--word", "an overview of all tokens")]
-NeededWord = Annotated[str | None, option("--word", REQUIRED)]
-NeededOrEdge = Annotated[str | None, option("--word", "required without --edge and --to")]
-Edge = Annotated[str | None, option("--edge")]
-Label = Annotated[str | None, option("--to", "none")]
-References = Annotated[list[str] | None, option("--compare")]
-ControlFile = Annotated[Path | None, option("--control", "39 English sentences")]
 ModelName = Annotated[str | None, option("--model", USUAL_MODEL)]
 NeededModel = Annotated[str | None, option("--model", REQUIRED)]
 OneLayer = Annotated[int, number("--layer")]
 OneOfHeads = Annotated[int | None, number("--head", "the mean of all heads")]
-Top = Annotated[int, number("--top")]
-Next = Annotated[bool, option("--logit-lens")]
+Top = Annotated[int, number("--top", least=1)]
 All = Annotated[bool, option("--full")]
 Window = Annotated[int | None, number("--window")]
 Stride = Annotated[int | None, number("--stride", "half of --window")]
 Seed = Annotated[int, option("--seed", True, seed_option_value)]
-StaticFile = Annotated[str | None, option("--static")]
-Images = Annotated[list[Path] | None, option("--image")]
-Remove = Annotated[str | None, option("--remove")]
-Chat = Annotated[Path | None, option("--chat")]
 OpenFile = Annotated[Path | None, option("--open")]
 StoreFolder = Annotated[Path, option("--store")]
 StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
@@ -98,39 +99,8 @@ def check_store(store: Path, layer: int | None = None) -> str:
     return manifest.unit
 
 
-@dataclass(frozen=True)
-class Selection:
-    """layer, head: None for all. references: as --compare was given them, separated by commas."""
-
-    layer: int | None = None
-    head: int | None = None
-    top: int = 5
-    word: str | None = None
-    references: str | None = None
-
-    def check(self, *, opened: bool = False) -> None:
-        """Refuse what can be refused without a model. opened: whether saved traces are looked at, without it."""
-        if self.top < 1:
-            raise RegardError(f"--top: given {self.top}, needs 1 or more")
-        if self.word is not None and not self.word.strip():
-            raise RegardError("--word is empty: give a word of the text")
-        if self.references is not None and self.word is None:
-            raise RegardError("--compare needs --word: it compares that word with others")
-        if self.references is not None and opened:
-            raise RegardError("--compare needs the model, to read its words: it cannot be used with --open")
-        if not all(self._references()):
-            raise RegardError(f"--compare {self.references!r}: needs words separated by commas, one is empty")
-
-    def needed_word(self) -> str:
-        """The word, of a verb that cannot do without. Raises RegardError where none is given, or a blank one."""
-        if self.word is None or not self.word.strip():
-            raise RegardError("--word is needed: a word of the text")
-        return self.word
-
-    @property
-    def reference_words(self) -> list[str]:
-        """The words to compare with, each once, in the order given."""
-        return list(dict.fromkeys(self._references()))
-
-    def _references(self) -> list[str]:
-        return [] if self.references is None else [each.strip() for each in self.references.split(",")]
+def needed_word(word: str | None) -> str:
+    """The word of a verb that cannot do without. Raises RegardError where none is given, or a blank one."""
+    if word is None or not word.strip():
+        raise RegardError("--word is needed: a word of the text")
+    return word

@@ -248,7 +248,10 @@ def _options(
 
 
 def writes(*groups: str) -> Callable[[Verb], Verb]:
-    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order."""
+    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order.
+
+    Files that cannot be written are refused before the verb is called.
+    """
     declared = inspect.signature(_options).parameters
     names = [name for group in groups for name in GROUPS[group]]
     own = [declared[name] for name in names]
@@ -270,6 +273,7 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
                 verb(*first, **values)
                 return
             files = _options(**{name: values.pop(name) for name in names if name in values})
+            files.check()
             verb(*first, **values, **{PARAMETER: replace(files, offered=offered)})
 
         with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]

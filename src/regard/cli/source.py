@@ -60,12 +60,6 @@ class Source:
         if self.window is not None and self.targets:
             raise RegardError("--window: texts with a target cannot be read in windows")
 
-    def pairs(self) -> Both:
-        """The texts, each with its target where one was given."""
-        if not self.targets:
-            return _texts_without_targets(self.texts)
-        return list(zip(self.texts, self.targets, strict=True))
-
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
     """Read the messages in a JSON file."""

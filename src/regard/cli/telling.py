@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.status import Status
 
 from regard.checks import megabytes
 from regard.cli import start
@@ -34,6 +35,11 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
     return Console(quiet=json_file == STANDARD_OUTPUT, **options), Console(stderr=True, **options)
 
 
+def waiting(outputs: Outputs, text: str) -> Status:
+    """Show on standard error, while a model is loaded and asked, that it takes long."""
+    return consoles(outputs.json)[1].status(text)
+
+
 def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
     """Print notes on a plot and the names of written files."""
     console = errors if out.quiet else out
@@ -50,7 +56,6 @@ def say_written_files(out: Console, errors: Console, files: Sequence[Path | None
 def tell(
     found: "Answer",
     outputs: Outputs,
-    consoles: "tuple[Console, Console]",
     top: int | None = None,
     first: "Sequence[RenderableType]" = (),
     *,
@@ -66,7 +71,7 @@ def tell(
             traces=traces, rows=found.rows, draw=found.draw, data=found.to_json,
             page=lambda html: found.page(html.choice()),
         )  # fmt: skip
-    console, errors = consoles
+    console, errors = consoles(outputs.json)
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
     last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], found.exactness())

@@ -3,13 +3,12 @@
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.cli.telling import consoles
 from regard.display.terminal_parts import plain_lines_of_parts
@@ -27,46 +26,42 @@ from regard.train.run import (
 )
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
-from regard.train.settings import with_changes
+from regard.train.settings import Settings, with_changes
 from regard.train.watched import LOSS
 
 
-@dataclass(frozen=True)
-class TrainArguments:
-    """What was asked of `regard train`: text files, pairs, or none of them: repeated letters.
+def train_and_follow(
+    files: Sequence[Path],
+    pairs: Path | None,
+    folder: Path,
+    settings: Settings,
+    changes: Mapping[str, Any],
+    options: RunOptions,
+    *,
+    tensorboard: bool = False,
+) -> None:
+    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
 
-    The rest is as its options have it.
+    files, pairs: texts, pairs, or none of them: repeated letters. settings, changes: of a run that begins, and what
+    was given of them. The rest is as the options of `regard train` have it.
     """
-
-    files: Sequence[Path]
-    pairs: Path | None
-    folder: Path
-    changes: Mapping[str, Any]
-    options: RunOptions
-    tensorboard: bool
-
-
-def train_and_follow(asked: TrainArguments) -> None:
-    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does."""
-    options = asked.options
-    settings = starting_settings(asked.files, asked.pairs)
-    if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
-        info = read_run_info(asked.folder)
+    if options.resume and (folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
+        info = read_run_info(folder)
         settings = info.settings
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
-    chosen = with_changes(settings, asked.changes)
-    board = tensorboard_option_writer() if asked.tensorboard else None
+    chosen = with_changes(settings, changes)
+    board = tensorboard_option_writer() if tensorboard else None
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
-        if asked.pairs is not None:
-            run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
-        elif asked.files:
-            run = prepare_text_run(asked.files, asked.folder, chosen, options)
+        if pairs is not None:
+            run = prepare_pair_run(pairs, folder, chosen, options)
+        elif files:
+            run = prepare_text_run(files, folder, chosen, options)
         else:
-            run = prepare_repeated_run(asked.folder, chosen, options)
+            run = prepare_repeated_run(folder, chosen, options)
         if processes is not None and is_main:
             processes.wait()
         follow_run_in_terminal(run, board=board, processes=processes)

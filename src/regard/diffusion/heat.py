@@ -82,7 +82,12 @@ class PromptHeat:
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid
         total = torch.zeros(len(self.weights[0][0]), rows, columns, dtype=torch.float64)
         for number in numbers:
-            at = slice(None) if head is None else self._head(head, number)
+            at: slice | list[int] = slice(None)
+            if head is not None:
+                held, own_layer = self.weights[0][number].shape[1], self.layers[number]
+                if held != own_layer.heads:
+                    raise RegardError("head: the mean of heads alone was kept, needs heads=True")
+                at = [from_zero("head", head, held, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
                 own = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
                 # a fine place has the number of the coarse one that it lies in
@@ -90,9 +95,3 @@ class PromptHeat:
                 across = torch.arange(columns) * own.shape[2] // columns
                 total += own[:, down][:, :, across]
         return (total / (len(numbers) * len(steps))).float()
-
-    def _head(self, head: int, layer: int) -> list[int]:
-        held, own = self.weights[0][layer].shape[1], self.layers[layer]
-        if held != own.heads:
-            raise RegardError("head: the mean of heads alone was kept, needs heads=True")
-        return [from_zero("head", head, held, f"layer {layer} ({own.path}) has")]

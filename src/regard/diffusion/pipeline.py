@@ -2,16 +2,23 @@
 
 import inspect
 import os
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 
-from regard.diffusion.heat import PromptHeat
-from regard.diffusion.prompt import READS
-from regard.diffusion.record import painting_model, recorded_heat
+from regard.attention.attention_map import AttentionMap
+from regard.attention.recording import Call
+from regard.capture.watching.call_sites import CallSites
+from regard.capture.watching.seen import Seen
+from regard.capture.watching.watch import watching
+from regard.capture.watching.watch_mode import WatchMode
+from regard.diffusion.heat import HeatLayer, PromptHeat
+from regard.diffusion.prompt import READS, EncodedText, Reads, encoded_text, read_prompt
 from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
@@ -23,6 +30,158 @@ from regard.text.tokens import check_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+def painting_model(pipeline: Any) -> nn.Module:
+    """Find the model of a pipeline that makes its picture."""
+    model = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
+    kind = type(model).__name__
+    if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
+        has = f"a {kind}" if isinstance(model, nn.Module) else "no model that paints a text"
+        raise RegardError(f"pipeline: given a {type(pipeline).__name__} with {has}, needs one of {', '.join(READS)}")
+    return model
+
+
+@contextmanager
+def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
+    """Record, while a pipeline runs inside the block, how much its picture looks at every word of its text.
+
+    The pipeline is run as its user runs it, once in a block, and paints what it paints without one.
+    """
+    model = painting_model(pipeline)
+    modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
+    own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
+    own.mode = WatchMode(Seen(CallSites(model), on_call=own.see))
+    hook = model.register_forward_pre_hook(own.begin_step, with_kwargs=True)
+    try:
+        with encoded_text(pipeline, own.begin_text) as own.texts, watching(own.mode):
+            yield own.heat
+    finally:
+        hook.remove()
+    own.end_step()
+    if own.calls and not own.heat.layers:
+        raise RegardError("the words were not found in what the pipeline's model is given: nothing was recorded")
+
+
+@dataclass
+class _Recorder:
+    """What is known while a pipeline runs."""
+
+    pipeline: Any
+    reads: Reads
+    signature: inspect.Signature
+    heads: bool
+    modules: dict[str, Any]  # that compute attention
+    heat: PromptHeat = field(default_factory=PromptHeat)
+    texts: list[EncodedText] = field(default_factory=list)
+    calls: int = 0
+    held: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
+    rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
+    batch: int = 0  # of the model's call now
+    mode: WatchMode = field(init=False)
+    places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
+
+    def begin_text(self) -> None:
+        """Refuse a second picture, whose weights would be taken for the first's."""
+        if self.calls:
+            raise RegardError("a second text was painted in one block: needs a block for each")
+
+    def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        """Find the rows with the words, and the grid of the picture."""
+        self.end_step()
+        given = self.signature.bind(*args, **kwargs).arguments
+        states = given.get("encoder_hidden_states")
+        self.calls += 1
+        self.rows = self.texts[0].rows(states) if self.texts and isinstance(states, Tensor) else []
+        if not self.rows or not isinstance(states, Tensor):
+            self.heat.guided = True  # a run of its own, without the words
+            return
+        self.heat.guided |= len(self.rows) < len(states)
+        if not self.heat.weights:
+            self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
+            self.places = _places(model, given)
+        elif len(self.heat.weights) == 1:
+            steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
+            need = steps * sum(each.nbytes for each in self.heat.weights[0])
+            helps = "keep the mean of heads alone (heads=False), or take fewer steps"
+            require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
+        self.heat.weights.append([])
+        self.batch, self.held = len(states), set()
+
+    def end_step(self) -> None:
+        """Raise RegardError if something went wrong, or if a module of this step made no call that can be seen."""
+        if self.mode.error is not None:
+            raise self.mode.error
+        if self.rows and (hidden := self.modules.keys() - self.held - self.heat.others):
+            raise self._refusal(min(hidden))
+
+    def see(self, call: Call) -> None:
+        """Keep the weights from the picture to the words, where a call has them."""
+        path, weights = call.path.removesuffix(".processor"), call.weights  # some processors are modules
+        if not self.rows or path not in self.modules:
+            return
+        if weights.given is not None:  # computed by hand, with batch and heads in one axis
+            parts = weights.given.flatten(0, 1)
+            if len(parts) != self.batch * self.modules[path].heads:
+                raise self._refusal(path)
+            weights = AttentionMap.of_weights(parts.unflatten(0, (self.batch, -1)))
+        if path in self.held:  # the first call of a module has the words
+            self.heat.beside.add(path)
+            return
+        words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
+        if self.reads.first is None:
+            crossed = keys == words and bool(getattr(self.modules[path], "is_cross_attention", False))
+            places, at_places, at_words = queries, slice(None), slice(None)
+        else:
+            places = self.places[0] * self.places[1]
+            crossed = queries == keys == places + words
+            picture, text = (0, places) if self.reads.first == "picture" else (words, 0)
+            at_places, at_words = slice(picture, picture + places), slice(text, text + words)
+        if not crossed:
+            self.heat.others.add(path)
+            return
+        grid = _grid(self.places, places, path)
+        kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
+        if len(self.heat.weights) == 1:
+            self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
+        self.held.add(path)
+        self.heat.weights[-1].append(kept.unflatten(2, grid).cpu())
+
+    def _kept(self, weights: Tensor) -> Tensor:
+        """Of (H, P, T) the tokens' weights, and the sum of all padding's."""
+        prompt = self.heat.prompt
+        padding = weights[..., prompt.padding].sum(-1, keepdim=True)
+        kept = torch.cat([weights[..., list(prompt.keys)], padding], -1)
+        return kept if self.heads else kept.mean(0, keepdim=True)
+
+    def _refusal(self, path: str) -> RegardError:
+        processor = type(self.modules[path].processor).__name__
+        reason = self.mode.seen.unseen.get(path, "needs diffusers' own AttnProcessor2_0, the default")
+        return RegardError(f"{path}: its processor {processor} computes attention that can't be seen: {reason}")
+
+
+def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, int]:
+    """The rows and columns of what a model is given, in its patches, and how much coarser a layer's may be."""
+    at = given.get("img_ids")  # Flux is given its patches in a line, and where each lies
+    if isinstance(at, Tensor):
+        high, wide = (int(at.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
+        return high, wide, 1
+    latents = given.get("sample", given.get("hidden_states"))
+    assert isinstance(latents, Tensor)
+    high, wide = latents.shape[-2:]
+    patch = getattr(model.config, "patch_size", None)
+    return (high, wide, max(high, wide)) if patch is None else (high // patch, wide // patch, 1)
+
+
+def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
+    """The rows and columns of so many places: those of the picture, halved as often as a U-Net does."""
+    high, wide, most = places
+    for coarser in (1 << n for n in range(most.bit_length())):
+        rows, columns = -(-high // coarser), -(-wide // coarser)
+        if rows * columns == count:
+            return rows, columns
+    raise RegardError(f"{path}: {count} places are no grid of {high} by {wide}, nor of one that is coarser")
+
 
 LIBRARIES = ("diffusers", "transformers")
 

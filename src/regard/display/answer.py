@@ -90,9 +90,8 @@ class Answer(Table):
     ) -> "list[RenderableType]":
         """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
         from regard.display.terminal import drawn
-        from regard.display.terminal_lines import unknown_tokens_line
         from regard.display.terminal_parts import sentences
-        from regard.display.terminal_tables import tables_side_by_side
+        from regard.display.terminal_tables import tables_side_by_side, unknown_tokens_line
 
         if everything:
             panels = [panel for panel in made(self.panels()) if not panel.brief]

@@ -8,15 +8,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from regard.display.panels import Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
-from regard.display.terminal_lines import coloured, text_with_bars
 from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
 from regard.display.terminal_tables import (
     TEXT,
+    coloured,
     column_and_folded_width,
     draw_table,
     left_out,
     panel_section,
     signed_bar,
+    text_with_bars,
     total_column_width,
 )
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign

@@ -15,15 +15,16 @@ from regard.capture.interventions.resolve import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
-from regard.generation.pass_range import PassRange, within_pass
 from regard.generation.settings import SAMPLING, check_option_name
 from regard.generation.step_ablation import (
+    PassRange,
     first_target,
     heads_in_range,
     unwritten,
     unwritten_notes,
     whole_text_changes,
     with_tokens,
+    within_pass,
 )
 from regard.nn.decoding import OPTIONS, Choice, write_with_transformer
 from regard.text.continuation import begun, continued

@@ -31,7 +31,7 @@ from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
 from regard.capture.state import Comparison, sampled_rows
 from regard.errors import RegardError
-from regard.generation.pass_range import PassRange, within_pass
+from regard.generation.step_ablation import PassRange, within_pass
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 WRITTEN = "Biases or masks are stored as T × T numbers for T tokens."

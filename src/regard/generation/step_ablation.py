@@ -6,13 +6,13 @@ new token; the keys of a pass may begin later than the text, where a sliding cac
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
 
-from regard.attention.ablation import Ablation, OpenAblations, ablating
-from regard.attention.patches import PatchError
+from regard.attention.ablation import Ablation, HeadAblation, OpenAblations, ablating
+from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
 from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name, of_model
 from regard.capture.interventions.call_ids import CallNumbering
@@ -25,9 +25,44 @@ from regard.capture.session import Session
 from regard.capture.state import Capture, LayerStack
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
-from regard.generation.pass_range import PassRange, within_pass
 from regard.text.tokens import Encoded, encoded_ids
 from regard.text.words import Place, Word, find_word, only_word
+
+
+@dataclass(frozen=True)
+class PassRange:
+    """Rows [past, past + count) of the whole matrix, and keys [first, first + seen) of it, that one pass has.
+
+    A KV cache hands a pass all keys so far, the newest ones alone (a sliding one), or a buffer with room for more.
+
+    past: how many tokens came before the pass. count: how many it adds. new: the first new one among its keys. first:
+    the position of its first key. seen: how many of its keys exist (a static cache hands out empty ones as well).
+    """
+
+    past: int
+    count: int
+    new: int
+    first: int
+    seen: int
+
+    @staticmethod
+    def of(size: int, past: int, count: int) -> "PassRange":
+        """Of size keys, after past tokens and with count new ones."""
+        if size > past + count:  # a buffer that is not full yet
+            return PassRange(past, count, past, 0, past + count)
+        return PassRange(past, count, size - count, past + count - size, size)  # the newest keys, older ones dropped
+
+
+def within_pass(ablation: Ablation, place: PassRange) -> Ablation | None:
+    """An ablation of a whole matrix, numbered as in a pass's rows and keys of it; None where these have none of it."""
+    if isinstance(ablation, HeadAblation):
+        return ablation
+    if isinstance(ablation, CallPatch):
+        of_keys = ablation.what == "values"
+        return ablation.at(*(place.first, place.seen) if of_keys else (place.past, place.count))
+    queries = [q - place.past for q in ablation.queries or () if place.past <= q < place.past + place.count]
+    keys = [k - place.first for k in ablation.keys or () if place.first <= k < place.first + place.seen]
+    return replace(ablation, queries=queries, keys=keys) if queries and keys else None
 
 
 def with_tokens(

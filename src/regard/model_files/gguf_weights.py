@@ -80,11 +80,6 @@ class _Walk:
         self.at += length
         return bytes(self.data[self.at - length : self.at]).decode("utf-8", errors="replace")
 
-    def skip_text(self) -> None:
-        length = self.number("Q")
-        self.check(length)
-        self.at += length
-
     def check(self, size: int) -> None:
         """Raise ValueError where so many bytes would lie beyond the file's end."""
         if size > len(self.data) - self.at:
@@ -103,7 +98,9 @@ class _Walk:
         if kind == STRING:
             self.check(8 * count)
             for _ in range(count):
-                self.skip_text()
+                length = self.number("Q")
+                self.check(length)
+                self.at += length
         else:
             size = struct.calcsize(f"<{_gguf_scalar_format(kind)}") * count
             self.check(size)
@@ -204,7 +201,9 @@ def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any]
             found[joined] = _joined(*(both if experts["part"] == "up" else reversed(both)))
         else:
             first[joined] = each
-    _give_pages_back(reader)
+    mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
+    if hasattr(mapped, "madvise"):  # not on Windows; pages of the file that were copied are let go of
+        mapped.madvise(mmap.MADV_DONTNEED)
     return found
 
 
@@ -254,10 +253,3 @@ def _raised(each: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor,
 
     package: Any = gguf
     return torch.from_numpy(np.copy(turn(package.dequantize(each.data, each.tensor_type)))).float()
-
-
-def _give_pages_back(reader: Any) -> None:
-    """Let go of the pages of the mapped file that were read to be copied; those that are used come again."""
-    mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
-    if hasattr(mapped, "madvise"):  # not on Windows
-        mapped.madvise(mmap.MADV_DONTNEED)

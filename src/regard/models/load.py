@@ -16,6 +16,7 @@ from torch import nn
 from transformers.utils.hub import cached_file
 
 from regard import memory
+from regard.capture.watching.call_sites import without_wrappers
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
@@ -42,7 +43,6 @@ from regard.models.read_checkpoint import (
     read_checkpoint,
     why_model_not_loaded,
 )
-from regard.models.wrapped import unwrapped
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
@@ -184,7 +184,10 @@ def load(
             notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
-            processor = _read_processor(folder, model)
+            pictures_alone = model.main_input_name == "pixel_values"
+            files = (PROCESSOR_FILE,) if pictures_alone else (BOTH_FILE, PROCESSOR_FILE)
+            if any(_file_of_model(folder, each) for each in files):
+                processor = read_processor(folder, texts=not pictures_alone)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     if spread:
         check_not_on_disk(model, name)
@@ -222,14 +225,6 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, H
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
-
-
-def _read_processor(folder: Path | str, model: nn.Module) -> Any:
-    """The processor of a model that reads pictures, alone or in texts; None where there is no file of one."""
-    if model.main_input_name == "pixel_values":
-        return read_processor(folder) if _file_of_model(folder, PROCESSOR_FILE) else None
-    there = any(_file_of_model(folder, each) for each in (BOTH_FILE, PROCESSOR_FILE))
-    return read_processor(folder, texts=True) if there else None
 
 
 def _file_of_model(folder: Path | str, file: str) -> Path | None:
@@ -297,3 +292,32 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
             f"model's full path in {ADAPTER}, or give both, regard.load(model, adapter=folder)"
         )
     return base
+
+
+SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # of sentence-transformers
+
+
+def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, Any]:
+    """Return (model, tokenizer, processor). A tokenizer or processor that you pass replaces the object's own.
+
+    A source that wraps nothing is returned as it is.
+    """
+    classes = {base.__name__ for base in type(source).__mro__}  # of packages that may not be installed
+    inner: Any = source
+    if isinstance(source, transformers.Pipeline):
+        inner = source.model
+        tokenizer = source.tokenizer if tokenizer is None else tokenizer
+        processor = processor or getattr(source, "processor", None) or source.image_processor
+    elif classes & SENTENCE_MODELS:
+        inner = getattr(source, "transformers_model", None) or getattr(source, "model", None)
+        if not isinstance(inner, nn.Module):
+            raise RegardError(f"load: given a {type(source).__name__} without a transformers model")
+        tokenizer = source.tokenizer if tokenizer is None else tokenizer
+    elif "PeftModel" in classes:
+        if not hasattr(source.base_model, "merge_and_unload"):
+            kind = source.peft_config[source.active_adapter].peft_type.value
+            raise RegardError(f"load: {kind} isn't part of its weights: pass model.get_base_model(), without it")
+        inner = source.get_base_model()  # has the adapter in its layers
+    elif isinstance(source, nn.Module):
+        inner = without_wrappers(source)
+    return (source, tokenizer, processor) if inner is source else unwrapped(inner, tokenizer, processor)

@@ -93,7 +93,9 @@ def read_checkpoint(
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
     if spread:
         check_spread_model(model, spread, name)
-        notes += (device_map_note(model),)
+        places = Counter(str(place) for place in getattr(model, "hf_device_map", {"": model.device}).values())
+        devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in places.items()]
+        notes += (f"Weights are spread by accelerate: {', '.join(devices)}.",)
     return model, notes
 
 
@@ -269,10 +271,3 @@ def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> N
     if unknown:
         inner = ", ".join(repr(path) for path in sorted(known, key=lambda path: path.count("."))[1:5])
         raise RegardError(f"load: device_map: model {name!r} has no module {unknown[0]!r}; it has {inner} and more")
-
-
-def device_map_note(model: nn.Module) -> str:
-    """Say on which devices the modules of a model lie that accelerate has spread."""
-    places = Counter(str(place) for place in getattr(model, "hf_device_map", {"": model.device}).values())
-    devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in places.items()]
-    return f"Weights are spread by accelerate: {', '.join(devices)}."

@@ -176,13 +176,14 @@ _READERS: dict[str, Any] = {
 def _sizes(model: Any, head: Any) -> dict[str, Any]:
     """What every family's config has, under these names (GPT-2's too, beside its own); and what its head is."""
     given = model.config
+    tied = head is not None and model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return {
         "vocabulary": given.vocab_size,
         "length": given.max_position_embeddings,
         "layers": given.num_hidden_layers,
         "d_model": given.hidden_size,
         "heads": given.num_attention_heads,
-        "output": "none" if head is None else _kind_of_language_head(model),
+        "output": "none" if head is None else "tied" if tied else "free",
     }
 
 
@@ -207,12 +208,6 @@ def _language_head_weights(head: nn.Module | None, config: TransformerConfig) ->
     for name, tensor in _module_weights_by_name("head", head).items() if head is not None else ():
         if name != "head.weight" or config.output == "free":
             yield name, tensor
-
-
-def _kind_of_language_head(model: Any) -> str:
-    """Whether a language head is the table of token embeddings, or a free one."""
-    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
-    return "tied" if tied else "free"
 
 
 def _activation_of_transformer(name: str) -> str:

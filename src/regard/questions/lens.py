@@ -29,12 +29,6 @@ TABLE: list[list[Template]] = [
 LONG = 60  # characters of a text in a title
 
 
-def lens_panels(found: "Lens") -> list[Panel]:
-    """Of each place its table and its cells."""
-    lenses = found.summary.logit_lenses
-    return [make(each, found.summary, found.side) for each in lenses for make in (table, cells)]
-
-
 def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     """What each layer would say at one place."""
     label, at = place(summary, lens)
@@ -88,10 +82,13 @@ class Lens(TracesAnswer):
     """Predictions read from each hidden state. summary: of the texts or targets, with its `logit_lenses`; side."""
 
     format: ClassVar[str] = "regard lens"
-    panels = lens_panels
 
     summary: Summary
     side: str = "text"
+
+    def panels(self) -> list[Panel]:
+        """Of each place its table and its cells."""
+        return [make(each, self.summary, self.side) for each in self.summary.logit_lenses for make in (table, cells)]
 
     def title(self) -> str:
         """Of which text."""

@@ -46,13 +46,6 @@ KEYS = 14  # of the first table; the others are one row
 DRAWN = 24  # rows of vectors, those with the largest weights
 
 
-def steps_sentences(answer: "Steps") -> list[str]:
-    """Name the most attended token of each of the word's tokens, and for a single token how the weight comes about."""
-    if len(answer.found) > 1:
-        return [sentences(TABLE[:1], _sentence_numbers(answer, *found))[0] for found in answer.found[:MAX_SENTENCES]]
-    return sentences(TABLE, _sentence_numbers(answer, *answer.found[0]))
-
-
 def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[str, Any]:
     """Collect the numbers of a token's sentences."""
     tokens, sinks = answer.tokens, [sink.token for sink in answer.sinks]
@@ -106,7 +99,17 @@ def steps_panels(found: "Steps") -> list[Panel]:
         panels += [_weights(found, record, where)] if last else []
         panels += [
             _numbers(found, record, where, tab),
-            _query(record, where, tab, last),
+            Heat(
+                name=f"Query{tab}",
+                title=f"{where}: the query",
+                rows=["query"],
+                columns=numbered(len(record.query)),
+                values=[record.query.tolist()],
+                axes=("vector", "component"),
+                unit="component",
+                signed=True,
+                picture=last,
+            ),
             _weighted(found, record, where, tab, last),
         ]
     return panels
@@ -163,15 +166,6 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     )  # fmt: skip
 
 
-def _query(record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
-    """The query as one row."""
-    return Heat(
-        name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
-        values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True,
-        picture=picture,
-    )  # fmt: skip
-
-
 def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
@@ -196,7 +190,6 @@ class Steps(TracesAnswer):
     """The steps of each token of a word. found: each one's number, with its record. tokens, sinks: of the text."""
 
     format: ClassVar[str] = "regard steps"
-    findings = steps_sentences
     panels = steps_panels
 
     word: str
@@ -205,6 +198,12 @@ class Steps(TracesAnswer):
     tokens: Sequence[Token]
     sinks: Sequence[Sink]
     found: Sequence[tuple[int, HeadSteps]]
+
+    def findings(self) -> list[str]:
+        """Name the most attended token of each of the word's tokens; for a single token how the weight comes about."""
+        if len(self.found) > 1:
+            return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
+        return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
 
     def title(self) -> str:
         """Which word, in which head."""

@@ -37,14 +37,6 @@ LONGEST = 1000  # characters of a token
 COLUMNS = [Column("number", 0), Column("token"), Column("id", 0), Column("characters")]
 
 
-def tokens_sentences(answer: "Tokens") -> list[str]:
-    """Say which words were split and how many tokens there are, for several texts in one sentence each."""
-    if len(answer.found) == 1:
-        return sentences(TABLE, _of_text(*answer.found[0]))
-    texts = enumerate(answer.found[:TEXTS], 1)
-    return [sentence for n, text in texts for sentence in sentences(SEVERAL_TEXTS, {"number": n} | _of_text(*text))]
-
-
 def _of_text(text: str, tokens: Sequence[Token]) -> dict[str, Any]:
     """Collect the numbers of a text's sentences."""
     named = [word for word in words(tokens) if wordlike(spelling(tokens, word)) and not tokens[word[0]].special]
@@ -126,11 +118,17 @@ class Tokens(Answer):
     """The tokens of texts. name: of the tokenizer; found: each text with its tokens."""
 
     format: ClassVar[str] = "regard tokens"
-    findings = tokens_sentences
     panels = tokens_panels
 
     name: str
     found: Sequence[tuple[str, Sequence[Token]]]
+
+    def findings(self) -> list[str]:
+        """Say which words were split and how many tokens there are, for several texts in one sentence each."""
+        if len(self.found) == 1:
+            return sentences(TABLE, _of_text(*self.found[0]))
+        texts = enumerate(self.found[:TEXTS], 1)
+        return [said for n, text in texts for said in sentences(SEVERAL_TEXTS, {"number": n} | _of_text(*text))]
 
     def title(self) -> str:
         """Whose tokens."""

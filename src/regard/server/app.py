@@ -1,13 +1,18 @@
 """Make the server's application: the page's program, what the server has, all routes. A refusal is one line of JSON."""
 
+import asyncio
+import hashlib
+import json
 import logging
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import FastAPI, Request
+import numpy as np
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -15,17 +20,193 @@ from starlette.exceptions import HTTPException
 from regard import __version__
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.asking import asking_routes
+from regard.server.asked import (
+    CorpusAsked,
+    ExperimentAsked,
+    GenerationAsked,
+    HeadNumber,
+    Index,
+    JobName,
+    Level,
+    Name,
+    PictureAsked,
+    Question,
+    TraceAsked,
+)
 from regard.server.kept import Kept, Shelf
-from regard.server.pages import page_routes
 from regard.server.runs import run_routes
-from regard.server.work import Limits, RefusedError, Work
+from regard.server.tiles import ZoomMap
+from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
+from regard.server.work import Job, Limits, RefusedError, Work
 from regard.train.progress import FollowedRun
-from regard.web.built_page import built_program
+from regard.web.built_page import built_program, built_shell, check_page_built
+from regard.web.html_file import html_parts
 from regard.web.page import FORMAT, VERSION
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store
+
+
+def asking_routes(
+    models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: Work, shelf: Shelf
+) -> APIRouter:
+    """Make the routes of questions to models and stores, and of what answers.
+
+    models, stores: what may be asked, by number. shelf: where the answers' pages come to.
+    """
+    routes = APIRouter()
+
+    async def made(asked: Question, make: Callable[[Job], Kept], request: Request, job: str | None) -> Response:
+        """The page of what was asked for; the same question is answered once."""
+        question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
+        name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
+        kept = shelf.find(name)
+        if kept is None:
+            kept = await work.do("model", make, job, request.is_disconnected, question=name)
+            shelf.put(name, kept)
+        return Response(kept.data, media_type="application/json", headers={"x-page": name})
+
+    @routes.post("/api/traces")
+    async def trace(asked: TraceAsked, request: Request, x_job: JobName = None) -> Response:
+        """Trace texts; gives the page, whose id is X-Page."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(trace_page, model, asked, limits), request, x_job)
+
+    @routes.post("/api/pictures")
+    async def picture(asked: PictureAsked, request: Request, x_job: JobName = None) -> Response:
+        """Look at a picture; gives the page of where the model looks."""
+        model = check_sizes(asked, models, limits)
+        make = partial(picture_page, model, asked, picture_bytes(asked, limits), limits)
+        return await made(asked, make, request, x_job)
+
+    @routes.post("/api/generations")
+    async def generate(asked: GenerationAsked, request: Request, x_job: JobName = None) -> Response:
+        """Let a model go on with a text; gives the page of all its tokens. What is written so far, its job says."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(generation_page, model, asked, limits), request, x_job)
+
+    @routes.post("/api/experiments")
+    async def experiment(asked: ExperimentAsked, request: Request, x_job: JobName = None) -> Response:
+        """Patch, split an outcome or a score; gives the page of what was found."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(experiment_page, model, asked, limits), request, x_job)
+
+    @routes.post("/api/corpora")
+    async def corpus(asked: CorpusAsked, request: Request, x_job: JobName = None) -> Response:
+        """Ask a corpus store; gives the page of the answer."""
+        if not stores:
+            raise RefusedError(422, "this server was started without a store: regard serve --store FOLDER")
+        from regard.server.corpora import corpus_page  # of what servers without a store do without
+
+        return await made(asked, lambda _: corpus_page(stores, asked, models), request, x_job)
+
+    @routes.get("/api/jobs/{name}")
+    async def progress(name: Name) -> dict[str, Any]:
+        """How far a job is: the share that is done, and whether it waits. One not known has not come yet."""
+        asker = work.asker(name)
+        if asker is None:
+            return {"known": False, "done": 0.0, "waits": True, "said": ""}
+        return {"known": True, "done": asker.job.done, "waits": asker.job.waits, "said": asker.job.said}
+
+    @routes.delete("/api/jobs/{name}")
+    async def stop(name: Name) -> dict[str, bool]:
+        """Stop a job."""
+        asker = work.asker(name)
+        if asker is not None:
+            asker.stop()
+        return {"stopped": asker is not None}
+
+    return routes
+
+
+BYTES = "application/octet-stream"
+
+Count = Annotated[int, Query(ge=1, le=500)]  # of places that one request may ask for
+FirstIndex = Annotated[int, Query(ge=0, le=1 << 40)]
+
+
+def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: Work) -> APIRouter:
+    """Make the routes of pages by their names. page_of: finds one. models: what reads the texts of a corpus."""
+    routes = APIRouter()
+    check_page_built()
+
+    @routes.get("/api/pages/{name}/file")
+    async def file(name: Name) -> Response:
+        """The page as one file that works offline. Refused of pages whose weights are computed here."""
+        kept = page_of(name)
+        if kept.maps:
+            raise RefusedError(422, "a page whose weights are computed here is no file: choose a shorter text")
+        alone = kept.page if kept.alone is None else await asyncio.to_thread(kept.alone)
+        content = await asyncio.to_thread(lambda: b"".join(html_parts(alone, built_shell(alone))))
+        headers = {"content-disposition": 'attachment; filename="regard.html"'}
+        return Response(content, media_type="text/html", headers=headers)
+
+    @routes.get("/api/pages/{name}")
+    async def page(name: Name) -> Response:
+        """A page that is kept."""
+        return Response(page_of(name).data, media_type="application/json", headers={"x-page": name})
+
+    @routes.get("/api/pages/{name}/numbers/{at}")
+    async def numbers(name: Name, at: Index) -> Response:
+        """Numbers of a page: deflated byte planes."""
+        return Response(page_of(name).numbers(at), media_type=BYTES)
+
+    @routes.get("/api/pages/{name}/panels/{panel}/places")
+    async def places(name: Name, panel: Index, first: FirstIndex = 0, count: Count = 1) -> dict[str, Any]:
+        """What points or rows of a panel are: places in a store's texts, each with the words around it."""
+        found = page_of(name).places_of(panel)
+        return {"total": len(found), "places": await work.do("regions", lambda _: found.told(first, count))}
+
+    @routes.get("/api/pages/{name}/panels/{panel}/places/{number}/text")
+    async def passage(
+        name: Name, panel: Index, number: Index, request: Request, x_job: JobName = None
+    ) -> dict[str, Any]:
+        """The text that a place was read in, and which of this server's models reads it."""
+        found = page_of(name).places_of(panel)
+        return await work.do("model", lambda _: found.passage(number, models), x_job, request.is_disconnected)
+
+    @routes.post("/api/pages/{name}/calls/{call}/pass")
+    async def whole_pass(name: Name, call: Index, request: Request, x_job: JobName = None) -> dict[str, bool]:
+        """Make the pass over a served matrix; who asks while it runs waits for the one that runs."""
+        await passed(name, call, page_of(name).map(call), request, x_job)
+        return {"ready": True}
+
+    @routes.get("/api/pages/{name}/calls/{call}/tiles/{level}/{row}/{col}")
+    async def tile(
+        name: Name, call: Index, level: Level, row: Index, col: Index, request: Request, head: HeadNumber = None
+    ) -> Response:
+        """128 × 128 means of 2^level × 2^level weights, float32, in C order, once the pass is made."""
+        found = page_of(name).map(call)
+        found.check_tile(head, level, row, col)
+        await passed(name, call, found, request)
+        return await numbers_of(lambda _: found.tile(head, level, row, col))
+
+    @routes.get("/api/pages/{name}/calls/{call}/rows/{query}")
+    async def row_of(name: Name, call: Index, query: Index, head: HeadNumber = None) -> Response:
+        """What a query gives to every key, float32."""
+        found = page_of(name).map(call)
+        return await numbers_of(lambda _: found.row(head, query))
+
+    @routes.get("/api/pages/{name}/calls/{call}/columns/{key}")
+    async def column_of(name: Name, call: Index, key: Index, head: HeadNumber = None) -> Response:
+        """What a key gets from every query, float32."""
+        found = page_of(name).map(call)
+        return await numbers_of(lambda _: found.column(head, key))
+
+    async def passed(name: str, call: int, found: ZoomMap, request: Request, job: str | None = None) -> None:
+        def make(own: Job) -> None:
+            own.advance(found.done)
+            found.prepare(own.advance)
+
+        if not found.ready:
+            await work.do("model", make, job, request.is_disconnected, f"{name} {call}")
+
+    async def numbers_of(read: Callable[[Job], np.ndarray]) -> Response:
+        found = await work.do("regions", read)
+        return Response(np.ascontiguousarray(found, "<f4").tobytes(), media_type=BYTES)
+
+    return routes
+
 
 log = logging.getLogger("regard.server")
 # What a browser gets first: it carries nothing but the names of the program and its style sheet.

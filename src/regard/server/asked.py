@@ -20,6 +20,7 @@ Place = Word | Number  # a word, or the number of a token
 
 Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # of a page or a job
 Index = Annotated[int, Path(ge=0, le=1 << 40)]
+Level = Annotated[int, Path(ge=0, le=40)]  # of tiles: each has 2^level weights in a row
 HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
 JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 

@@ -105,7 +105,11 @@ def load_checkpoint(
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
     notes_content = read_json(folder / NOTES)
-    state = _state_of(folder / NOTES, notes_content)
+    try:
+        step, (turn, number), best = (notes_content[name] for name in ("step", "place", "best"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegardError(f"{str(folder / NOTES)!r} is damaged: it is not what a run writes") from error
+    state = TrainingState(step, (turn, number), best)
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
     needed |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
@@ -130,14 +134,6 @@ def load_checkpoint(
         else (f"The run used {threads} threads before and uses {here} now, so results may differ in the last bits.",)
     )
     return state, notes
-
-
-def _state_of(file: Path, notes: dict[str, Any]) -> TrainingState:
-    try:
-        step, (turn, number), best = (notes[name] for name in ("step", "place", "best"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
-    return TrainingState(step, (turn, number), best)
 
 
 def step_of_checkpoint(folder: Path) -> int:

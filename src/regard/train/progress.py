@@ -95,7 +95,9 @@ class FollowedRun:
             steps, losses = self._log.steps.tolist(), self._log.losses.tolist()
             seconds, tokens = self._log.seconds[-LATELY:], self._log.tokens[-LATELY:]
             validations, rate = list(self._log.validations), self._log.rate
-        checkpoint = _newest_checkpoint_step(self.folder)
+        saved = (self.folder / POINTER).is_file()
+        newest = step_of_checkpoint(newest_transformer_folder(self.folder)) if saved else -1
+        checkpoint = newest if newest >= 0 else None
         watched = run_files_by_step(self.folder / WATCH, ".safetensors")
         samples, cut = _samples(self.folder, info)
         silence = _seconds_run_silent(self.folder, [file for _, file in watched[-1:]])
@@ -124,14 +126,6 @@ def _how_run_goes_on(trains: bool | None, step: int, steps: int, checkpoint: int
     if step == 0:
         return "not begun"
     return "stopped" if checkpoint == step else "broken off"
-
-
-def _newest_checkpoint_step(run: Path) -> int | None:
-    """The step of the newest checkpoint, None where there is none yet."""
-    if not (run / POINTER).is_file():
-        return None
-    step = step_of_checkpoint(newest_transformer_folder(run))
-    return None if step < 0 else step
 
 
 def _seconds_run_silent(run: Path, more: list[Path]) -> float:

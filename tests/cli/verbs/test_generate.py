@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.verbs.generate import Sampling
-from regard.errors import RegardError
+from regard.cli.verbs.generate import usual_number_of_tokens
 from tests.support import own_models
 
 NEEDED = ("--towards", "A man", "--away", "She takes", "--layer", "-1")
@@ -50,6 +49,10 @@ def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
         (["A man", "--model", "m", *NEEDED[:4]], "--layer is needed"),
         (["A man", "--model", "m", *NEEDED, "--strength", "much"], "given 'much', needs a number"),
         (["A man", "--model", "m", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["A man", "--model", "m", "--max-new-tokens", "0"], "--max-new-tokens: given 0, needs 1 or more"),
+        (["A man", "--model", "m", "--seed", "3"], "--seed has no effect on the likeliest token"),
+        (["A man", "--model", "m", "--temperature", "-1"], "temperature: given -1.0, needs a number above 0"),
+        (["A man", "--model", "m", "--top-k", "-1"], "top_k: given -1, needs"),
     ],
 )
 def test_what_is_refused(regard_command, given, says) -> None:
@@ -59,58 +62,24 @@ def test_what_is_refused(regard_command, given, says) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "says"),
-    [
-        (Sampling(max_new_tokens=0), "--max-new-tokens: given 0, needs 1 or more"),
-        (Sampling(seed=3), "--seed has no effect on the likeliest token"),
-        (Sampling(temperature=-1.0), "temperature: given -1.0, needs a number above 0"),
-        (Sampling(top_k=-1), "top_k: given -1, needs"),
-    ],
+    ("limit", "tokenizer", "most"), [(None, True, 60), (61, True, 58), (3, True, 1), (7, False, 60)]
 )
-def test_values_that_no_model_can_have(chosen: Sampling, says: str) -> None:
-    with pytest.raises(RegardError, match=says):
-        chosen.check()
+def test_as_many_as_fit(limit: int | None, tokenizer: bool, most: int) -> None:
+    spelled = (lambda text, verbose: {"input_ids": text.split()}) if tokenizer else None
+    model: Any = SimpleNamespace(limit=limit, tokenizer=spelled)
+    assert usual_number_of_tokens(model, "one two three") == most
 
 
-@pytest.mark.parametrize(
-    ("chosen", "options"),
-    [
-        (Sampling(), {}),
-        (Sampling(temperature=0.5), {"do_sample": True, "temperature": 0.5}),
-        (Sampling(top_k=7), {"do_sample": True, "temperature": 1.0, "top_k": 7}),
-        (Sampling(temperature=2.0, top_k=0, seed=5), {"do_sample": True, "temperature": 2.0, "top_k": 0}),
-    ],
-)
-def test_what_is_drawn(chosen: Sampling, options: dict[str, Any]) -> None:
-    chosen.check()
-    assert chosen.options == options
+def test_a_refusal_names_the_option(regard_command, tmp_path) -> None:
+    own_models.opened("gpt").save(tmp_path / "gpt")
+    done = regard_command("generate", "A man", "--model", "gpt", "--max-new-tokens", "100000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--max-new-tokens can be 29 at most" in done.stderr
 
 
-class Recorder:
-    """In the place of a model: keeps what it is asked."""
-
-    def __init__(self, limit: int | None, *, tokenizer: bool = True) -> None:
-        self.limit, self.asked = limit, {}
-        self.tokenizer = (lambda text, verbose: {"input_ids": text.split()}) if tokenizer else None
-
-    def generate(self, text: str, **options: Any) -> Any:
-        if options["max_new_tokens"] > 100:
-            raise RegardError("max_new_tokens: given too many")
-        self.asked = {"text": text, **options}
-        return SimpleNamespace(text=text)
-
-
-@pytest.mark.parametrize(
-    ("limit", "tokenizer", "given", "asked"),
-    [(None, True, None, 60), (61, True, None, 58), (3, True, None, 1), (7, False, None, 60), (7, True, 5, 5)],
-)
-def test_as_many_as_fit(limit: int | None, tokenizer: bool, given: int | None, asked: int) -> None:
-    model: Any = Recorder(limit, tokenizer=tokenizer)
-    assert Sampling(given, top_k=2, seed=11).write(model, "one two three").text == "one two three"
-    expected = {"max_new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2}
-    assert model.asked == {"text": "one two three", "interventions": ()} | expected
-
-
-def test_a_refusal_names_the_option() -> None:
-    with pytest.raises(RegardError, match="^--max-new-tokens: given too many$"):
-        Sampling(101).write(Recorder(None), "one")  # type: ignore[arg-type]
+def test_a_seed_repeats_what_is_drawn(regard_command, tmp_path) -> None:
+    own_models.opened("gpt").save(tmp_path / "gpt")
+    call = ("generate", "A man", "--model", "gpt", "--max-new-tokens", "6", "--json", "-", "--temperature")
+    drawn = [json.loads(regard_command(*call, *each).stdout)["written"] for each in (["9", "--seed", "1"],) * 2]
+    other = json.loads(regard_command(*call, "9", "--seed", "1", "--top-k", "1").stdout)["written"]
+    assert drawn[0] == drawn[1] != other

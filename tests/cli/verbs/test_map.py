@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import torch
 from rich.console import Console
 
 import regard
-from regard.cli.verbs.map import LongText, map_file, read_file_argument, trace_of_open_option
+from regard.cli.main import main
+from regard.cli.verbs.map import map_file, matrix_with_progress, read_file_argument, trace_of_open_option
 from regard.errors import RegardError
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.explain.wording import number
@@ -24,7 +26,6 @@ TEXT = (
     "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the "
     "world.\n"
 )
-FILE, SAVED = Path("text.txt"), Path("a.safetensors")
 
 
 @pytest.fixture
@@ -179,8 +180,6 @@ def test_windows(run, folder: Path, capsys) -> None:
         ("text.txt", {"layer": 6}, "layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"),
         ("text.txt", {"layer": -7}, "layer -7 is out of range: all-MiniLM-L6-v2 has layers 0 to 5, or -6 to -1"),
         ("text.txt", {"head": 12}, "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
-        ("text.txt", {"top": 0}, "--top: given 0, needs 1 or more"),
-        ("text.txt", {"far": -1}, "--far: given -1, needs 0 or more"),
         ("text.txt", {"stride": 4}, "--stride needs --window"),
         ("text.txt", {"window": 600}, "window: given 600, all-MiniLM-L6-v2 takes 512"),
         ("text.txt", {"window": 64, "stride": 63}, "stride: given 63, needs 1 to 61"),
@@ -228,56 +227,49 @@ def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "saved", "says"),
+    ("given", "says"),
     [
-        (LongText(), False, "no file given: regard map FILE --layer N"),
-        (LongText(FILE, opened=SAVED), False, "--open and FILE: the saved trace is shown as it is"),
-        (LongText(window=8, opened=SAVED), False, "--open and --window"),
-        (LongText(model="tiny", opened=SAVED), False, "--open and --model"),
-        (LongText(FILE, stride=4), False, "--stride needs --window"),
-        (LongText(FILE, window=8), True, "--save: windows are read one at a time"),
+        (["--open", "a.safetensors", "text.txt"], "--open and FILE: the saved trace is shown as it is"),
+        (["--open", "a.safetensors", "--window", "8"], "--open and --window"),
+        (["--open", "a.safetensors", "--model", "tiny"], "--open and --model"),
+        (["text.txt", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["text.txt", "--far", "-1"], "--far: given -1, needs 0 or more"),
     ],
 )
-def test_what_is_refused(text: LongText, saved: bool, says: str) -> None:
-    with pytest.raises(RegardError, match=says):
-        text.check(3, saved=saved)
-
-
-def test_windows_need_a_layer() -> None:
-    with pytest.raises(RegardError, match="--window needs --layer"):
-        LongText(FILE, window=8).check(None, saved=False)
-    LongText(FILE).check(None, saved=True)
+def test_what_is_refused(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["map", *given])
+    assert left.value.code == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_mark_of_the_encoding_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbfa bank")
-    assert read_file_argument(tmp_path / "text.txt") == LongText(tmp_path / "text.txt").read() == "a bank"
-    assert LongText(opened=SAVED).read() == ""
+    assert read_file_argument(tmp_path / "text.txt") == "a bank"
 
 
 def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("regard.models.load.load", lambda _name, **_: minilm)
     console = Console(file=io.StringIO())
-    (tmp_path / "text.txt").write_text(RIVER, encoding="utf-8")
-    whole = LongText(tmp_path / "text.txt")
-    found = whole.matrix(whole.read(), -1, 2, top=3, far=5, console=console)
+    look = partial(matrix_with_progress, top=3, far=5, console=console)
+    found = look(RIVER, None, None, -1, 2)
     (trace,) = found.traces
     assert found.why == ""
     assert list(trace.attention.kept) == [5]
     assert (found.layer, found.head, len(found.receivers)) == (5, 2, 3)
     trace.save(tmp_path / "a.safetensors")
-    again = LongText(opened=tmp_path / "a.safetensors").matrix("", 5, 2, top=3, far=5, console=console)
+    again = look("", tmp_path / "a.safetensors", None, 5, 2)
     assert [each.text for each in again.traces] == [RIVER]
     assert again.receivers == found.receivers
-    one = LongText(whole.file, window=100).matrix(RIVER, 5, 2, top=3, far=5, console=console)
+    one = look(RIVER, None, None, 5, 2, 100)
     assert len(one.traces) == 0
     assert [each.place for each in one.receivers] == [each.place for each in found.receivers]
-    best = whole.matrix(RIVER, None, None, top=3, far=5, console=console)
+    best = look(RIVER, None, None, None, None)
     assert len(best.traces[0].attention) == 6
     assert best.why.startswith(f"Layer {best.layer} was chosen ")
     assert best.layer in range(6)
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
-        whole.matrix(RIVER, 6, None, top=3, far=5, console=console)
+        look(RIVER, None, None, 6, None)
 
 
 def test_a_saved_trace_is_one(bank, tmp_path: Path) -> None:

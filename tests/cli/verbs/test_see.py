@@ -16,11 +16,9 @@ from PIL import Image
 
 import regard
 from regard.cli.main import main
-from regard.cli.options import Selection
-from regard.cli.verbs.see import ControlFile, StaticVectors, read_sentences
+from regard.cli.verbs.see import read_sentences, vectors_of_file, with_static, words_to_compare
 from regard.errors import RegardError
 from regard.explain.texts.summary import summarise
-from regard.text.neutral_sentences import SENTENCES
 from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 from tests.support import MONEY, RIVER, in_one_process, make_tiny
@@ -274,11 +272,31 @@ def test_regions_are_removed(model: Path, tmp_path: Path, capsys: Any) -> None:
     assert any("cosine of [CLS]" in each for each in json.loads((tmp_path / "a.json").read_text())["findings"])
 
 
-def test_control_needs_words_to_compare_with(tmp_path) -> None:
-    with pytest.raises(RegardError, match="--control needs --word and --compare"):
-        ControlFile(tmp_path / "a.txt").check(Selection(word="bank"))
-    ControlFile(None).check(Selection())
-    assert ControlFile(None).sentences(Selection(word="bank")) is SENTENCES
+@pytest.mark.parametrize("option", ["--control", "--static"])
+@pytest.mark.parametrize("word", [[], ["--word", "bank"]])
+def test_what_needs_words_to_compare_with(option: str, word: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["see", "a bank", *word, option, "model"])
+    assert f"{option} needs --word and --compare" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "opened", "says"),
+    [
+        ("a", False, "--compare needs --word: it compares that word with others"),
+        ("a", True, "--compare needs the model, to read its words"),
+        ("a, ,b", False, "--compare 'a, ,b': needs words separated by commas"),
+        ("", False, "--compare '': needs words separated by commas, one is empty"),
+    ],
+)
+def test_words_to_compare_that_are_refused(given: str, opened: bool, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        words_to_compare([given], None if "needs --word" in says else "bank", opened=opened)
+
+
+def test_words_to_compare_are_each_once_and_in_their_order() -> None:
+    assert words_to_compare(None, None, opened=True) == []
+    assert words_to_compare(["river, money", "river"], "bank", opened=False) == ["river", "money"]
 
 
 def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> None:
@@ -312,27 +330,18 @@ def test_a_bad_table_is_refused_before_a_model_is_loaded(regard_command, tmp_pat
     assert says in done.stderr
 
 
-def test_static_needs_words() -> None:
-    for chosen in (Selection(), Selection(word="bank")):
-        with pytest.raises(RegardError, match="--static needs --word and --compare"):
-            StaticVectors("learned").check(chosen)
-        StaticVectors(None).check(chosen)
-    assert StaticVectors("learned").read(Selection(word="bank")).found == {}
-
-
 def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
     references = [minilm.trace("river"), minilm.trace("money")]
     seen = summarise(bank, "bank", references=references)
-    assert StaticVectors(None).beside(seen, bank, references) is seen
-    learned = StaticVectors("model").beside(seen, bank, references).static
+    learned = with_static(seen, "model", {}, bank, references).static
     assert learned is not None
     assert learned.source == "the token embeddings of all-MiniLM-L6-v2"
     assert [each.word for each in learned.words] == ["bank", "river", "money"]
     assert learned.width == 384
     file = tmp_path / "glove.txt"
     file.write_text("bank 3 4 0\nriver 0 5 0\n")
-    vectors = StaticVectors(str(file)).read(Selection(word="bank", references="river,money"))
-    found = vectors.beside(seen, bank, references).static
+    vectors = vectors_of_file(str(file), "bank", ["river", "money"])
+    found = with_static(seen, str(file), vectors, bank, references).static
     assert found is not None
     assert found.source == str(file)
     assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])

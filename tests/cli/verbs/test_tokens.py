@@ -40,7 +40,7 @@ def test_colours_in_a_terminal() -> None:
 
     from rich.console import Console
 
-    from regard.display.terminal_lines import COLOURS
+    from regard.display.terminal_tables import COLOURS
     from regard.questions.tokens import tokens
 
     out = io.StringIO()

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 import regard.questions.why.causes
-from regard.cli.verbs.why import EdgeAsked, why
+from regard.cli.verbs.why import why, words_of_edge
 from regard.errors import RegardError
 from tests.cli.verbs.test_see import refused
 from tests.support import make_tiny, run_all_in_process
@@ -233,7 +233,6 @@ def test_bad_input_of_an_edge(regard_command) -> None:
 
 
 def test_the_two_words() -> None:
-    question = EdgeAsked("bank : river", layer=2).question()
-    assert (question.query, question.key, question.layer, question.head) == ("bank", "river", 2, None)
+    assert words_of_edge("bank : river") == ("bank", "river")
     with pytest.raises(RegardError, match="needs two words and a colon"):
-        EdgeAsked("a:b:c").question()
+        words_of_edge("a:b:c")

@@ -10,7 +10,6 @@ import pytest
 from regard.corpus.manifest import NAME
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
-from regard.corpus.writing.build_shard import texts_table
 from regard.corpus.writing.shard import TEXTS, write_shard
 from regard.corpus.writing.store_folder import (
     Compared,
@@ -21,6 +20,7 @@ from regard.corpus.writing.store_folder import (
     opened_store_folder,
     remove_others,
 )
+from regard.corpus.writing.workers import texts_table
 from regard.errors import RegardError
 from tests.corpus.writing.test_shard import tables
 

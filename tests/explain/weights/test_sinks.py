@@ -13,8 +13,7 @@ import regard
 from regard.attention import masks
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, equal_shares, sinks, sinks_of
-from regard.questions.map.whole import matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import matrix, windowed
 from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset

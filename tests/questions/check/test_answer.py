@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.questions.check.answer import FAILED, NOT_TESTED, PASSED, Check, Result
+from regard.questions.check.check import FAILED, NOT_TESTED, PASSED, Check, Result
 from tests.said.reading import numbers_in, plain_and_few
 
 RESULTS = [

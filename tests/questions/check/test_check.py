@@ -19,8 +19,7 @@ from regard.errors import RegardError
 from regard.explain.causes import contributions
 from regard.models.model import Model
 from regard.questions.check import check as module
-from regard.questions.check.answer import FAILED, NOT_TESTED, PASSED, Check
-from regard.questions.check.check import check
+from regard.questions.check.check import FAILED, NOT_TESTED, PASSED, Check, check
 from tests.capture.test_families import DECODERS, PAIRS, tiny
 from tests.support.own_models import opened
 

@@ -7,8 +7,7 @@ from regard.display.page import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits import names_of
-from regard.questions.generate.answer import Generation, generation
-from regard.questions.generate.panels import writing
+from regard.questions.generate.answer import Generation, generation, writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import own_models
 

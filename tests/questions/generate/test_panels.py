@@ -11,8 +11,7 @@ from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits import Candidate, names_of
 from regard.generation.generator import Generated
-from regard.questions.generate.answer import generation
-from regard.questions.generate.panels import writing
+from regard.questions.generate.answer import generation, writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 

@@ -10,8 +10,7 @@ from PIL import Image
 
 import regard
 from regard.errors import RegardError
-from regard.questions.look.answer import looked
-from regard.questions.look.removal import removal
+from regard.questions.look.answer import looked, removal
 from tests.models.test_pictured_text import TEXT, WORDS, save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 

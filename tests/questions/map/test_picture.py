@@ -5,8 +5,7 @@ import pytest
 
 from regard.display.elements.canvas import all_axes
 from regard.questions.map.picture import paint_map
-from regard.questions.map.whole import matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import matrix, windowed
 from tests.support.pictures import axes_with
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 9

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.explain.matrices import whole_map
-from regard.questions.map.whole import CELLS, matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import CELLS, matrix, windowed
 from tests.support import generation
 
 TEXT = (

@@ -3,8 +3,7 @@
 import pytest
 
 from regard.errors import RegardError
-from regard.questions.map.whole import matrix
-from regard.questions.map.windowed import windowed
+from regard.questions.map.whole import matrix, windowed
 from tests.support.own_models import opened
 
 TEXT = "A man is fishing on a river bank. She takes money. A bank"

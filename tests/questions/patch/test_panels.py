@@ -10,8 +10,7 @@ from matplotlib.text import Text
 
 from regard.display.elements.canvas import all_axes
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
-from regard.questions.patch.answer import PatchSweep
-from regard.questions.patch.panels import by_construction, said
+from regard.questions.patch.answer import PatchSweep, by_construction, said
 from regard.web.html_file import script_json
 from tests.said.reading import names_in, numbers_in, shows
 from tests.support import own_models

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.questions.score import panels
-from regard.questions.score.panels import GROUPS, short_score_part_name
+from regard.questions.score import sources
+from regard.questions.score.sources import GROUPS, short_score_part_name
 from regard.web.assemble import Choice, Opening
 from regard.web.html_file import script_json
 from regard.web.save_page import page_beside
@@ -71,7 +71,7 @@ def test_source_tokens_are_named_as_on_other_pages() -> None:
 
 
 def test_of_many_parts_the_others_are_one(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "MOST", 6)
+    monkeypatch.setattr(sources, "MOST", 6)
     whole = found.beside_the_others().score
     for panel in found.page().panels[:4]:
         values: Any = panel["values"]
@@ -88,7 +88,7 @@ def test_a_token_that_may_look_at_one_alone_has_its_score(found: Any) -> None:
     panel: Any = alone.page().panels[1]
     assert panel["sums"]["all"] == pytest.approx(found.score, abs=1e-4)
     assert panel["axes"][1] == "components of “river” (key)"
-    assert f"{panels.signed(found.score)}, the score." in panel["note"]
+    assert f"{sources.signed(found.score)}, the score." in panel["note"]
 
 
 def test_with_the_attention_of_its_text_the_page_opens_at_the_score(found: Any, trace: Any) -> None:

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.questions.shift.answer import SharedSense
-from regard.questions.shift.panels import shift_sentences
+from regard.questions.shift.answer import SharedSense, shift_sentences
 from tests.said.reading import numbers_in
 
 

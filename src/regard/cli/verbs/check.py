@@ -8,6 +8,8 @@ from regard.cli import options
 from regard.cli.options import option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
+from regard.cli.start import load_model
+from regard.cli.telling import tell, waiting
 
 ModelArgument = Annotated[
     str | None, typer.Argument(metavar="MODEL", help="Model folder, GGUF file or hub name. Default: all-MiniLM-L6-v2.")
@@ -26,17 +28,11 @@ def check(
     The exit code is 0 if every check passes and 1 if any fails.
     """
     check_text_arguments("text", texts or [])
-    outputs.check()
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.start import load_model
-    from regard.cli.telling import consoles, tell
     from regard.questions.check.check import check as measure
 
-    screens = consoles(outputs.json)
-    with screens[1].status("Loading the model …") as status:
+    with waiting(outputs, "Loading the model …") as status:
         opened = load_model(model)
         found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"Checking … {done} of {of}"))
-    tell(found, outputs, screens)
+    tell(found, outputs)
     if not found.holds:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ import typer
 from regard.cli import options, start
 from regard.cli.options import number, option, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs, writes
+from regard.cli.telling import consoles, tell
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def embed(
         lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard, backend=backend,
         precision=precision, prompt=prompt,
     )  # fmt: skip
-    outputs.check()
     from regard.corpus.reading.find_files import find_files
 
     if lemma is not None:
@@ -61,14 +61,11 @@ def embed(
 
         check_lemma_language(lemma)
     sizes = _sizes(find_files(paths, follow_links=follow_links))
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.telling import consoles, tell
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.reading.document import Columns
     from regard.questions.embed import Embedded, missing_words
 
-    console, errors = consoles(outputs.json)
+    _, errors = consoles(outputs.json)
     runner: Runner | None = None
     if ray is not None:
         from regard.corpus.ray_runner import on_ray
@@ -85,7 +82,7 @@ def embed(
     except KeyboardInterrupt:
         errors.print("Stopped. Run the same command to continue from what is written.", markup=False)
         raise
-    tell(Embedded(report, missing_words(out, chosen.where)), outputs, (console, errors))
+    tell(Embedded(report, missing_words(out, chosen.where)), outputs)
 
 
 def _layers_option_value(given: str) -> tuple[int, ...] | None:

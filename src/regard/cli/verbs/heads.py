@@ -7,10 +7,10 @@ import typer
 
 from regard.cli import options
 from regard.cli.asking import ask
-from regard.cli.options import Selection, check_store, number, option
+from regard.cli.options import check_store, needed_word, number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, one_trace, traced
-from regard.cli.telling import tell
+from regard.cli.telling import tell, waiting
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked
 
@@ -33,14 +33,12 @@ def heads(
         for option, given in (("TEXT", texts), ("--target-text", targets), ("--model", model), ("--tests", tests)):
             if given:
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of them")
-        outputs.check()
         check_store(store)
-        from regard.cli.telling import consoles
         from regard.corpus.store import Store
 
         with Store(store) as opened:
             found = opened.stats()
-        tell(found, outputs, consoles(outputs.json))
+        tell(found, outputs)
         return
     asked = HeadsAsked(tests=tests, seed=seed)
     ask("heads", asked, texts=texts, targets=targets, model=model, outputs=outputs)
@@ -49,7 +47,7 @@ def heads(
 @writes("figure", "html of traces", "json", "save")
 def steps(
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Your text.")] = None,
-    word: options.NeededWord = None,
+    word: Annotated[str | None, option("--word", options.REQUIRED)] = None,
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
     head: Annotated[int, number("--head")] = 0,
@@ -60,15 +58,9 @@ def steps(
     """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
-    chosen = Selection(layer, head, word=word)
-    word = chosen.needed_word()
-    outputs.check()
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.telling import consoles, tell
+    word = needed_word(word)
     from regard.questions import steps as question
 
-    screens = consoles(outputs.json)
-    with screens[1].status("Loading the model and tracing …"):
+    with waiting(outputs, "Loading the model and tracing …"):
         found = question.steps(one_trace(traced(given), open_file), word, layer, head)
-    tell(found, outputs, screens, everything=everything, traces=found.traces[0])
+    tell(found, outputs, everything=everything, traces=found.traces[0])

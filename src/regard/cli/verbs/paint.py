@@ -8,6 +8,8 @@ import typer
 from regard.cli import options
 from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs, writes
+from regard.cli.start import settle
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.model_files.folder import PIPELINE
 
@@ -18,8 +20,8 @@ MOST = 500
 def paint(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a diffusers text-to-image pipeline.")],
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Text to paint.")],
-    samples: Annotated[int, number("--samples")] = 1,
-    steps: Annotated[int, number("--steps")] = 20,
+    samples: Annotated[int, number("--samples", least=1, most=MOST)] = 1,
+    steps: Annotated[int, number("--steps", least=1, most=MOST)] = 20,
     seed: options.Seed = 0,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
@@ -29,17 +31,9 @@ def paint(
         raise RegardError(
             f"{str(folder)!r} is not a diffusers pipeline, needs a folder with {PIPELINE}, as save_pretrained writes it"
         )
-    for name, given in (("--samples", samples), ("--steps", steps)):
-        if not 1 <= given <= MOST:
-            raise RegardError(f"{name}: given {given}, needs 1 to {MOST}")
-    outputs.check()
-
-    # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.start import settle
-    from regard.cli.telling import consoles, tell
     from regard.diffusion.pipeline import load_pipeline
     from regard.questions.prompt.answer import prompt_painting
 
     settle()
     found = prompt_painting(load_pipeline(folder), prompt, steps=steps, samples=samples, seed=seed)
-    tell(found, outputs, consoles(outputs.json), everything=everything)
+    tell(found, outputs, everything=everything)

@@ -14,6 +14,7 @@ import typer
 
 from regard.cli import start
 from regard.cli.outputs import NOTHING, Outputs, writes
+from regard.cli.telling import consoles, say_written_files
 from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_readable
 
@@ -34,7 +35,6 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     An attention file (.safetensors) is shown in the same way. --figure draws the heads of a single call, or the mean of
     each of several. The exit code is the program's own, or 2 if it computed no attention.
     """
-    outputs.check()
     check_readable(script, "run:")
     if script.suffix == ".ipynb":
         raise RegardError(f"run: {script} is a notebook: save it as a script, or put regard.watch() around a cell")
@@ -47,7 +47,6 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     start.leave_to_program()
     from regard.capture.watching.seen import HIDDEN
     from regard.capture.watching.watch import watch
-    from regard.cli.telling import consoles, say_written_files
 
     code = 0
     try:

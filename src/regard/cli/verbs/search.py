@@ -1,26 +1,19 @@
 """`regard find`, `regard senses` and `regard shift`: ask an embedding index about a word."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import options, start
-from regard.cli.options import (
-    Context,
-    Examples,
-    KeptLayer,
-    Lookup,
-    Senses,
-    StoreFolder,
-    StoreModel,
-    check_store,
-    number,
-    option,
-)
+from regard.cli.options import check_store, number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
-from regard.cli.telling import tell
+from regard.cli.telling import tell, waiting
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.display.answer import Answer
 
 SHOWN, CONTEXT = 25, 60
 
@@ -28,16 +21,16 @@ SHOWN, CONTEXT = 25, 60
 @writes("html", "csv", "parquet", "json")
 def find(
     word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find. For an index of texts: a text.")],
-    store: StoreFolder,
+    store: options.StoreFolder,
     like: Annotated[str | None, option("--like")] = None,
     everywhere: Annotated[bool, option("--everywhere")] = False,
     sort: Annotated[str | None, option("--sort", "source (meaning with --like)")] = None,
     top: Annotated[int | None, number("--top", "25")] = None,
-    by: Lookup = "word",
-    layer: KeptLayer = None,
-    context: Context = CONTEXT,
+    by: options.Lookup = "word",
+    layer: options.KeptLayer = None,
+    context: options.Context = CONTEXT,
     prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
-    model: StoreModel = None,
+    model: options.StoreModel = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Find every occurrence of a word in an embedding index and show it in context.
@@ -45,7 +38,6 @@ def find(
     With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index
     made with `embed --unit texts`, find the texts closest to the one you give. --csv has a row for each occurrence.
     """
-    outputs.check()
     unit = check_store(store, layer)
     words = {
         "--like": like is not None, "--everywhere": everywhere, "--sort": sort is not None, "--lookup": by != "word",
@@ -54,40 +46,37 @@ def find(
     only = words if unit == "texts" else {"--text-prompt": prompt is not None}
     if given := [name for name, each in only.items() if each]:
         raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, so this option does not apply")
-    from regard.cli.telling import consoles
     from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
     from regard.questions.find import find as found_in
 
-    screens = consoles(outputs.json)
     with StoreTables(store, model=model) as opened:
         if like is not None or unit == "texts":
-            with screens[1].status("Loading the model …"):
+            with waiting(outputs, "Loading the model …"):
                 _ = opened.model
         if unit == "texts":
             from regard.questions.nearest import find_texts
 
-            texts = find_texts(opened, word, prompt=prompt, top=top)
-            tell(texts, outputs, screens, SHOWN if top is None else top)
-            return
-        found = found_in(
-            opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
-        )
-        tell(found, outputs, screens, SHOWN if top is None else top)
+            found: Answer = find_texts(opened, word, prompt=prompt, top=top)
+        else:
+            found = found_in(
+                opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+            )
+        tell(found, outputs, SHOWN if top is None else top)
 
 
 @writes("figure", "html", "csv", "parquet", "json")
 def senses(
     word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
-    store: StoreFolder,
-    k: Senses = None,
+    store: options.StoreFolder,
+    k: options.Senses = None,
     train: Annotated[Path | None, option("--train")] = None,
-    examples: Examples = 3,
+    examples: options.Examples = 3,
     words: Annotated[int, number("--words")] = 5,
     checked: Annotated[int, number("--checked")] = 30,
-    by: Lookup = "word",
-    layer: KeptLayer = None,
-    context: Context = 60,
-    model: StoreModel = None,
+    by: options.Lookup = "word",
+    layer: options.KeptLayer = None,
+    context: options.Context = 60,
+    model: options.StoreModel = None,
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
@@ -95,23 +84,20 @@ def senses(
 
     --csv has a row for each occurrence.
     """
-    outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     check_store(store, layer)
     start.settle()
-    from regard.cli.telling import consoles
     from regard.corpus.asking.disambiguate import read_labelled
     from regard.corpus.store import Store
 
-    screens = consoles(outputs.json)
-    with Store(store, model=model) as opened, screens[1].status("Clustering, and cutting words …"):
+    with Store(store, model=model) as opened, waiting(outputs, "Clustering, and cutting words …"):
         labelled = None if train is None else read_labelled(train)
         found = opened.senses(
             word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,
             context=context, seed=seed,
         )  # fmt: skip
-    tell(found, outputs, screens)
+    tell(found, outputs)
 
 
 @writes("figure", "html", "csv", "parquet", "json")
@@ -120,12 +106,12 @@ def shift(
     stores: Annotated[list[Path], option("--store")],
     column: Annotated[str | None, option("--column")] = None,
     values: Annotated[str | None, option("--values", "the only two")] = None,
-    k: Senses = None,
+    k: options.Senses = None,
     rounds: Annotated[int, number("--rounds")] = 999,
-    examples: Examples = 2,
-    by: Lookup = "word",
-    layer: KeptLayer = None,
-    context: Context = 60,
+    examples: options.Examples = 2,
+    by: options.Lookup = "word",
+    layer: options.KeptLayer = None,
+    context: options.Context = 60,
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
@@ -133,26 +119,21 @@ def shift(
 
     Show how far apart they are, a significance test, and the senses that differ. --csv has a row for each occurrence.
     """
-    outputs.check()
     if len(stores) != (2 if column is None else 1):
         raise RegardError(f"--store: given {len(stores)}, needs two, or one with --column NAME")
     if values is not None and column is None:
         raise RegardError("--values needs --column: it names the two values of that column to compare")
     for store in stores:
         check_store(store, layer)
-    from contextlib import ExitStack
-
     start.settle()
-    from regard.cli.telling import consoles
     from regard.corpus.store import Store
 
-    screens = consoles(outputs.json)
     chosen = None if values is None else [each.strip() for each in values.split(",")]
     with ExitStack() as stack:
         first, *others = [stack.enter_context(Store(each)) for each in stores]
-        with screens[1].status("Comparing …"):
+        with waiting(outputs, "Comparing …"):
             found = first.shift(
                 word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
                 examples=examples, context=context, seed=seed,
             )  # fmt: skip
-        tell(found, outputs, screens)
+        tell(found, outputs)

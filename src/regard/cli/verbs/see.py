@@ -1,14 +1,16 @@
 """`regard see`: what self-attention does to a word, or to every token of some texts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from regard.cli import options
-from regard.cli.options import Selection, number
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
+from regard.cli.start import load_model
+from regard.cli.telling import tell, waiting
 from regard.errors import RegardError
 from regard.files import check_readable, read_regular
 from regard.text.neutral_sentences import LEAST, SENTENCES, lacking
@@ -28,59 +30,60 @@ def see(
     texts: options.Texts = None,
     targets: options.Targets = None,
     seconds: options.Seconds = None,
-    word: options.FollowedWord = None,
-    references: options.References = None,
-    control: options.ControlFile = None,
+    word: Annotated[str | None, option("--word", "an overview of all tokens")] = None,
+    references: Annotated[list[str] | None, option("--compare")] = None,
+    control: Annotated[Path | None, option("--control", "39 English sentences")] = None,
     model: options.ModelName = None,
     layer: Annotated[int | None, number("--layer", "all")] = None,
     head: Annotated[int | None, number("--head", "all")] = None,
     top: options.Top = 5,
-    next_token: options.Next = False,
+    next_token: Annotated[bool, option("--logit-lens")] = False,
     window: options.Window = None,
     stride: options.Stride = None,
-    static: options.StaticFile = None,
+    static: Annotated[str | None, option("--static")] = None,
     everything: options.All = False,
     open_file: options.OpenFile = None,
-    images: options.Images = None,
-    remove: options.Remove = None,
-    chat: options.Chat = None,
+    images: Annotated[list[Path] | None, option("--image")] = None,
+    remove: Annotated[str | None, option("--remove")] = None,
+    chat: Annotated[Path | None, option("--chat")] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show what self-attention does to a word, or to all tokens, of your texts.
 
     Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
     """
-    chosen = Selection(layer, head, top, word, ",".join(references) if references else None)
-    chosen.check(opened=open_file is not None)
+    if word is not None and not word.strip():
+        raise RegardError("--word is empty: give a word of the text")
     if images:
         told = {
             "--target-text": targets, "--second": seconds, "--compare": references, "--control": control,
             "--logit-lens": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file, "--chat": chat,
         }  # fmt: skip
-        see_images(images, texts, told, model, chosen, everything, outputs, remove)
+        for name, value in told.items():
+            if value:
+                raise RegardError(f"--image and {name}: given both, needs one of them")
+        see_images(images, texts, model, word, layer, head, remove, top, everything, outputs)
         return
     if remove is not None:
         raise RegardError("--remove: needs --image: it ablates regions of the image")
-    vectors = StaticVectors(static)
-    vectors.check(chosen)
-    neutral = ControlFile(control)
-    neutral.check(chosen)
+    others = words_to_compare(references, word, opened=open_file is not None)
+    for name, value in (("--control", control), ("--static", static)):
+        if value is not None and not others:
+            raise RegardError(f"{name} needs --word and --compare: pass all three")
+    if static not in (None, *OF_MODEL):
+        check_readable(Path(static), "--static")
     given = Source(texts or [], targets or [], model, window, stride, open_file, chat, seconds or [])
     given.check("see")
-    outputs.check()
-    sentences = neutral.sentences(chosen)
+    sentences = SENTENCES if control is None else read_sentences(control, word or "")
 
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.telling import consoles, tell
     from regard.models.see_texts import trace_control, trace_word
     from regard.questions.see.answer import seen
 
-    vectors = vectors if static is None else vectors.read(chosen)
-    screens = consoles(outputs.json)
-    with screens[1].status("Loading and tracing …"):
+    vectors = vectors_of_file(static, word or "", others)
+    with waiting(outputs, "Loading and tracing …"):
         done = traced(given, needs_model=next_token)
-        compared = [trace_word(done.model, each, "--compare") for each in chosen.reference_words]
+        compared = [trace_word(done.model, each, "--compare") for each in others]
         found = seen(
             done.traces,
             word,
@@ -94,30 +97,28 @@ def see(
             generated=done.generated,
         )
         if static is not None:
-            found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
-    tell(found, outputs, screens, everything=everything, traces=found.traces)
+            found = replace(found, summary=with_static(found.summary, static, vectors, found.traces, compared))
+    tell(found, outputs, everything=everything, traces=found.traces)
 
 
 def see_images(
     images: Sequence[Path],
     texts: Sequence[str] | None,
-    told: Mapping[str, object],
     model: str | None,
-    chosen: Selection,
+    word: str | None,
+    layer: int | None,
+    head: int | None,
+    fill: str | None,
+    top: int,
     everything: bool,
     outputs: Outputs,
-    fill: str | None = None,
 ) -> None:
     """Trace pictures, alone or with texts, and tell where the model looks.
 
-    texts: one for each picture, or one that is asked of all. told: what else was given, by its option. chosen: of layer
-    and head None is the last layer and the mean of its heads; so many patches are named. fill: what stands where a
-    region is removed, None for removing none.
+    texts: one for each picture, or one that is asked of all. layer, head: None for the last layer and the mean of its
+    heads. fill: what stands where a region is removed, None for removing none. top: so many patches are named.
     """
-    for option, given in told.items():
-        if given:
-            raise RegardError(f"--image and {option}: given both, needs one of them")
-    if chosen.word is not None and not texts:
+    if word is not None and not texts:
         raise RegardError("--image and --word: an image has no words: pass a TEXT too")
     if model is None:
         raise RegardError("--image needs --model: a model that reads images, which the default model does not")
@@ -125,78 +126,61 @@ def see_images(
         raise RegardError(f"--remove: given {fill!r}, needs blank, mean or blur")
     for image in images:
         check_readable(image, "--image")
-    outputs.check()
-
-    from regard.cli.start import load_model
-    from regard.cli.telling import consoles, tell
     from regard.questions.look.answer import looked
 
-    screens = consoles(outputs.json)
-    with screens[1].status("Loading and tracing …"):
+    with waiting(outputs, "Loading and tracing …"):
         asked = texts[0] if texts and len(texts) == 1 else texts
         opened = load_model(model)
         traces = opened.trace(asked, images=list(images))
         remove = None if fill is None else (opened, cast(Any, fill))
-        found = looked(traces, chosen.layer, chosen.head, chosen.word, remove=remove)
-    tell(found, outputs, screens, chosen.top, everything=everything, traces=list(found.traces))
+        found = looked(traces, layer, head, word, remove=remove)
+    tell(found, outputs, top, everything=everything, traces=list(found.traces))
 
 
-@dataclass(frozen=True)
-class ControlFile:
-    """given: a file with one sentence a line; None for the sentences that come with the package."""
-
-    given: Path | None
-
-    def check(self, chosen: Selection) -> None:
-        """Refuse sentences for no word beside others."""
-        if self.given is not None and not chosen.reference_words:
-            raise RegardError("--control needs --word and --compare: pass all three")
-
-    def sentences(self, chosen: Selection) -> Sequence[str]:
-        """The sentences, read before anything is loaded. Raises RegardError for a file that is none of these."""
-        if self.given is None:
-            return SENTENCES
-        return read_sentences(self.given, chosen.word or "")
+def words_to_compare(given: Sequence[str] | None, word: str | None, *, opened: bool) -> list[str]:
+    """The words of --compare, each once, in the order given. opened: whether a file is looked at, without its model."""
+    if not given:
+        return []
+    if word is None:
+        raise RegardError("--compare needs --word: it compares that word with others")
+    if opened:
+        raise RegardError("--compare needs the model, to read its words: it cannot be used with --open")
+    found = [each.strip() for each in ",".join(given).split(",")]
+    if not all(found):
+        raise RegardError(f"--compare {','.join(given)!r}: needs words separated by commas, one is empty")
+    return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True)
-class StaticVectors:
-    """given: a file of word2vec or GloVe, "model", or None for no static vectors. found: the vectors of a file."""
+def vectors_of_file(given: str | None, word: str, others: Sequence[str]) -> "Mapping[str, Tensor]":
+    """Read the words' static vectors from a file, before a model is loaded; none where --static names none."""
+    if given is None or given in OF_MODEL:
+        return {}
+    from regard.text.word_vectors import read_static
 
-    given: str | None
-    found: "Mapping[str, Tensor]" = field(default_factory=dict)
+    found = read_static(Path(given), [word, *others])
+    if word not in found:
+        raise RegardError(f"--static {given}: it has no vector for {word!r}")
+    return found
 
-    def check(self, chosen: Selection) -> None:
-        """Refuse static vectors of no words, and a file that cannot be read."""
-        if self.given is not None and not chosen.reference_words:
-            raise RegardError("--static needs --word and --compare: it compares words' static vectors")
-        if self.given not in (None, *OF_MODEL):
-            check_readable(Path(self.given), "--static")
 
-    def read(self, chosen: Selection) -> "StaticVectors":
-        """Read the vectors of a file, where there is one, before a model is loaded."""
-        if self.given in (None, *OF_MODEL):
-            return self
-        from regard.text.word_vectors import read_static
+def with_static(
+    seen: "Summary",
+    given: str,
+    vectors: "Mapping[str, Tensor]",
+    traces: "Sequence[Trace] | Sequence[PairTrace]",
+    references: "Sequence[Trace]",
+) -> "Summary":
+    """Add to a summary the static vectors of its word and of references, traces of a word each.
 
-        found = read_static(Path(self.given), [chosen.word or "", *chosen.reference_words])
-        if chosen.word not in found:
-            raise RegardError(f"--static {self.given}: it has no vector for {chosen.word!r}")
-        return replace(self, found=found)
+    given: the file of the vectors, or "model" for the model's token embeddings.
+    """
+    from regard.explain.vectors.static_words import learned_words, static_words
 
-    def beside(
-        self, seen: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", references: "Sequence[Trace]"
-    ) -> "Summary":
-        """The summary of traces with the static vectors of its word and of references, traces of a word each."""
-        if self.given is None:
-            return seen
-        from regard.explain.vectors.static_words import learned_words, static_words
-
-        word, words, vectors, name = seen.word or "", [each.text for each in references], self.found, self.given
-        if self.given in OF_MODEL:
-            first = traces[0].sides[0]
-            vectors, name = learned_words(word, first, references), f"the token embeddings of {first.status.model}"
-        return replace(seen, static=static_words(vectors, word, words, name))
+    word, words = seen.word or "", [each.text for each in references]
+    if given in OF_MODEL:
+        first = traces[0].sides[0]
+        vectors, given = learned_words(word, first, references), f"the token embeddings of {first.status.model}"
+    return replace(seen, static=static_words(vectors, word, words, given))
 
 
 def read_sentences(file: Path, word: str) -> list[str]:

@@ -9,6 +9,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.options import check_store, number, option
+from regard.cli.outputs import NOTHING
+from regard.cli.start import load_model, settle
+from regard.cli.telling import waiting
 from regard.errors import RegardError
 from regard.train.watched import check_there_is_run
 
@@ -23,14 +26,12 @@ def serve(
     files: Annotated[list[Path] | None, option("--open")] = None,
     stores: Annotated[list[Path] | None, option("--store")] = None,
     runs: Annotated[list[Path] | None, option("--run")] = None,
-    port: Annotated[int, number("--port", "any free port")] = 0,
+    port: Annotated[int, number("--port", "any free port", least=0, most=65535)] = 0,
 ) -> None:
     """Open an interactive page on this machine to type, trace and edit texts, and to zoom into long texts.
 
     Repeat --model, --open, --store and --run to add several. --open also reads saved attention maps.
     """
-    if not 0 <= port <= 65535:
-        raise RegardError(f"--port: given {port}, needs a number from 0 to 65535")
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
             raise RegardError(f"{package} is not installed: pip install 'regard[web]'")
@@ -44,19 +45,14 @@ def serve(
     for store in stores or []:
         check_store(store)
     check_page_built(["live"])
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.start import load_model, settle
-    from regard.cli.telling import consoles
     from regard.model_files.folder import DEFAULT_NAME
     from regard.server.serve import open_files, open_stores, tell_models_apart
     from regard.server.serve import serve as run
     from regard.server.work import Limits
     from regard.train.progress import FollowedRun
 
-    _, errors = consoles()
     with ExitStack() as closed:
-        with errors.status("Loading …"):
+        with waiting(NOTHING, "Loading …"):
             followed = [FollowedRun(run) for run in runs or []]
             opened = open_files(files or [], Limits())
             asked = [closed.enter_context(store) for store in open_stores(stores or [])]
@@ -68,7 +64,8 @@ def serve(
             tell_models_apart(loaded, named)
         settle()
 
-        def started(link: str) -> None:
-            typer.echo(f"Open this link in a browser on this machine; Ctrl-C ends it:\n{link}")
-
-        run(loaded, texts or [], opened, stores=asked, runs=followed, port=port, started=started)
+        said = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
+        run(
+            loaded, texts or [], opened, stores=asked, runs=followed, port=port,
+            started=lambda link: typer.echo(said + link),
+        )  # fmt: skip

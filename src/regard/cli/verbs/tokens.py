@@ -7,6 +7,7 @@ from regard.cli import options
 from regard.cli.options import option
 from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.files import check_readable
 
@@ -30,13 +31,9 @@ def tokens(
         check_readable(ranks, "--ranks")
     if any(not text for text in texts):
         raise RegardError("a text is empty: needs at least one character")
-
-    outputs.check()
     if tokenizer not in OWN:
         check_text_arguments("text", texts)
 
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.telling import consoles, tell
     from regard.questions import tokens as question
 
-    tell(question.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)
+    tell(question.tokens(texts, tokenizer, ranks), outputs, everything=everything)

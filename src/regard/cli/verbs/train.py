@@ -2,18 +2,19 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli import options
 from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs, writes
-from regard.cli.setting_changes import setting_changes, starting_settings
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.files import check_readable
-from regard.train.settings import with_changes
+from regard.train.settings import Settings, read_training_settings, with_changes
 from regard.train.watched import check_place_for_run, check_watched_traces
 
 Files = Annotated[
@@ -45,7 +46,8 @@ def train(
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
-    with_changes(starting_settings(files or [], pairs), changes)
+    starting = starting_settings(files or [], pairs)
+    with_changes(starting, changes)  # refuses what no settings can have
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
@@ -53,13 +55,11 @@ def train(
     if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
         read = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
-
-    # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.train_progress import TrainArguments, train_and_follow
+    from regard.cli.train_progress import train_and_follow
     from regard.train.run import RunOptions
 
     options = RunOptions(resume, watch, prompt)
-    train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard))
+    train_and_follow(files or [], pairs, out, starting, changes, options, tensorboard=tensorboard)
 
 
 @writes("figure", "html of traces", "csv", "json")
@@ -76,11 +76,42 @@ def evolve(
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
-    outputs.check()
     check_watched_traces(run)
-
-    # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.telling import consoles, tell
     from regard.questions.evolve.answer import evolution_of
 
-    tell(evolution_of(run, layer, head, part=part), outputs, consoles(outputs.json), everything=everything)
+    tell(evolution_of(run, layer, head, part=part), outputs, everything=everything)
+
+
+def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
+    """Settings of a run that begins: of text files, of pairs, or, of none, of repeated letters."""
+    if pairs is not None:
+        return Settings.for_pairs()
+    return Settings() if files else Settings.for_repeated()
+
+
+def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
+    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps."""
+    changes: dict[str, Any] = {} if config is None else read_training_settings(config)
+    named = set()
+    for each in settings:
+        name, equals, text = each.partition("=")
+        if not equals or not name.strip():
+            raise RegardError(f"--set {each!r}: needs NAME=VALUE")
+        changes[name.strip()] = set_option_value(text.strip())
+        named.add(name.strip())
+    if steps is not None and "steps" in named and changes["steps"] != steps:
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of them")
+    return changes | ({} if steps is None else {"steps": steps})
+
+
+def set_option_value(text: str) -> int | float | bool | str | None:
+    """A setting's value as it was meant: a number, true, false, none, or a word."""
+    known = {"true": True, "false": False, "none": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -53,7 +53,11 @@ def embed_places(
         texts = list(dict.fromkeys(place.text for place in some))
         traces = model.trace(texts, layers=sorted(set(layers)), logits=False, attention_outputs=False)
         by_text = dict(zip(texts, traces, strict=True))
-        found += [_pooled(by_text[place.text], word_at(by_text[place.text], place), layers) for place in some]
+        for place in some:
+            trace = by_text[place.text]
+            tokens = list(word_at(trace, place).tokens)
+            rows = np.stack([layer_states_as_array(trace, layer)[tokens] for layer in layers])
+            found.append(np.stack([rows.mean(1), rows[:, 0], rows[:, -1]], axis=1))
     return np.stack(found)
 
 
@@ -76,11 +80,6 @@ def layer_states_as_array(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
     return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
-
-
-def _pooled(trace: "Trace", word: Word, layers: Sequence[int]) -> Float[np.ndarray, "layers poolings M"]:
-    rows = np.stack([layer_states_as_array(trace, layer)[list(word.tokens)] for layer in layers])
-    return np.stack([rows.mean(1), rows[:, 0], rows[:, -1]], axis=1)
 
 
 @dataclass(frozen=True)

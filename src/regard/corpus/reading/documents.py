@@ -17,9 +17,8 @@ from regard.corpus.reading.document import Document as Document
 from regard.corpus.reading.document import Rejected as Rejected
 from regard.corpus.reading.find_files import STANDARD_INPUT, find_files_and_rejected
 from regard.corpus.reading.find_files import find_files as find_files
-from regard.corpus.reading.parquet_files import read_parquet
 from regard.corpus.reading.streams import BLOCK, FAULTS, Stream, kind_of, opened, reason, text_blocks
-from regard.corpus.reading.tables import read_csv, read_jsonl
+from regard.corpus.reading.tables import read_csv, read_jsonl, read_parquet
 from regard.errors import RegardError
 
 _IN_MEMORY = 8 << 20  # bytes of standard input; what is longer is kept in a temporary file

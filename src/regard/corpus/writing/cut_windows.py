@@ -160,7 +160,10 @@ def settings_for_texts(settings: Settings, model: Model) -> Settings:
         raise RegardError(f"--unit texts: {model.name} puts texts in lower case, whose characters would be others")
     named = settings.prompt in model.pooling.prompts
     prompt = prompted(model.pooling, None if named else settings.prompt, settings.prompt if named else None)
-    return replace(settings, prompt=prompt, pooling=_described(model.pooling))
+    pooling = model.pooling  # spelled out, so that another way of it is another text
+    parts = [*pooling.modes, *map(_described_dense, pooling.dense), *["normalised"] * pooling.normalise]
+    parts += ["without the prompt"] * (not pooling.include_prompt)
+    return replace(settings, prompt=prompt, pooling=", ".join(parts))
 
 
 def text_pooling(settings: Settings, model: Model) -> Pooling:
@@ -191,12 +194,6 @@ def find_windows(cut: CutText) -> Units:
     start, end = (np.array([find(span) for span in spans], np.int64) for find in (cut.first, cut.last))
     count = np.array([len(window.ids) for window in cut.windows], np.int64)
     return Units([""] * len(spans), start, end, np.array([span.start for span in spans], np.int64), count, None)
-
-
-def _described(pooling: Pooling) -> str:
-    """How a model pools, so that another way of it is another text."""
-    parts = [*pooling.modes, *map(_described_dense, pooling.dense), *["normalised"] * pooling.normalise]
-    return ", ".join([*parts, *["without the prompt"] * (not pooling.include_prompt)])
 
 
 def _described_dense(layer: Dense) -> str:

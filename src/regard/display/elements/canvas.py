@@ -1,23 +1,76 @@
 """What every picture is put together from: names on axes, and the writing of the file."""
 
+import io
+import unicodedata
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 
 from regard.display.elements.colours import FOLLOWED, SPECIAL
-from regard.display.elements.plot import Plot, as_written, notes_of
 from regard.files import whole
 from regard.text.quoting import spelled
 from regard.text.tokens import Token
+
+FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
+                  "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
+MISSING = "No installed font has "
+
+
+class Plot(Figure):
+    """A figure of any backend. A notebook shows it without pyplot, which would keep it and choose a backend."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+    def draw(self, renderer: Any) -> None:
+        """Draw all texts as they are; warn once of all characters that no installed font has."""
+        with as_written(self), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            super().draw(renderer)
+        codes = [int(said.split()[1]) for each in caught if (said := str(each.message)).startswith("Glyph ")]
+        lost = dict.fromkeys(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes)
+        svg = self.canvas.get_default_filetype() == "svg"
+        then = "The SVG uses the fonts of the reader's computer." if svg else "They are drawn as boxes."
+        if lost:
+            warnings.warn(f"{MISSING}{', '.join(lost)}. {then}", stacklevel=2)
+
+
+@contextmanager
+def as_written(artist: Artist) -> Iterator[None]:
+    """Show texts as they are, whatever the user's settings, also those that are made meanwhile."""
+    fonts = write_texts_as_they_are(artist)
+    with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts}):
+        yield
+
+
+def write_texts_as_they_are(artist: Artist) -> list[str]:
+    """Write its texts without TeX and formulas, in fonts that have their characters; returns these."""
+    here = fontManager.get_font_names()
+    fonts = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in here)]
+    for text in artist.findobj(Text):
+        text.set(fontfamily=[*fonts, "sans-serif"], usetex=False, parse_math=False)
+    return fonts
+
+
+def notes_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what `Plot` warned of."""
+    return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
+
 
 GAP = 0.2  # inches between axes, one above the other
 LABELS = 48  # tokens up to which every row and column is named

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
-from regard.display.elements.canvas import empty_figure
+from regard.display.elements.canvas import Plot, empty_figure, write_texts_as_they_are
 from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
-from regard.display.elements.plot import Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.images.picture import Picture

@@ -87,7 +87,10 @@ def neutral(
         like = "" if most == len(control) else " as the tokens that it is in a text"
         refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} {quoted(word)}{like}, "
         refused += f"{LEAST} are needed"
-    used = _of_tokens(placed, enough)
+    same = [
+        (trace, [each for each in words if _ids_of_followed_word(trace, each) in enough]) for trace, words in placed
+    ]
+    used = [(trace, words) for trace, words in same if words]
     otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]
     made = Control([trace.text for trace, _ in used], refused, otherwise)
     ranges = [] if refused else [_beside(reference, used) for reference in references]
@@ -116,14 +119,6 @@ def _enough(
     """The wanted tokens that enough sentences have, and how many have those that most have."""
     counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
     return {ids for ids in wanted if counts[ids] >= LEAST}, max((counts[ids] for ids in wanted), default=0)
-
-
-def _of_tokens(
-    placed: Sequence[tuple[Trace, Sequence[Word]]], ids: set[tuple[int, ...]]
-) -> list[tuple[Trace, list[Word]]]:
-    """The sentences that have the word as some of these tokens, and where."""
-    same = [(trace, [each for each in words if _ids_of_followed_word(trace, each) in ids]) for trace, words in placed]
-    return [(trace, words) for trace, words in same if words]
 
 
 def largest_difference(

@@ -19,7 +19,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap
 from regard.checks import check_seed
 from regard.errors import RegardError
 from regard.explain.weights.attended import held_attention_calls
@@ -94,22 +93,16 @@ def compare(
     refuse_pairs(other)
     calls = held_attention_calls(trace)
     heads = max(trace.attention[call].shape[0] for call in calls)
+    first, last = int(queries[0]), int(queries[-1]) + 1
     table = torch.full((3, len(calls), heads), torch.nan, dtype=torch.float64)
     for row, call in enumerate(calls):
-        before, after = (_weights_of_region(each.attention[call], queries, region) for each in (trace, other))
+        rows = (each.attention[call][:, first:last].cpu().double() for each in (trace, other))
+        before, after = (each[:, queries - first][:, :, region] for each in rows)
         own = len(before)
         table[0, row, :own] = _alike(before, after)
         table[1, row, :own] = _alike(before, after[:, :, moved])
         table[2, row, :own] = before.sum(2).mean(1)
     return calls, table
-
-
-def _weights_of_region(
-    weights: AttentionMap, queries: Int[Tensor, " q"], region: Int[Tensor, " r"]
-) -> Float[Tensor, "H q r"]:
-    """The weights of some rows on some keys."""
-    first, last = int(queries[0]), int(queries[-1]) + 1
-    return weights[:, first:last].cpu().double()[:, queries - first][:, :, region]
 
 
 def _alike(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[Tensor, " H"]:

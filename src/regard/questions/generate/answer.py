@@ -3,17 +3,276 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from regard.display.answer import Read, TracesAnswer
-from regard.errors import RegardError
+from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
+from regard.display.sentences import Template, sentences
+from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
-from regard.explain.logits import names_of
+from regard.explain.logits import Candidate, Names, candidates, names_of
+from regard.explain.weights.sinks import sinks
+from regard.explain.wording import count_of_tokens, fixed, listed, named, number, word_numbered
 from regard.generation.generator import Generated
-from regard.questions.generate import panels as shown
-from regard.questions.generate.panels import Writing, writing
+from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token, shortened
+from regard.text.word_pieces import spelling, wordlike, words
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
+
+CANDIDATES = 4  # tokens that are named at each place
+ROWS = 256  # queries whose weights are looked at together
+ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
+NAMED = 3  # other likely tokens of a row
+WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
+TABLE: list[list[Template]] = [
+    [
+        ("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
+        ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
+         lambda n: n["sinks"] >= WORTH_NAMING),
+        ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None),
+    ],
+    [
+        ("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
+         None),
+        ("The least certain token was {least} (probability {probability}).", None),
+    ],
+    [("Its attention went {parts}.", lambda n: not n["nothing"])],
+]  # fmt: skip
+STEERED: list[list[Template]] = [
+    [
+        ("Steering changed no token: try a larger {strength} or another {layer}.", lambda n: n["same"]),
+        ("The texts differ from written token {at}: {plain} in the plain text, {steered} in the steered text.", None),
+    ],
+    [("The least certain token was {plain_least} ({plain_chance}) in the plain text and {steered_least} "
+      "({steered_chance}) in the steered text.", lambda n: not n["same"])],
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token that was written. probability: what the model gave it, temperature aside; rank: 0 for the likeliest.
+
+    likeliest: the tokens it found likeliest in that place, first.
+    """
+
+    token: int
+    text: str
+    probability: float
+    rank: int
+    likeliest: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What was written after `given` tokens. ended: "end", "stop" or "length", as `Generated` has it.
+
+    special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
+    special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
+    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks.
+    """
+
+    given: int
+    ended: str
+    tokens: list[WrittenToken]
+    special: float
+    sinks: float
+    prompt: float
+    own: float
+    received: list[float]
+    sink_tokens: list[int]
+
+
+def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
+    """Look at what a causal model wrote after the first `given` tokens of a trace.
+
+    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
+    """
+    if trace.logits is None or given < 1:
+        raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
+    found = []
+    for n in range(given, len(trace.tokens)):
+        logits, token = trace.logits[n - 1].double(), trace.tokens[n]
+        chance = float(logits.softmax(-1)[token.id])
+        rank = int((logits > logits[token.id]).sum())
+        found.append(WrittenToken(n, token.text, chance, rank, candidates(logits, names, CANDIDATES)))
+    received = _received(trace, given)
+    special = torch.tensor([token.special for token in trace.tokens])
+    sunk = torch.zeros_like(special)
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    sunk[sink_tokens] = True
+    before = torch.arange(len(trace.tokens)) < given
+    parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
+    apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
+    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens)
+
+
+def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
+    """What each token gets from the rows that wrote, mean of layers, heads and rows; zero where nothing was written."""
+    total = torch.zeros(len(trace.tokens), dtype=torch.float64)
+    layers = kept_numbers(trace.attention)
+    start, stop = given - 1, len(trace.tokens) - 1
+    for layer in layers:
+        for first in range(start, stop, ROWS):
+            rows = trace.attention[layer][:, first : min(stop, first + ROWS)]  # (H, r, L)
+            total += rows[..., : len(total)].double().mean(0).sum(0).cpu()
+    return total / max(1, len(layers) * (stop - start))
+
+
+def generation_panels(found: "Generation") -> list[Panel]:
+    """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
+    likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
+    if found.steered is None:
+        attended = _attention_to_prompt(found.plain)
+        return [_with_bars(found.plain), _text_table(found), *likely, *attended, _least_likely(found.plain)]
+    return [_text_table(found), *likely, _side_by_side(found)]
+
+
+def others_likely_when_written(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
+    """Say what the model found likely in the place of a written token, the likeliest first."""
+    own = written.tokens[each.token].id
+    return [(other.text, other.probability) for other in each.likeliest if other.id != own]
+
+
+def _with_bars(written: "Written") -> Strip:
+    """The text as it reads, a bar under what was written."""
+    pieces, start = [""] * len(written.tokens), 0  # of each token what the text has until the next one
+    places = [n for n, token in enumerate(written.tokens) if token.end > token.start]
+    for n, after in zip(places, [*places[1:], None], strict=True):
+        stop = len(written.text) if after is None else max(start, written.tokens[after].start)
+        pieces[n], start = written.text[start:stop], stop
+    chances = {each.token: each.probability for each in written.how.tokens}
+    ended, wrote = ENDED[written.how.ended], count_of_tokens(len(chances))
+    return Strip(
+        name="Text", title="Probability of each written token (full bar: 1)", tokens=pieces,
+        values=[chances.get(n) for n in range(len(pieces))], unit="probability",
+        note=f"The model wrote {wrote} after a prompt of {written.how.given} and {ended}.",
+        full=1.0, running=True, screen=True, brief=True,
+    )  # fmt: skip
+
+
+def _probabilities(name: str, written: "Written") -> Strip:
+    own = written.how.tokens
+    title = f"Probability of each written token{', ' if name else ''}{name}"
+    return Strip(
+        name=title, title=title, tokens=[each.text for each in own], values=[each.probability for each in own],
+        unit="probability", picture=True, note="Probabilities before temperature and top-k.",
+        tab="Probability" * bool(name),
+    )  # fmt: skip
+
+
+def _attention_to_prompt(written: "Written") -> list[Panel]:
+    """The prompt by whole words with the attention to each; none if nothing was written."""
+    words = prompt_words(written.how, written.tokens)
+    largest = max((weight for _, weight in words if weight is not None), default=0.0)
+    if not written.how.tokens or largest == 0:
+        return []
+    grey = [n for n, (_, weight) in enumerate(words) if weight is None]
+    strip = Strip(
+        name="Attention to the prompt", unit="attention", screen=True, full=largest, special=grey,
+        title=f"Attention to the prompt while writing, by word (full bar: {fixed(largest, 2)})",
+        tokens=[
+            spelling(written.tokens, word) or visible("".join(written.tokens[n].text for n in word))
+            for word, _ in words
+        ],
+        values=[sum(written.how.received[n] for n in word) for word, _ in words],
+        note="Mean of all layers, heads and rows that wrote a token"
+        + ("; special tokens and attention sinks are in grey." if grey else "."),
+    )  # fmt: skip
+    return [strip]
+
+
+def _text_table(found: "Generation") -> Table:
+    """All of what was written; of a steered text beside the plain one."""
+    if found.steered is None:
+        rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]
+        return Table(name="Text", title="Text", columns=[Column("prompt"), Column("written")], rows=rows)
+    rows = [[own.text for _, own in found.each]]
+    columns = [Column(name) for name, _ in found.each]
+    return Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
+
+
+def _least_likely(written: "Written") -> Table:
+    every = sorted(written.how.tokens, key=lambda each: each.probability)
+    rows: list[list[Cell]] = []
+    for n in every:
+        others = [(quoted(text), chance) for text, chance in others_likely_when_written(written, n)[:NAMED]]
+        rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
+    columns = [
+        Column("token"), Column("written"), Column("probability", 2, bar=True),
+        Column("alternatives"),
+    ]  # fmt: skip
+    return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
+
+
+def _side_by_side(found: "Generation") -> Table:
+    """Both texts token by token, from the first token on that is another."""
+    start = found.parts_at or 0
+    counted = [own.how.tokens[start:] for _, own in found.each]
+    rows: list[list[Cell]] = []
+    for n in range(max(map(len, counted), default=0)):
+        row: list[Cell] = [f"{start + n + 1}"]
+        for own in counted:
+            row += [quoted(own[n].text), own[n].probability] if n < len(own) else ["", None]
+        rows.append(row)
+    both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in found.each]
+    columns = [Column("token"), *both[0], *both[1]]
+    title = "Token by token" + (", from the first difference" if found.parts_at is not None else "")
+    note = "Tokens are counted from the first written token."
+    return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def generation_sentences(answer: "Generation") -> list[str]:
+    """Name the prompt's most attended word and the least likely token, or where the steered text starts to differ."""
+    at, numbers = answer.parts_at, _of_text(answer.plain)
+    if answer.steered is None:
+        return sentences(TABLE, numbers)
+    numbers = {
+        "same": at is None, "at": at if at is None else at + 1, "strength": control_name("strength", "--strength"),
+        "layer": control_name("layer", "--layer"),
+    }  # fmt: skip
+    for name, text in (("plain", answer.plain), ("steered", answer.steered)):
+        own, written = _of_text(text), text.how.tokens
+        numbers |= {f"{name}_least": own.get("least"), f"{name}_chance": own.get("probability"), name: "the end"}
+        if at is not None and at < len(written):
+            chance = number(written[at].probability)
+            numbers[name] = f"{named(text.tokens, written[at].token)} (probability {chance})"
+    return sentences(STEERED, numbers)
+
+
+def _of_text(text: "Written") -> dict[str, Any]:
+    """Collect the numbers of a text's sentences."""
+    writing, tokens = text.how, text.tokens
+    numbers: dict[str, Any] = {"nothing": not writing.tokens, "sinks": writing.sinks}
+    received = [pair for pair in prompt_words(writing, tokens) if wordlike(spelling(tokens, pair[0]))]
+    received = [(word, weight) for word, weight in received if weight is not None]
+    word, weight = max(received, key=lambda pair: pair[1] or 0, default=(range(0), 0.0))
+    if len(received) > 1 and weight and weight >= 2 * WORTH_NAMING:
+        numbers |= {"word": word_numbered(tokens, word, spelling(tokens, word)), "weight": weight}
+    if len(writing.tokens) > 1:
+        least = min(writing.tokens, key=lambda token: token.probability)
+        numbers |= {"least": named(tokens, least.token), "probability": least.probability}
+        for other in [other for other in least.likeliest if other.id != tokens[least.token].id][:1]:
+            numbers |= {"other": quoted(other.text), "chance": other.probability}
+    rest = "to the rest of the prompt" if writing.special + writing.sinks >= WORTH_NAMING else "to the prompt"
+    parts = ((writing.special, "to special tokens"), (writing.sinks, "to attention sinks"), (writing.prompt, rest),
+             (writing.own, "to the new text"))  # fmt: skip
+    numbers["parts"] = listed([f"{part:.0%} {name}" for part, name in parts if part >= WORTH_NAMING]) or None
+    return numbers
+
+
+def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
+    """List the prompt's words with their mean weight while the text was written, None for special tokens and sinks."""
+    apart = {*writing.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+    return [
+        (word, None if apart & {*word} else sum(writing.received[n] for n in word))
+        for word in words(tokens[: writing.given])
+    ]
+
 
 LONG = 60  # characters of a text in a title
 
@@ -38,8 +297,8 @@ class Generation(TracesAnswer):
     """What a model wrote. steered: what it wrote with its states pushed. push: how they were."""
 
     format: ClassVar[str] = "regard generate"
-    findings = shown.generation_sentences
-    panels = shown.generation_panels
+    findings = generation_sentences
+    panels = generation_panels
 
     plain: Written
     steered: Written | None = None
@@ -71,7 +330,7 @@ class Generation(TracesAnswer):
             for each in written.how.tokens:
                 own: Row = {} if self.steered is None else {"written": name}
                 own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
-                other, chance = [*shown.others_likely_when_written(written, each), (None, None)][0]
+                other, chance = [*others_likely_when_written(written, each), (None, None)][0]
                 rows.append(own | {"likeliest_other": other, "its_probability": chance})
         return rows
 

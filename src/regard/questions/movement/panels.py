@@ -70,6 +70,9 @@ def _panel(
     """
     word = quoted(short(summary.word or ""))
     vectors = torch.stack([_vectors(each) for each in summary.occurrences])
+    between = None
+    if not _not_compared(len(vectors)):
+        between = [[_cosines(own, earlier) for earlier in vectors[:n]] for n, own in enumerate(vectors)]
     return {
         "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
         "note": f"Each line is {word} in one text: in is its vector before layer 0, n its vector after layer n, and ★ "
@@ -80,7 +83,7 @@ def _panel(
         "drawn": moved.states, "plane": None if not moved.states else visible(plane_title(summary) or ""),
         "neutral": None if moved.neutral is None else _point(moved.neutral),
         "sentences": [visible(each) for each in plane_sentences(summary)] + _not_compared(len(vectors)),
-        "marks": _marks(summary, moved), "between": _between(vectors), "shares": SHARES,
+        "marks": _marks(summary, moved), "between": between, "shares": SHARES,
     }  # fmt: skip
 
 
@@ -127,13 +130,6 @@ def _vectors(occurrence: Occurrence) -> Float[Tensor, "N M"]:
 
 def _cosines(one: Float[Tensor, "N M"], other: Float[Tensor, "N M"]) -> list[float]:
     return [round(each, 6) for each in (one * other).sum(-1).tolist()]
-
-
-def _between(vectors: Float[Tensor, "P N M"]) -> list[list[list[float]]] | None:
-    """The cosines of each path's states to those of every earlier path; None of more paths than are compared."""
-    if _not_compared(len(vectors)):
-        return None
-    return [[_cosines(own, earlier) for earlier in vectors[:n]] for n, own in enumerate(vectors)]
 
 
 def _not_compared(paths: int) -> list[str]:

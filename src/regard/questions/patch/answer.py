@@ -1,20 +1,231 @@
 """Hold the effect on an outcome of every patch of one text's activations into another text's run."""
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
+from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
+from regard.display.sentences import Template, sentences
+from regard.explain.causes.outcomes import AnyTrace
 from regard.explain.frames import Row
-from regard.questions.patch import panels as shown
-from regard.questions.patch.panels import Layer, Reason
-from regard.text.quoting import quoted, short
+from regard.explain.wording import capital, fixed
+from regard.text.quoting import quoted, short, spelled
 from regard.trace.status import UNKNOWN, Status
+from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     pass
+
+Reason = Literal["elsewhere", "read"]
+Layer = int | Literal["input"]
+Tokens = tuple[int, ...]
+
+NEAR = 5e-3  # a fraction nearer to 1 is printed as 100 %
+ALIKE = 1e-6  # of the largest component: smaller differences of two passes are rounding errors
+ACTIVATIONS = {
+    "hidden_states": "hidden states",
+    "head_outputs": "head outputs",
+    "values": "values",
+    "weights": "attention weights",
+    "feed_forward": "feed-forward outputs",
+}
+LINE = 58  # characters of an outcome's name, so that it fits one line of a plot's title
+REASONS: dict[Reason, str] = {
+    "elsewhere": "the texts agree at all other positions",
+    "read": "the outcome is read here, after the last layer",
+}
+PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
+LEAST = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
+MAX_NAMED = 2  # trivial patches
+
+TABLE: list[list[Template]] = [
+    [
+        ("Both texts have the same outcome, so there is nothing to restore.", lambda n: n["same"]),
+        ("Best single patch: {best} restores {share:%} of the clean outcome.", lambda n: n["denoising"]),
+        ("Patching {best} moves the outcome furthest toward the corrupted one: {share:%} of the way.", None),
+        ("No patch moves the outcome 1% or more of the way to the other text's.", None),
+    ],
+    [
+        ("Next best: {other} ({other_share:%}).", lambda n: n["heads"]),
+        ("Best at another position: {other} ({other_share:%}).", None),
+    ],
+    [("Trivial patches (100% in any model{if_measured}) are left out: {trivial}.", None)],
+]
+
+
+def by_construction(
+    run: AnyTrace,
+    source: AnyTrace,
+    part: Part | None,
+    layers: Sequence[Layer],
+    places: Sequence[tuple[Tokens, Tokens]],
+    outcomes: Sequence[Sequence[float]],
+    ends: tuple[float, float],
+    *,
+    estimated: bool = False,
+) -> tuple[tuple[int, int, Reason], ...]:
+    """List (row, column, reason) of the trivial patches of hidden states, row by row.
+
+    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those
+    of the source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: outcomes are
+    estimates of all positions, which need not reach the source's outcome. A measured patch that does not reach it is
+    never listed: some architectures carry more from layer to layer than hidden states.
+    """
+    if ends[0] == ends[1]:
+        return ()
+    found: list[tuple[int, int, Reason]] = []
+    last = len(patched_side_of_trace(run, part).hidden_states) - 1
+    for row, layer in enumerate(layers):
+        state = 0 if layer == "input" else layer + 1
+        for column, (here, there) in enumerate(places):
+            reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
+            alone = all(each == ends[0] for n, each in enumerate(outcomes[row]) if n != column)
+            if (reached or estimated) and _same_outside_patch(run, source, part, state, here, there):
+                found.append((row, column, "elsewhere"))
+            elif state == last and part != "encoder" and (alone if estimated else reached):
+                found.append((row, column, "read"))
+    return tuple(found)
+
+
+def _same_outside_patch(
+    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
+) -> bool:
+    """Return whether two runs have the same state at all other tokens, and in the other stack if it is read."""
+    mine, theirs = patched_side_of_trace(run, part), patched_side_of_trace(source, part)
+    if here != there or len(mine.tokens) != len(theirs.tokens):
+        return False
+    others = [n for n in range(len(mine.tokens)) if n not in here]
+    if not _patched_states_alike(mine.hidden_states[state][others], theirs.hidden_states[state][others]):
+        return False
+    if part is None:
+        return True
+    number, other = (-1, 0) if part == "decoder" else (0, 1)  # what the encoder gave; what the decoder reads
+    return _patched_states_alike(run.sides[other].hidden_states[number], source.sides[other].hidden_states[number])
+
+
+def _patched_states_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape:
+        return False
+    return not one.numel() or float((one - other).abs().max()) <= ALIKE * float(one.abs().max())
+
+
+def patched_side_of_trace(trace: AnyTrace, part: Part | None) -> Trace:
+    """Return the trace of the stack that a part is in; of one stack the trace itself."""
+    return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
+
+
+def patch_panels(sweep: "PatchSweep") -> list[Panel]:
+    """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
+    return [_sweep_grid(sweep), _patches(sweep)]
+
+
+def activations(sweep: "PatchSweep") -> str:
+    """Name what is patched: "hidden states", "head outputs of the encoder at “bank”"."""
+    part = "" if sweep.part is None else f" of the {'cross-attention' if sweep.part == 'cross' else sweep.part}"
+    return ACTIVATIONS[sweep.what] + part + (f" at {sweep.at}" if sweep.by == "heads" else "")
+
+
+def ends(sweep: "PatchSweep") -> tuple[str, str]:
+    """Write the outcomes of the run and of the source with the same decimals."""
+    digits = decimals((sweep.run, sweep.source))
+    return fixed(sweep.run, digits, unbounded=True), fixed(sweep.source, digits, unbounded=True)
+
+
+def said(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Say what one patch did: where, from which token, the outcome, and the fraction of the way."""
+    outcome, share, (run, source) = sweep.outcomes[row][column], sweep.shares[row][column], ends(sweep)
+    taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
+    digits = decimals((sweep.run, sweep.source))
+    text = f"{capital(activations(sweep))}, {patch_name(sweep, row, column)}{taken}: "
+    text += f"outcome {fixed(outcome, digits, unbounded=True)}"
+    if math.isnan(share):
+        return f"{text}. Both texts have {run}."
+    why = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
+    return f"{text}, {share:z.0%} of the way from {run} to {source}.{why}".replace(" -", " −")
+
+
+def _sweep_grid(sweep: "PatchSweep") -> Heat:
+    shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
+    most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
+    size, (run, source) = (range(len(sweep.layers)), range(len(sweep.columns))), ends(sweep)
+    other = "clean" if sweep.direction == "denoising" else "corrupted"
+    by = "by patching" if sweep.direction == "denoising" else "after patching"
+    trivial = " Grey patches give 1 in any model." if sweep.given else ""
+    return Heat(
+        name="Patches", title=f"{capital(sweep.measure)} {by} {activations(sweep)}",
+        caption=f"{capital(spelled(sweep.outcome, LINE))} ({run} → {source})",
+        note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
+        f"text's ({source}).{trivial}",
+        rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
+        axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
+        said=[[said(sweep, row, column) for column in size[1]] for row in size[0]],
+        grey=[(row, column) for row, column, _ in sweep.given], unit=sweep.measure, screen=True, picture=True,
+    )  # fmt: skip
+
+
+def _columns(sweep: "PatchSweep") -> list[str]:
+    """Name each column by the run's token, and by the source's token if that is another one."""
+    names = list(sweep.columns)
+    for n, source in enumerate(sweep.sources):
+        placed = PLACED.fullmatch(names[n])
+        if (placed[1].strip() if placed else names[n].strip("“”")) != source.strip():
+            names[n] += f" ← {source.strip()}"
+    return names
+
+
+def _patches(sweep: "PatchSweep") -> Table:
+    """List every patch, the largest change first."""
+    shares, names, trivial = sweep.shares, _columns(sweep), {(row, column) for row, column, _ in sweep.given}
+    rows: list[list[Cell]] = [
+        [str(sweep.layers[row]), names[column], shares[row][column], sweep.outcomes[row][column],
+         sweep.outcomes[row][column] - sweep.run, *["trivial" * ((row, column) in trivial)] * bool(trivial)]
+        for row, column in sweep.best(len(sweep.layers) * len(sweep.columns))
+    ]  # fmt: skip
+    columns = [
+        Column("layer"), Column("head" if sweep.by == "heads" else "position"),
+        Column("fraction", 2, bar=True, signed=True), Column("outcome", 2, unbounded=True),
+        Column("change", 2, signed=True), *[Column("note")] * bool(trivial),
+    ]  # fmt: skip
+    return Table(
+        name="Patch by patch", title="Patches, largest change first", columns=columns, rows=rows,
+        note=f"Outcome: {sweep.outcome}. Change: difference from {ends(sweep)[0]}, the outcome without a patch.",
+    )  # fmt: skip
+
+
+def patch_sentences(sweep: "PatchSweep") -> list[str]:
+    """Name the best patch, the best of another position or head, and the trivial patches."""
+    trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
+    numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
+    numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
+    cells = {(row, column): share for row, shares in enumerate(sweep.shares) for column, share in enumerate(shares)}
+    effects = {cell: share for cell, share in cells.items() if cell not in trivial and share >= LEAST}
+    ranked = sorted(effects, key=lambda cell: -effects[cell])
+    if ranked:
+        numbers |= {"best": patch_name(sweep, *ranked[0]), "share": effects[ranked[0]]}
+    for other in [cell for cell in ranked[1:] if heads or cell[1] != ranked[0][1]][:1]:
+        numbers |= {"other": patch_name(sweep, *other), "other_share": effects[other]}
+    if trivial:
+        more = [f"{len(trivial) - MAX_NAMED} more"] if len(trivial) > MAX_NAMED else []
+        numbers["trivial"] = [patch_name(sweep, *cell) for cell in trivial[:MAX_NAMED]] + more
+    return sentences(TABLE, numbers)
+
+
+def patch_name(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Name a patch in a sentence: "“bank” (7) at layer 4", "layer 5, head 7"."""
+    layer, name = sweep.layers[row], sweep.columns[column]
+    if sweep.by == "heads":
+        return f"layer {layer}, {name}"
+    placed = PLACED.fullmatch(name)
+    token = name if placed is None else f"{quoted(placed[1].strip())} ({placed[2]})"
+    return f"{token} at {'the input' if layer == 'input' else f'layer {layer}'}"
+
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
@@ -33,7 +244,7 @@ class PatchSweep(Answer):
     """
 
     format: ClassVar[str] = "regard patch"
-    findings, panels = shown.patch_sentences, shown.patch_panels
+    findings, panels = patch_sentences, patch_panels
 
     what: What
     by: By
@@ -89,7 +300,7 @@ class PatchSweep(Answer):
         source, run = (self.clean, self.corrupted) if self.direction == "denoising" else (self.corrupted, self.clean)
         kind = "clean" if self.direction == "denoising" else "corrupted"
         texts = f"the {kind} text {quoted(short(source, LONG))} into {quoted(short(run, LONG))}"
-        return f"Patching {shown.activations(self)} of {texts}"
+        return f"Patching {activations(self)} of {texts}"
 
     def exactness(self) -> list[str]:
         """Say of estimates that they are estimates."""

@@ -12,18 +12,25 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from regard.capture.build_trace import NO_OUTPUTS, REUSED
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
 from regard.capture.interventions.places import places_of_intervention, tokens_at, written
-from regard.capture.status_notes import NO_OUTPUTS, REUSED
 from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.wording import Place
 from regard.models.model import Model
 from regard.models.readout import gradient_run
-from regard.questions.patch.answer import By, Direction, PatchSweep
-from regard.questions.patch.panels import Layer, Reason, by_construction, patched_side_of_trace
+from regard.questions.patch.answer import (
+    By,
+    Direction,
+    Layer,
+    PatchSweep,
+    Reason,
+    by_construction,
+    patched_side_of_trace,
+)
 from regard.text.tokens import shortened, unequal_token_counts
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace

@@ -8,7 +8,7 @@ import torch
 
 from regard.display.sentences import Template, sentences
 from regard.explain.texts.summary import Summary, Target
-from regard.explain.vectors.neutral import Neutral, direction
+from regard.explain.vectors.neutral import direction
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, number, numbered, quoted, word_numbered
@@ -108,14 +108,6 @@ def leaves_range(summary: Summary, label: str, word: str, value: float) -> str |
     return direction(value, neutral) if neutral is not None and comparable(summary, label, word) else None
 
 
-def neutral_ends(neutral: Neutral) -> tuple[float, float]:
-    """Return the smallest and the largest cosine in neutral sentences, after the last layer."""
-    low, high = neutral.low[-1], neutral.high[-1]
-    assert low is not None
-    assert high is not None
-    return low, high
-
-
 def _movement(summary: Summary) -> dict[str, Any]:
     """Where texts move the word, by the reference words whose neutral range it leaves furthest."""
     if not summary.references:
@@ -131,7 +123,9 @@ def _movement(summary: Summary) -> dict[str, Any]:
             value = reference.last_hidden_state
             way = leaves_range(summary, occurrence.label, reference.word, value)
             if reference.occurrence == occurrence.label and way is not None:
-                low, high = neutral_ends(ranges[reference.word])
+                low, high = ranges[reference.word].low[-1], ranges[reference.word].high[-1]
+                assert low is not None
+                assert high is not None
                 text = (
                     f"{way} {quoted(reference.word)} (cosine {number(value)}, neutral {number(low)} to {number(high)})"
                 )

@@ -72,7 +72,9 @@ def attends(summary: Summary, own: Occurrence, side: str, name: str) -> Panel:
     """Where an occurrence looks, layer by layer."""
     tokens, it = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
     sink = set(own.tokens) & {each.token for each in summary.sinks[own.text]}
-    alone = " It can attend only to itself." if 0 in sink and _word_sees_itself(own) else ""
+    # a causal model's first token gives all its weight to itself
+    only = len(own.tokens) == 1 and all(row.weights and row.weights[own.tokens[0]] == 1 for row in own.attends)
+    alone = " It can attend only to itself." if 0 in sink and only else ""
     note = f"{it} is an attention sink: other tokens attend to its position, not to its meaning.{alone}"
     return Table(
         name=name, title=f"{it} attends to (mean of heads)", note=note if sink else "",
@@ -89,12 +91,6 @@ def single_heads(summary: Summary, own: Occurrence, side: str) -> Panel:
         columns=[Column("layer"), Column("head"), Column("special", 2), _looks_column(own)],
         rows=[[str(row.layer), str(row.head), row.special, _looks_in_row(row, tokens)] for row in own.heads],
     )  # fmt: skip
-
-
-def _word_sees_itself(own: Occurrence) -> bool:
-    """Whether a word of one token gives all its weight to itself, as a causal model's first token does."""
-    (token, *more) = own.tokens
-    return not more and all(each.weights is not None and each.weights[token] == 1 for each in own.attends)
 
 
 def _looks_column(own: Occurrence) -> Column:

@@ -6,10 +6,133 @@ from typing import Any, ClassVar, Literal
 
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.answer import Answer, TracesAnswer
+from regard.display.panels import Cell, Column, Panel, Strip, Table, decimals
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy
 from regard.explain.frames import Row
-from regard.questions.why import panels, sentences
+from regard.explain.wording import fixed, number, short_head
+from regard.questions.why import sentences
+from regard.questions.why.sentences import place
 from regard.text.quoting import quoted
+
+WHY = "Why"  # the tab of a single occurrence
+MAX_RANKED = 2  # occurrences whose rankings are on a terminal's first screen, and in the plot
+TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
+    "removal": "Tokens by effect on {}",
+    "edges": "Tokens by effect of attention from {}",
+    "contribution": "Tokens by contribution to {}",
+    "weight": "Tokens by attention weight from {}",
+}
+HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
+EFFECTS = {  # what an effect is, by `Why.by`
+    "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
+    "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
+    "logit": "Effect: by how much the label's logit falls without the {}.",
+}
+
+
+def of_causes(answer: "_Ranked") -> list[Panel]:
+    """Show the largest effects on each of several occurrences, then every text and every ranking."""
+    every = answer.each()
+    panels: list[Panel] = [_largest_effects(every)] if len(every) > 1 else []
+    for label, why in every:
+        parts = sorted({token.part for token in why.tokens}, key=str)
+        panels += [_text(why, label, part, alone=len(every) == 1) for part in parts]
+        panels += [_ranking(why, label, kind, len(every)) for kind in ("token", "head")]
+    return panels
+
+
+def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
+    """Show a text, each token with its effect. The other word with the largest effect has a full bar."""
+    tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
+    side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
+    full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
+    ablated = "attention to " if why.tokens_by == "edges" else ""
+    title = f"Effect of ablating {ablated}each {side}token on {why.subject}"
+    title += "" if alone else f" in {place(label, why)}"
+    note = EFFECTS[why.by].format("attention" if ablated else "token")
+    return Strip(
+        name=f"The {side}text{'' if alone else f', {label}'}", tokens=[token.name for token in tokens],
+        title=f"{title} (full bar: {fixed(full, decimals([full]), unbounded=True)})",
+        values=[why.measured(token) for token in tokens], unit="effect",
+        special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
+        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else place(label, why),
+        caption=note, full=full, note=note, screen=alone, picture=alone, signed=why.by == "logit",
+    )  # fmt: skip
+
+
+def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
+    """Rank every token, or every head, of an occurrence. count: of occurrences."""
+    of_tokens, unbounded = kind == "token", why.by == "divergence"
+    causes, agreement = (why.tokens, why.tokens_agreement) if of_tokens else (why.heads, why.heads_agreement)
+    weight, of_label = "mean weight" if of_tokens else "weight on words", why.by == "logit"
+    chances = why.probability is not None
+    columns = [
+        Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded, signed=of_label),
+        *([Column("probability", 2, signed=True)] if chances else []),
+        *([Column(HEADINGS["effect"], 2, detail=True)] if unbounded else []),
+        Column("contribution", 2, detail=not of_label, signed=of_label), Column(weight, 2, detail=not of_tokens),
+        *([Column("note", detail=True)] if of_tokens else []),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            token_or_head(cause), why.measured(cause), *([cause.probability] if chances else []),
+            *([cause.effect] if unbounded else []), cause.contribution, cause.weight,
+            *([_note(cause)] if of_tokens else []),
+        ]
+        for cause in causes
+    ]  # fmt: skip
+    ranks = ", ".join(
+        f"{name} {number(value)}" if value == value else f"{name} –"
+        for name, value in zip((weight, "contribution"), agreement, strict=True)
+    )
+    agrees = f"Rank correlation with the effect: {ranks}."
+    given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
+    given = "the same, estimated by one gradient" if of_label else given
+    note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
+    of, apart = (f" in {place(label, why)}", f", {label}") if count > 1 else ("", "")
+    of_heads = "Heads by effect" if of else "Heads by effect on {}"
+    title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(why.subject)
+    return Table(
+        name=f"{'Tokens' if of_tokens else 'Heads'} by effect{apart}", title=title + of, columns=columns, rows=rows,
+        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=place(label, why),
+        tab=WHY if count == 1 else place(label, why),
+    )  # fmt: skip
+
+
+def _largest_effects(every: "Sequence[tuple[str, Why]]") -> Table:
+    """Name the other word and the head with the largest effect on each occurrence, a row per occurrence."""
+    rows: list[list[Cell]] = []
+    for label, why in every:
+        words = [token for token in why.tokens if token.is_other_word]
+        word = max(words, key=why.size, default=None)
+        head = max(why.heads, key=why.size)
+        token: list[Cell] = ["–", None] if word is None else [token_or_head(word), why.measured(word)]
+        rows.append([place(label, why), *token, token_or_head(head), why.measured(head)])
+    measures = list(dict.fromkeys(HEADINGS[why.by] for _, why in every))
+    effect = measures[0] if len(measures) == 1 else "effect"
+    columns = [
+        Column("occurrence"), Column("word"), Column(effect, 2, bar=True, signed=measures == ["logit"]), Column("head"),
+        Column(effect, 2, signed=measures == ["logit"]),
+    ]  # fmt: skip
+    drawn = len(every) > MAX_RANKED
+    return Table(
+        name="Each occurrence", title=f"Largest effects on {every[0][1].subject}", columns=columns, rows=rows,
+        screen=drawn, picture=drawn, note="Special tokens, attention sinks and the word itself are left out.",
+    )  # fmt: skip
+
+
+def token_or_head(cause: "Cause") -> str:
+    """Name a head, or a token with its number and whether it is a sink: "encoder L5H7", "Anna (0, sink)"."""
+    if cause.token is None:
+        return f"{cause.part or ''} {short_head(cause.layer, cause.head)}".strip()
+    side = {"decoder": "target ", "cross": "source "}.get(cause.part or "", "")
+    return f"{cause.name.strip() or quoted(cause.name)} ({side}{cause.token}{', sink' * cause.sink})"
+
+
+def _note(cause: "Cause") -> str:
+    marks = {"sink": cause.sink, "special": cause.special, "the word itself": cause.own}
+    return ", ".join(mark for mark, there in marks.items() if there)
+
 
 By = Literal["effect", "divergence", "logit"]
 
@@ -56,7 +179,7 @@ class _Ranked(Answer):
 
     format: ClassVar[str] = "regard why"
     findings = sentences.of_causes
-    panels = panels.of_causes
+    panels = of_causes
 
     def each(self) -> "Sequence[tuple[str, Why]]":
         """Every occurrence, by its label."""

@@ -187,7 +187,8 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
     reached = head.reach(start, stop)
     whole = head.product is onednn and all(head.reach(row, row + 1) == (0, size) for row in (start, stop - 1))
     while at < stop:
-        width = max(1, (reached[1] - reached[0]) if whole else _strip_width(head, at, min(stop, at + MOST)))
+        begin, end = reached if whole else head.reach(at, min(stop, at + MOST))
+        width = max(1, end - begin)
         rows = max(LEAST, min(MOST, (STRIP if whole else STRIP_SLICED) // width // LEAST * LEAST))
         last = min(stop, at + rows)
         begin, end = head.reach(at, last)
@@ -198,8 +199,3 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
         at = last
     ready = packed_for_onednn(head.key, strips[0][1] - start) if whole else None
     return strips, ready
-
-
-def _strip_width(head: tiles.Head, first: int, last: int) -> int:
-    begin, end = head.reach(first, last)
-    return end - begin

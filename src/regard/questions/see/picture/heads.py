@@ -224,7 +224,8 @@ def drawn_large(summary: Summary, chosen: Sequence[Choice]) -> list[list[Large]]
     ] if summary.occurrences else [[] for _ in chosen]  # fmt: skip
     if not summary.windows:
         return [text[:OCCURRENCES] for text in every]
-    told = sorted((large for text in every for large in text), key=lambda large: -_divergence(large[1]))
+    large = [each for text in every for each in text]
+    told = sorted(large, key=lambda each: 0.0 if each[1] is None else -each[1].divergence)
     labels = {occurrence.label for occurrence, _ in told[:OCCURRENCES]}
     return [[large for large in text if large[0].label in labels] for text in every]
 
@@ -238,7 +239,3 @@ def not_all(summary: Summary, large: Sequence[Sequence[Large]]) -> list[str]:
     counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
     return [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
             for n, count in enumerate(counts) if count > OCCURRENCES]  # fmt: skip
-
-
-def _divergence(best: SpecificWeight | None) -> float:
-    return 0.0 if best is None else best.divergence

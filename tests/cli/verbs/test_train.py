@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.setting_changes import set_option_value, setting_changes
+from regard.cli.verbs.train import set_option_value, setting_changes
 from regard.errors import RegardError
 
 
