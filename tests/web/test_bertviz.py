@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -35,7 +36,7 @@ def test_a_head_view_opens_at_a_layer_and_a_head(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(show, "open_in_browser", lambda _: False)
     file = regard.head_view(tuple(W), TOKENS, layer=1, heads=[2])
     assert file.read_text("utf-8") == (tmp_path / "a.html").read_text("utf-8")
-    html = regard.head_view(tuple(W), html_action="return")._repr_html_()
+    html = regard.head_view(tuple(W), np.array(TOKENS), html_action="return")._repr_html_()
     assert html.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
 
 
