@@ -98,9 +98,9 @@ def test_labels_are_saved(tmp_path: Path) -> None:
     [
         ([{"tokens": {"a": 1}}], "qk", "call 0: tokens: given dict, needs one label per position"),
         ([{"casual": True}], "qk", "call 0: 'casual' is unknown, it may have path, causal, band"),
-        ([{"band": [1]}], "qk", r"call 0: band: needs \[low, high\]"),
+        ([{"band": [1]}], "qk", r"call 0: band, offset: need \[low, high\] and a number, all of them whole or null"),
         ([{"causal": 1}], "qk", "call 0: causal: given int, needs True or False"),
-        ([{"band": ["a", 0]}], "qk", "call 0: band, offset: need whole numbers, or null"),
+        ([{"band": ["a", 0]}], "qk", "call 0: band, offset: need"),
         ([{"tokens": "abc"}], "qk", "call 0: tokens: given str, needs one label per position"),
         ([{"path": "a.1", "tokens": ["x"]}], "qk", r"call 0: tokens: 1 labels for 3 queries of a.1, weights \(1, 4, 3"),
         ([{}], "q", "call 0: it needs query and key, or weights"),

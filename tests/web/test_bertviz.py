@@ -26,6 +26,7 @@ def read(shown: Any, file: Path) -> Read:
     return Read(file)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_a_head_view_opens_at_a_layer_and_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = read(regard.head_view(tuple(W), TOKENS, layer=1, heads=[2, 3], html_action="return"), tmp_path / "a.html")
     assert page.data["opening"] == {"view": "lines", "call": 1, "head": 2, "token": None}

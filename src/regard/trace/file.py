@@ -161,11 +161,10 @@ def _read_call(
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
     """Add a call."""
-    if not isinstance(band, list | tuple) or len(band) != 2:
-        raise RegardError("band: needs [low, high]")
+    whole = isinstance(band, list | tuple) and all(isinstance(each, int | None) for each in (*band, offset))
+    if not whole or len(band) != 2:
+        raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
     low, high = band
-    if not all(isinstance(each, int | None) for each in (low, high, offset)):
-        raise RegardError("band, offset: need whole numbers, or null")
     if (weights is None) != (query is not None and key is not None):
         raise RegardError("it needs query and key, or weights and nothing else")
     if weights is None:
