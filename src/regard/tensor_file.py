@@ -132,7 +132,7 @@ def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] 
         unsigned = metadata["format"] == ATTENTION and "sha256" not in metadata  # written by another program
         if verify and not unsigned and checksum(metadata["description"], tensors) != metadata["sha256"]:
             raise RegardError("it is damaged: its checksum is not the one that was saved")
-        description = json.loads(metadata["description"])
+        description = json.loads(metadata.get("description", "null"))
         return make(description, tensors) if callable(make) else unpack(description, tensors, make)
 
 

@@ -46,6 +46,25 @@ def test_a_whole_picture_is_seen_to_its_edges_and_padding_is_not_even() -> None:
     assert seen_box(cropping(20, 60, 60), (97, 131)) is None
 
 
+@pytest.mark.parametrize("seeded", [True, False])
+def test_random_crops(seeded: bool) -> None:
+    """An image and its measure are cropped alike. If a processor has random numbers of its own, no place is claimed."""
+    own = np.random.default_rng(0)
+
+    def crop(images: Any, return_tensors: str) -> dict[str, Any]:
+        left = int(torch.randint(90, ())) if seeded else own.integers(90)
+        pixels = torch.from_numpy(np.asarray(images.crop((left, 0, left + 64, 64)))).permute(2, 0, 1)
+        return {"pixel_values": pixels[None]}
+
+    before = torch.get_rng_state()
+    columns = np.zeros((64, 160, 3), np.uint8) + np.arange(160, dtype=np.uint8)[:, None]
+    shown, box = processed(crop, read_picture(columns)), seen_box(crop, (160, 64))
+    assert torch.equal(before, torch.get_rng_state())
+    assert (box is not None) == seeded
+    if box is not None:
+        assert abs(box[0] - float(shown[0, 0, 0, 0])) <= 2
+
+
 def test_what_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "Nobody"}')
     with pytest.raises(RegardError, match="preprocessor_config.json of .* cannot be used"):

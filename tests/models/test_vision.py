@@ -92,6 +92,10 @@ def test_vits_of_timm(name: str) -> None:
         torch.testing.assert_close(fused[...], by_hand[...], atol=2e-7, rtol=0)
 
 
+def test_features_only() -> None:
+    check_patches(timm("vit_tiny_patch16_224", img_size=64, depth=3, features_only=True), ["[CLS]"])
+
+
 def test_vit_of_torchvision() -> None:
     options = dict(zip(("image_size", "patch_size", "num_layers", "num_heads"), (64, 16, 2, 4), strict=True))
     model = torchvision("VisionTransformer", **options, hidden_dim=32, mlp_dim=64)
@@ -153,6 +157,8 @@ def test_others_are_refused_by_name(name: str, said: str) -> None:
 
 
 def test_patches_that_are_not_known_are_not_claimed() -> None:
-    trace = timm("vit_tiny_r_s16_p8_224").trace(images=PICTURE)
-    assert trace.patches is None
-    assert trace.tokens[1].text == "1"
+    three_axes = {"img_size": 64, "depth": 2, "embed_dim": 64, "num_heads": 2, "global_attn_indexes": (0, 1)}
+    for model in (timm("vit_tiny_r_s16_p8_224"), timm("samvit_base_patch16", **three_axes)):
+        trace = model.trace(images=PICTURE)
+        assert trace.patches is None
+        assert trace.tokens[1].text == "1"

@@ -144,12 +144,14 @@ def test_attention_to_patches_is_drawn_over_the_image() -> None:
             r"grid: 17 keys of the map, weights \(2, 17, 17\), are no 5 × 5 patches with up to 16 before",
         ),
         ({"grid": (-4, -4)}, "are no -4 × -4 patches"),
+        ({"grid": (4.0, 4)}, r"grid: given \(4.0, 4\), needs \(rows, columns\)"),
         ({"image": np.zeros((3, 4), np.uint8)}, r"image: given an array \(3, 4\) uint8"),
         ({"query": 3}, "query: it chooses what to draw over an image, pass grid= or image= with it"),
         ({"grid": (4, 4), "query": 17}, "query position 17 is out of range"),
         ({"grid": (4, 4), "head": 2}, "head 2 is out of range: the map has heads 0 to 1"),
     ],
 )
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_does_not_fit_an_image_is_refused(how: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
         regard.plot(torch.rand(1, 2, 17, 17), **how)

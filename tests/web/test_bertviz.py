@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,6 +26,7 @@ def read(shown: Any, file: Path) -> Read:
     return Read(file)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_a_head_view_opens_at_a_layer_and_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = read(regard.head_view(tuple(W), TOKENS, layer=1, heads=[2, 3], html_action="return"), tmp_path / "a.html")
     assert page.data["opening"] == {"view": "lines", "call": 1, "head": 2, "token": None}
@@ -35,7 +37,7 @@ def test_a_head_view_opens_at_a_layer_and_a_head(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(show, "open_in_browser", lambda _: False)
     file = regard.head_view(tuple(W), TOKENS, layer=1, heads=[2])
     assert file.read_text("utf-8") == (tmp_path / "a.html").read_text("utf-8")
-    html = regard.head_view(tuple(W), html_action="return")._repr_html_()
+    html = regard.head_view(tuple(W), np.array(TOKENS), html_action="return")._repr_html_()
     assert html.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
 
 

@@ -7,6 +7,7 @@ windows, B · windows items of few tokens each: their weights are put where thes
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -156,7 +157,12 @@ class WatchedSession(Session):
         """Return a call with weights among all tokens of the grid; None if its weights are of other tokens."""
         items, _, *sides = call.weights.full_shape
         if not self._windowed(layer) or len(grid) != 2:
-            return call if items == 1 and sides == [grid.numel()] * 2 else None
+            if items != 1 or sides != [grid.numel()] * 2:
+                return None
+            placed_map = copy(call.weights)  # of 3 axes if the call was, as its tensors
+            placed_map.ndim, placed_map.shape = 4, placed_map.full_shape
+            value, output = (t if t is None else t[(None,) * (4 - t.ndim)] for t in (call.value, call.output))
+            return replace(call, source=placed_map, value=value, output=output)
         block: Any = self.model.module.get_submodule(layer)
         part = block if hasattr(block, "shift_size") else block.attn
         size, alone = part.window_size, WINDOWED[type(block).__module__]

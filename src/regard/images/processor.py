@@ -43,15 +43,16 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
 
     size: width and height. The processor is given a picture that is redder to the right and greener downwards: what
     comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None where the
-    two colours do not grow evenly, as where it pads: the places are then not known.
+    two colours do not grow evenly or change, as if it pads or crops at random: the places are then not known.
     """
     width, height = size
     across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
     down = np.round(255 * (np.arange(height) + 0.5) / height).astype(np.uint8)
     black, white = (_run(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
     red, green = (Image.fromarray(line).resize(size) for line in (across[None], down[:, None]))
-    shown = _run(processor, Image.merge("RGB", (red, green, Image.new("L", size))), "a measure").double()
-    if bool((white == black).any()):  # padded
+    picture = Image.merge("RGB", (red, green, Image.new("L", size)))
+    shown = _run(processor, picture, "a measure").double()
+    if bool((white == black).any()) or not torch.equal(shown, _run(processor, picture, "a measure").double()):
         return None
     shown = (shown - black) / (white - black)  # 0 to 1 of the width, and of the height
     x, y = _straight(shown[0, 0].mean(0)), _straight(shown[0, 1].mean(1))
@@ -92,7 +93,8 @@ def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h 
     if made * 3 > LARGEST:
         most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
         raise RegardError(f"{what}: the model's processor makes {most}")
-    with quiet():
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)  # what crops at random crops an image and its measure alike
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
         except Exception as error:

@@ -55,6 +55,7 @@ def vision_model(module: nn.Module, processor: Any) -> Model:
     Raises:
         RegardError: a module of another package.
     """
+    module = module.get_submodule("model") if type(module).__name__ == "FeatureGetterNet" else module  # of timm
     packages = {base.__module__.partition(".")[0] for base in type(module).__mro__}
     settings: Any = getattr(module, "pretrained_cfg", {})
     name, patch, names = type(module).__name__, getattr(module, "patch_size", None), ["[CLS]"]

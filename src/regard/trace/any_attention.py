@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, Calls
-from regard.checks import from_zero
+from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
 from regard.images.patches import patch_tokens
 from regard.images.picture import read_picture
@@ -58,6 +58,8 @@ class PatchGrid:
     def of(shown: ShownMap, grid: Sequence[int] | None) -> "PatchGrid":
         """Fit a grid to a map's keys. None: a square, with or without a class token before it."""
         size, most = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
+        if grid is not None and not (isinstance(grid, Sequence) and len(grid) == 2 and all(map(is_whole, grid))):
+            raise RegardError(f"grid: given {grid!r}, needs (rows, columns)")
         rows, columns = (math.isqrt(size),) * 2 if grid is None else grid
         if min(rows, columns) < 1 or not 0 <= (first := size - rows * columns) <= most:
             what = f"{size} keys of {shown.name or 'the map'}, weights {shown.weights.shape}, are no {rows} × {columns}"
@@ -186,7 +188,7 @@ def _as_map(where: str, given: Any) -> AttentionMap:
 
 def _as_labels(what: str, given: Sequence[Any]) -> Labels:
     """Return labels as the tokens of a text, each a word."""
-    if isinstance(given, str) or not hasattr(given, "__len__"):
+    if isinstance(given, str | dict | set) or not hasattr(given, "__len__"):
         raise RegardError(f"{what}: given {type(given).__name__}, needs one label per position, as text.split() gives")
     names = [each.text if isinstance(each, Token) else str(each) for each in given]
     text, start, tokens = " ".join(names), 0, []

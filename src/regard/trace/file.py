@@ -33,6 +33,7 @@ __all__ = ["open", "save"]
 
 LIKELIEST_TOKENS = 20  # at each position, whose spelling is saved
 COMPARED_ROWS = 4  # of each head of each rounded map
+NAMES = "path", "causal", "band", "offset", "scale", "softcap", "tokens", "key_tokens", "kernel", "where"  # there too
 TENSORS = ("query", "key", "mask", "bias", "sinks", "weights")  # of a call in an attention file
 NOT_AS_IT_IS = ("patches", "changed_outputs", "attention_outputs", "cross_attention_outputs")
 
@@ -117,7 +118,7 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
     for n, (call, shown) in enumerate(zip(calls.values(), named_maps(calls), strict=True)):
         weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call did not have
         row: dict[str, Any] = {"path": call.path, "kernel": call.kernel, "where": call.where, "offset": weights.offset}
-        if (tokens, key_tokens, *call.labels) != (None,) * 4:
+        if any(each is not None for each in (tokens, key_tokens, *call.labels)):
             both = [[token.text for token in each.tokens] for each in labelled(shown, tokens, key_tokens).labels]
             row["tokens"], row["key_tokens"] = both
         parts: dict[str, Tensor | None] = {"weights": weights.given}
@@ -137,15 +138,20 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
 
 def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
     """Make calls of the description and tensors of a file. Raises RegardError if they don't fit each other."""
+    rows = about.get("calls") if isinstance(about, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RegardError("its description needs calls, a list of an object for each call")
     calls, same = Calls(None, ()), {name: each for name, each in about.items() if name != "calls"}
-    for n, row in enumerate(about["calls"]):
+    for n, row in enumerate(rows):
+        if unknown := sorted({*same, *row}.difference(NAMES)):
+            raise RegardError(f"call {n}: {unknown[0]!r} is unknown, it may have {', '.join(NAMES)}")
         given = {name: tensors.pop(f"{n}.{name}") for name in TENSORS if f"{n}.{name}" in tensors}
         try:
             _read_call(calls, **{"path": f"call {n}"} | same | row | given)
         except (TypeError, ValueError) as error:
             raise RegardError(f"call {n}: {error}") from None
     if tensors:
-        raise RegardError(f"tensor {min(tensors)!r} is of none of the {len(about['calls'])} calls")
+        raise RegardError(f"tensor {min(tensors)!r} is of none of the {len(rows)} calls")
     return calls
 
 
@@ -154,10 +160,11 @@ def _read_call(
     query: Any = None, key: Any = None, mask: Any = None, bias: Any = None, weights: Any = None,
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
-    """Add a call. `of_query_key` raises TypeError for an argument that it doesn't know."""
+    """Add a call."""
+    whole = isinstance(band, list | tuple) and all(isinstance(each, int | None) for each in (*band, offset))
+    if not whole or len(band) != 2:
+        raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
     low, high = band
-    if not all(isinstance(each, int | None) for each in (low, high, offset)):
-        raise RegardError("band, offset: need whole numbers, or null")
     if (weights is None) != (query is not None and key is not None):
         raise RegardError("it needs query and key, or weights and nothing else")
     if weights is None:

@@ -95,7 +95,7 @@ def _view(view: str, given: dict[str, Any]) -> Any:
     for stack, names in STACKS.items():
         tokens = [given[name] for name in names]
         if given["prettify_tokens"]:
-            tokens = [each and [PIECES.sub("", str(token)) for token in each] for each in tokens]
+            tokens = [None if each is None else [PIECES.sub("", str(token)) for token in each] for each in tokens]
         for entry in () if given[stack] is None else named_maps(given[stack], given["include_layers"]):
             shown = labelled(entry, *tokens)
             path = f"{stack.removesuffix('attention').rstrip('_')} {entry.name}".strip().replace(" ", ".")

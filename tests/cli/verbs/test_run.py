@@ -180,6 +180,12 @@ def test_an_attention_file_is_shown_as_a_program_is(
     page = Read(Path("a.html"))
     assert page.data["texts"][1]["tokens"]["text"] == ["the", "river", "bank"]
     torch.testing.assert_close(torch.tensor(page.weights(page.data["calls"][0])).float(), weights, atol=1e-6, rtol=0)
+    code, out, err = told("", "--html", "b.html", script="own.safetensors")
+    assert (code, out, Path("b.html").exists()) == (2, "", False)
+    assert "put options before an attention file: regard run --html b.html own.safetensors" in err
+    recorded.add("a\x1b[31m\nb", "softmax", regard.AttentionMap.of_weights(weights))
+    recorded.save("own.safetensors")
+    assert "\na\\x1b[31m↵b" in told("", script="own.safetensors")[1]
     regard.save(bank, "own.safetensors")
     code, out, err = told("", script="own.safetensors")
     assert (code, out) == (2, "")

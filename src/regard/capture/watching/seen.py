@@ -13,6 +13,7 @@ from regard.attention.recording import Call, Calls, LazyMap
 from regard.capture.watching.call_sites import CallSites
 from regard.capture.watching.softmax_tracker import Softmax
 from regard.errors import RegardError
+from regard.text.quoting import visible
 
 HIDDEN = "Calls in other threads, in TorchScript and in compiled kernels can't be seen."
 NO_FACTOR = "it is no factor of a sum of vectors"
@@ -91,7 +92,7 @@ class Seen(Calls):
             name = f"{path}, {nth}" if nth or (path, 1) in self else path
             rows.append((name, call.how, str(call.source.shape), _short(call.where)))
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        lines = [visible("  ".join(map(str.ljust, row, [*widths, 0]))) for row in rows]  # a file may hold any name
         lines += [f"… and {len(self) - MAX_LISTED_SEEN} more"] * (len(self) > MAX_LISTED_SEEN)
         calls = f"{len(self)} attention call{'s' * (len(self) != 1)}"
         return "\n".join([f"Seen: {calls}", *(lines if self or any(self.others()) else []), *self.lines_below()])

@@ -42,6 +42,8 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     if script.suffix == ".safetensors":
         from regard.trace.file import open as open_file
 
+        if arguments:
+            raise RegardError(f"run: put options before an attention file: regard run {' '.join(arguments)} {script}")
         if not isinstance(opened := open_file(script), dict):
             raise RegardError(f"run: {str(script)!r} holds traces, regard see --open {script} shows them")
     start.leave_to_program()
