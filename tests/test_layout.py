@@ -176,7 +176,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 59_900, "tests": 58_100}  # lines of Python: only lowered
+BUDGET = {"src": 59_800, "tests": 58_100}  # lines of Python: only lowered
 
 
 @pytest.mark.parametrize("folder", BUDGET)
