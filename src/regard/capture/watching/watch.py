@@ -20,8 +20,8 @@ from regard.errors import RegardError
 
 @contextmanager
 def watch(
-    module: nn.Module | None = None, *, interventions: Sequence[Ablate | Ablation] = (), copy: bool = False,
-    keep: int | None = None, every: int | None = None, log: Any = None,
+    module: nn.Module | None = None, *, interventions: Sequence[Ablate | Ablation] | Ablate | Ablation = (),
+    copy: bool = False, keep: int | None = None, every: int | None = None, log: Any = None,
 ) -> Iterator[Seen]:  # fmt: skip
     """Watch the attention calls of a module inside the block, as the module computes them.
 
@@ -59,6 +59,8 @@ def watch(
     every = 100 if log is not None and every is None else every
     if every is not None and (module is None or interventions):
         raise RegardError("watch: every needs a module, and no interventions")
+    if isinstance(interventions, Ablate | Ablation):
+        interventions = [interventions]
     ablations = [_as_ablation(intervention) for intervention in interventions]
     steps = Steps(module, every, log) if module is not None and every is not None else None
     sites = CallSites(None if module is None else without_wrappers(module))
