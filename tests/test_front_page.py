@@ -40,9 +40,9 @@ def test_measured_figures_are_those_of_the_benchmarks() -> None:
     assert [int(count) for _, count in kinds] == [table.count(f"| {kind} | ") for kind, _ in kinds]
     compared = re.search(r"<!-- compared: summary -->.*?<!-- end -->", README, re.S)
     assert compared is not None
-    assert "| regard, one token's row | 0.22 | 276 MiB |" in compared[0]
-    assert "takes 276 MiB instead of 3.2 GiB" in " ".join(README.split())
-    assert "| TransformerLens | 1.34 | 3,245 MiB |" in compared[0]
+    assert "| regard, one token's row | 0.25 | 285 MiB |" in compared[0]
+    assert "takes 285 MiB instead of 3.1 GiB" in " ".join(README.split())
+    assert "| TransformerLens | 1.42 | 3,182 MiB |" in compared[0]
 
 
 def test_the_comparison_page_begins_with_the_same_table() -> None:
