@@ -2,9 +2,9 @@
 # # Self-attention step by step
 #
 # This page reproduces the article "Understanding and Coding the Self-Attention Mechanism of Large Language Models
-# From Scratch" section by section, under its own headings. You compute self-attention for one sentence, from its words
-# to the new vector of a word, and then several heads and two sentences. The numbers that the article prints are next to
-# the numbers computed here. A difference would stop the page.
+# From Scratch" section by section, under the article's headings. You compute self-attention for one sentence, from
+# its words to the new vector of a word, and then several heads and two sentences. The numbers that the article prints
+# are next to the numbers computed here. A difference would stop the page.
 
 # %%
 import torch

@@ -190,8 +190,8 @@ assert ratio > 1
 # %% [markdown]
 # ## Attention from "bank"
 #
-# You often read that a word attends most to itself. In layer 0, over all heads, "bank" doesn't. And much of its
-# attention goes to the special tokens, which carry no text:
+# You often read that a word attends most to itself. In layer 0, averaged over all heads, "bank" doesn't. And much of
+# its attention goes to the special tokens, which carry no text:
 
 # %%
 row = river.attention[0][:, at].mean(0)

@@ -139,7 +139,7 @@ class Concordance(Answer):
         note = "from: position of the first character in the document."
         if like:
             also = "A similar topic or sentence also raises the cosine."
-            note = f"cosine: with {quoted(self.word)} in your sentence. {also}"
+            note = f"cosine: similarity to {quoted(self.word)} in your sentence. {also}"
         return [
             Table(
                 name="Occurrences", title=f"{words}, {order}{layer}", note=note, columns=columns, rows=rows, screen=True

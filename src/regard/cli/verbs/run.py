@@ -32,8 +32,8 @@ MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
 def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING) -> None:
     """Run a Python program and list its attention calls, each with its path, kind, shape, file and line.
 
-    An attention file (.safetensors) is shown in the same way. --figure draws the heads of a single call, or the mean of
-    each of several. The exit code is the program's own, or 2 if it computed no attention.
+    An attention file (.safetensors) is shown in the same way. --figure draws each head of a single call, or the
+    mean of the heads of each call. The exit code is the program's own, or 2 if it computed no attention.
     """
     check_readable(script, "run:")
     if script.suffix == ".ipynb":

@@ -34,7 +34,7 @@ TABLE: list[list[Template]] = [
     ],
     [
         (
-            "The attention to {last} is the most even, with at most {last_times:n}× its mean over the image.",
+            "The attention to {last} is the most even: its maximum is {last_times:n}× its mean over the image.",
             lambda n: n["words"] > 1,
         ),
     ],
