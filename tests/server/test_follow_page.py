@@ -175,7 +175,7 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
         page.tab.wait_for_selector("[data-grid=Difference][aria-pressed=true]")
         assert page.tab.url == link
         page.tab.select_option("[data-watched=head]", "0")
-        page.tab.click("button:has-text('look at head L1H3')")
+        page.tab.click("button:has-text('look at L1H3')")
         page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")
         with page.tab.expect_download() as download:
             page.tab.click("text=Save this page as one file")

@@ -232,7 +232,7 @@ def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_p
         assert "fishing" in said
         assert "bank" in said
     assert opened.locator("[class^=regard-static]").is_visible()
-    assert opened.get_by_text("Mean attention received in this layer").is_visible()
+    assert opened.get_by_text("Mean attention received in this map").is_visible()
     assert opened.locator(".jp-RenderedImage img").count() == 2  # with pyplot, and without
     context.close()
 
