@@ -51,7 +51,7 @@ def option(name: str, default: str | bool = True, parser: Any = None) -> typer.m
 
 
 def number(
-    name: str, default: str | bool = True, *, least: float = -math.inf, most: float = math.inf
+    name: str, default: str | bool = True, *, least: int | float = -math.inf, most: int | float = math.inf
 ) -> typer.models.OptionInfo:
     """Make an option whose value is a whole number from least to most."""
 
