@@ -60,8 +60,11 @@ test-all: $(VENV)/.for-test-all test test-annotations
 	$(PYTEST) $(if $(RECORD),--record-durations apart) -m "($(APART)) and not nightly and not zoo"
 
 # Models of other packages, in an environment on top of the first: torchvision can't be imported there as it is.
+test-zoo: export REGARD_ZOO = 1
+test-zoo: export OMP_NUM_THREADS = 1
 test-zoo: $(VENV)/.for-zoo
-	REGARD_ZOO=1 PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(VENV)/zoo/bin/python -m pytest -q -p tests.support.zoo -m zoo
+	$(VENV)/zoo/bin/python -m pytest -q -p tests.support.zoo -m zoo
+	$(VENV)/zoo/bin/python -m pytest -q -p tests.support.zoo tests/test_docs.py -k training_loops # with Lightning
 
 test-nightly: $(VENV)/.for-test-all
 	@$(INSTALL) -e ".[fuzz]" || echo "Atheris cannot be installed here: Hypothesis changes the bytes in its place"
