@@ -99,8 +99,8 @@ def check_store(store: Path, layer: int | None = None) -> str:
     return manifest.unit
 
 
-def needed_word(word: str | None) -> str:
-    """The word of a verb that cannot do without. Raises RegardError where none is given, or a blank one."""
+def needed_word(word: str | None, instead: str = "") -> str:
+    """Return the word. Raises RegardError, which also names what to give instead, if there is none or a blank one."""
     if word is None or not word.strip():
-        raise RegardError("--word is needed: a word of the text")
+        raise RegardError(f"--word is needed: a word of the text{instead}")
     return word

@@ -60,7 +60,7 @@ def why(
         if value is not None:
             raise RegardError(f"{name} goes with --edge WORD:WORD: it chooses the score")
     if to is None or word is not None:
-        word = needed_word(word)
+        word = needed_word(word, ", or --to with a label of a classifier")
 
     from regard.display.answer import Read
     from regard.explain.texts.occurrences import occurrence_label_in_text
