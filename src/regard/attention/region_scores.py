@@ -90,7 +90,7 @@ def weights_of_whole_rows(
 ) -> tuple[Float[Tensor, "b h r S"], Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
     """Compute (weights, row maximum, row sum) of queries whose scores against all keys are at hand."""
     row_max = scores.amax(-1)
-    exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
+    exponentials = scores.sub_(finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
     factor, sink = torch.ones_like(row_sum), sink_column(rule, heads, scores.dtype)
     if sink is not None:
