@@ -7,6 +7,7 @@ largest difference goes into the trace's status.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -18,6 +19,7 @@ from regard.capture.state import Capture, Comparison, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
+AT_ONCE = 1 << 20  # numbers of keys that are compared at a time
 
 
 @contextmanager
@@ -43,7 +45,8 @@ def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Ca
             return
         context = args[0].unflatten(-1, (module.heads, module.d_v))
         for calls in open_records.get()[-1:]:
-            compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
+            with torch._C.DisableTorchFunction():  # what follows tensors through the pass need not follow these
+                compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
         if capture.keep.attention_outputs:
             follow_context(context, module)  # last, for what is done with it is followed from here on
 
@@ -59,12 +62,14 @@ def compare_with_definition(comparison: Comparison, call: Call, context: Float[T
     rows, every = sampled_rows(query.shape[2]).to(query.device), slice(None)
     keys, share = slice(0, key.shape[2]), query.shape[1] // key.shape[1]
     found = weights[:, :, rows]
-    for group in range(key.shape[1]):  # one after another: in float64 the keys of all take much memory in a long text
-        one, heads = slice(group, group + 1), slice(group * share, (group + 1) * share)
+    # in float64 the keys of all heads take much memory in a long text: as many at a time as are small
+    step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
+    for group in range(0, key.shape[1], step):
+        some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
         allowed = None if rule.mask is None else rule.mask.tile(every, heads, rows, keys, query.device)
         bias = None if rule.bias is None else masks.select(rule.bias, every, heads, rows, every)
         exact = reference.attention(
-            query[:, heads, rows], key[:, one], value[:, one], mask=allowed, bias=bias, scale=rule.scale
+            query[:, heads, rows], key[:, some], value[:, some], mask=allowed, bias=bias, scale=rule.scale
         )
         apart = (exact.weights - found[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[:, rows, heads]).abs().amax()
