@@ -35,9 +35,9 @@ def quiet() -> Iterator[None]:
 
 
 def _silence() -> None:
-    for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):
-        _changes.callback(logger.setLevel, logger.level)
-        logger.setLevel(logging.CRITICAL + 1)
+    for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # a level would take a millisecond to set
+        _changes.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
+        vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
     _changes.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
     if not hub.are_progress_bars_disabled():
