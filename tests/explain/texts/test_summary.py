@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.explain.texts.summary import summarise
+from regard.explain.texts.summary import attended_by_every_token, summarise
 from tests.support import RIVER
 
 
@@ -55,10 +55,10 @@ def test_references_before_and_after(bank, minilm) -> None:
 def test_overview_without_a_word(bank) -> None:
     summary = summarise(bank)
     assert (summary.occurrences, summary.pairs, summary.movement) == ([], [], None)
-    assert len(summary.overview) == 2
-    assert [len(rows) for rows in summary.overview[0]] == [6] * 14
-    assert summary.overview[0][11][0].top[0].text == "river"
-    one = summarise(bank, head=3).overview[0][11][4]
+    overview = attended_by_every_token(bank[0], None, 5, ())
+    assert [len(rows) for rows in overview] == [6] * 14
+    assert overview[11][0].top[0].text == "river"
+    one = attended_by_every_token(bank[0], 3, 5, ())[11][4]
     assert one.head == 3
     best = bank[0].attention[4][3, 11, 1:13].max()
     assert one.top[0].weight == pytest.approx(float(best), abs=1e-6)

@@ -4,6 +4,7 @@ import torch
 import regard
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import agreements, align, choose, cross_attention_rows, from_source, from_target
+from regard.questions.see.answer import seen
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
 
@@ -85,7 +86,8 @@ def test_a_sight_of_a_pair_has_both_sides(pair) -> None:
     (said,) = summary.target.summary.predictions  # in the place of the word: what comes after "la"
     assert (said.at, said.after, said.occurrence) == ("la", True, "1")
     everything = summarise([pair])
-    assert [len(each) for each in (everything.overview[0], everything.target.summary.overview[0])] == [8, 7]
+    data = seen([pair]).data()
+    assert [len(side["overview"][0]) for side in (data, data["target"]["summary"])] == [8, 7]
     assert [each.at for each in everything.target.summary.predictions] == ["rive"]
 
 

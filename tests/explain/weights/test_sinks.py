@@ -176,7 +176,7 @@ def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -
     assert [each["token"] for each in data["sinks"][0]] == [3]
     assert data["occurrences"][0]["attends"][0]["sinks"][0]["text"] == "poem"
     overview = seen(sunk)
-    assert all("poem" not in cell.top[0].text for row in overview.summary.overview[0] for cell in row)
+    assert all("poem" not in cell.top[0].text for row in overview.attended(0, "text") for cell in row)
     assert "special tokens and sinks receive more than half" in " ".join(printed(overview).split())
     assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
     Seen(summary, 2, traces=sunk).draw(tmp_path / "a.png")

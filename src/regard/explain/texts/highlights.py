@@ -8,14 +8,16 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import divergences
+from regard.explain.weights.specific_weights import divergences, weights_at_hand
 from regard.text.tokens import Token
 from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 PIECE = 1 << 24  # weights of one head that are looked at together
-CANDIDATES, LONG = (64, 8), 512  # largest weights of a head that are compared, of short texts and of longer ones
+LONG = 512  # tokens of a short text, of which
+CANDIDATES = 64  # largest weights of a head are compared,
+OF_A_LONG_TEXT, LISTED = 8, 16  # of a longer one these, found among so many of each query
 OF_A_TOKEN, LEAST = 2, 0.2  # leading links of one token, and their smallest weight
 
 
@@ -116,8 +118,13 @@ def _links(
         weights = trace.attention[layer]
         if weights.shape[1:] != (len(place), len(place)):
             continue
-        pairs = _largest_pairs(weights, range(weights.shape[0]) if head is None else (head,), place, spelled)
-        for (h, query, key), weight, divergence in zip(pairs, *divergences(weights, pairs), strict=True):
+        numbers = range(weights.shape[0]) if head is None else (head,)
+        held = weights_at_hand(weights)
+        if len(place) <= LONG:
+            pairs = _largest_pairs(held, numbers, place, spelled)
+        else:
+            pairs = _largest_pairs_of_long_text(weights, numbers, place, spelled)
+        for (h, query, key), weight, divergence in zip(pairs, *divergences(held, pairs), strict=True):
             pair = query, int(place[key])
             if divergence > (best[pair].divergence if pair in best else 0.0):
                 texts = trace.tokens[query].text, trace.tokens[key].text
@@ -131,37 +138,53 @@ def _links(
         if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
-    leading = [link for links in first for link in links]
-    return [*leading, *(link for link in ranked if link not in leading)]
+    leading = {id(link): link for links in first for link in links}
+    return [*leading.values(), *(link for link in ranked if id(link) not in leading)]
+
+
+def _counted(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """Whether the words of queries and keys are no neighbours, none is left out, and they are spelled differently.
+
+    place, spelled: the number of each token's word, and of its spelling, -1 for tokens that are left out.
+    """
+    query, key = place[queries], place[keys]
+    return (query >= 0) & (key >= 0) & ((query - key).abs() > 1) & (spelled[queries] != spelled[keys])
 
 
 def _largest_pairs(
+    weights: AttentionMap | Tensor, heads: Sequence[int], place: Tensor, spelled: Tensor
+) -> list[tuple[int, int, int]]:
+    """List the (head, query, key) of each head's 64 largest weights between words, neighbours and repetitions aside."""
+    size, tokens = len(place), torch.arange(len(place))
+    counted = _counted(place, spelled, tokens[:, None], tokens)
+    pairs: list[tuple[int, int, int]] = []
+    for head in heads:
+        values, at = (weights[head].cpu() * counted).flatten().topk(min(CANDIDATES, size * size))
+        found = [(value, n // size, n % size) for value, n in zip(values.tolist(), at.tolist(), strict=True) if value]
+        pairs += [(head, query, key) for _, query, key in sorted(found, reverse=True)]
+    return pairs
+
+
+def _largest_pairs_of_long_text(
     weights: AttentionMap, heads: Sequence[int], place: Tensor, spelled: Tensor
 ) -> list[tuple[int, int, int]]:
-    """List the (head, query, key) of each head's largest weights between words, neighbours and repetitions aside.
+    """As `_largest_pairs`, 8 a head and at most one key of each query.
 
-    Of a long text, at most one key of each query. place, spelled: the number of each token's word, and of its spelling,
-    -1 for tokens that are left out.
+    One pass finds the 16 largest weights of each query. A query whose 16 are all left out is read whole, if a smaller
+    weight could still be among the head's 8.
     """
-    size, long = len(place), len(place) > LONG
-    largest: dict[int, list[tuple[float, int, int, int]]] = {head: [] for head in heads}
-    step = max(1, PIECE // size)
-    for start in range(0, size, step):
-        query = slice(start, start + step)
-        apart = (place[query, None] >= 0) & (place >= 0) & ((place[query, None] - place).abs() > 1)
-        apart &= spelled[query, None] != spelled
-        for head in heads:
-            rows = weights[head, query].cpu() * apart
-            values, at = rows.max(1) if long else (rows.flatten(), torch.arange(rows.numel()))
-            values, first = values.topk(min(CANDIDATES[long], len(values)))
-            numbers = first * size + at[first] if long else first
-            largest[head] += [
-                (value, head, start + n // size, n % size)
-                for value, n in zip(values.tolist(), numbers.tolist(), strict=True)
-                if value > 0
-            ]
-    return [
-        (head, query, key)
-        for links in largest.values()
-        for _, head, query, key in sorted(links, reverse=True)[: CANDIDATES[long]]
-    ]
+    values, keys = (each.cpu() for each in weights.top(LISTED))  # (H, L, 16)
+    queries = torch.arange(len(place))[:, None]
+    pairs: list[tuple[int, int, int]] = []
+    for head in heads:
+        counted = (keys[head] >= 0) & _counted(place, spelled, queries, keys[head].clamp(min=0))
+        best, at = (values[head] * counted).max(1)
+        key = keys[head].gather(1, at[:, None])[:, 0]
+        least = best.topk(min(OF_A_LONG_TEXT, len(best))).values[-1]
+        unlisted = (best == 0) & (place >= 0) & (keys[head, :, -1] >= 0) & (values[head, :, -1] >= least)
+        for some in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(place))):
+            rows = weights[head, some].cpu() * _counted(place, spelled, some[:, None], torch.arange(len(place)))
+            best[some], key[some] = rows.max(1)
+        found = [(float(best[q]), int(q), int(key[q])) for q in best.topk(min(OF_A_LONG_TEXT, len(best))).indices]
+        pairs += [(head, query, key) for value, query, key in sorted(found, reverse=True) if value > 0]
+    return pairs

@@ -31,7 +31,7 @@ from regard.explain.vectors.movement import Movement, movement
 from regard.explain.vectors.neutral import Control, Difference, Neutral, largest_difference, neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
-from regard.explain.weights.attended import Attended, attended, check_heads
+from regard.explain.weights.attended import Attended, attended, check_head, check_heads
 from regard.explain.weights.sinks import Sink, sinks
 from regard.models.readout import Readout
 from regard.text.tokens import Token
@@ -49,13 +49,13 @@ class Summary:
 
     layers: the numbers of those with attention, also where a trace does not hold it. labels: what tables call the
     texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`: text t's attention sinks.
-    `overview[t][i]`: per layer, where token i of text t sends its attention; highlights: of each text, what is most
-    worth a look; both empty where a word is followed. movement: the occurrences' paths on a plane, in their order; None
-    where no word is followed or a trace does not hold all hidden states. layer_updates: how much of what each layer
-    added to them came from attention. predictions: of models with a language head, what they would say at the
-    occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what each layer would say
-    at such places, where that was asked for. target: of encoder-decoders, the other side. static: the word's static
-    vector, where that was asked for. neutral: of each reference word, its cosines to the followed word in neutral
+    highlights: of each text, what is most worth a look; empty where a word is followed. movement: the occurrences'
+    paths on a plane, in their order; None where no word is followed or a trace does not hold all hidden states.
+    layer_updates: how much of what each layer added to them came from attention. predictions: of models with a
+    language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
+    logit_lenses: what each layer would say at such places, where that was asked for. target: of encoder-decoders, the
+    other side. static: the word's static vector, where that was asked for. neutral: of each reference word, its cosines
+    to the followed word in neutral
     sentences; empty without reference words or such sentences, or where `control.refused` says why. control: what the
     sentences can be taken for, None without them. difference: of two occurrences, in neutral sentences, of the two
     reference words that set them furthest apart; None without such sentences.
@@ -72,7 +72,6 @@ class Summary:
     occurrences: list[Occurrence]
     pairs: list[Pair]
     references: list[Reference]
-    overview: list[list[list[Attended]]]
     highlights: list[Highlights]
     movement: Movement | None
     layer_updates: list[WordUpdates]
@@ -239,7 +238,6 @@ def _summary_of_texts_side(
         occurrences=seen,
         pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
         references=beside,
-        overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
         movement=moved,
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
@@ -285,8 +283,9 @@ def _predicted_places_of_text(
     return spoken(trace, own) if not writes or word is None else written(own)
 
 
-def _attended_of_whole_text(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
-    """Per token, per layer: where its attention goes, mean of heads or of one head."""
+def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
+    """Find where the attention of each token goes in each layer, in the mean of heads or in one head."""
+    head = None if head is None else check_head(trace, head)
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in kept_numbers(trace.attention):
         weights = trace.attention[n]

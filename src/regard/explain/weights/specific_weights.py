@@ -15,6 +15,7 @@ and this key. The head with the largest divergence is the one worth looking at f
 sinks, and tokens of the query's own word do not count as keys.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
 DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
+SMALL = 1 << 22  # weights of a map that is read as a whole
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -128,19 +130,36 @@ def word_link(
     return WordLink(best.layer, best.head, best.key, trace.tokens[best.key].text, best.weight, others)
 
 
-def divergences(weights: AttentionMap, pairs: Sequence[tuple[int, int, int]]) -> tuple[list[float], list[float]]:
+def weights_at_hand(weights: AttentionMap) -> AttentionMap | Float[Tensor, "H L S"]:
+    """Return all weights of a small map as a tensor, which is read again and again sooner; a large map itself."""
+    return weights.dense() if math.prod(weights.shape) <= SMALL else weights
+
+
+def divergences(
+    weights: AttentionMap | Float[Tensor, "H L S"], pairs: Sequence[tuple[int, int, int]]
+) -> tuple[list[float], list[float]]:
     """Return the weight and the divergence, in nats, of some (head, query, key) of one layer."""
     if not pairs:
         return [], []
-    queries = torch.tensor(sorted({query for _, query, _ in pairs}))
-    rows = weights[:, queries].double().cpu()
-    distance, key = expected(weights, queries, rows)
-    equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
-    most = torch.maximum(torch.maximum(distance, key), equal)
-    place = {query: n for n, query in enumerate(queries.tolist())}
-    at = tuple(torch.tensor(part) for part in zip(*((h, place[q], k) for h, q, k in pairs), strict=True))
-    weight = rows[at]
-    return weight.tolist(), (torch.xlogy(weight, weight) - torch.xlogy(weight, most[at])).tolist()
+    _, length, size = weights.shape
+    head, query, key = (torch.tensor(part) for part in zip(*pairs, strict=True))
+    shifts = torch.tensor([0, *NEAREST])
+    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (pairs, 9): its own place, and those beside it
+    inside = (queries >= 0) & (queries < length) & (keys >= 0) & (keys < size)
+    read = queries.clamp(0, length - 1).unique()
+    rows, place = weights[:, read].cpu(), torch.searchsorted(read, queries.clamp(0, length - 1))
+    values = rows[head[:, None], place, keys.clamp(0, size - 1)].double() * inside
+    weight, beside = values[:, 0], values[:, 1:]
+    sample, by_distance, by_key = _sampled_sums(weights)
+    own = torch.stack([weight, (weight > 0).double()]) * torch.isin(query, sample)
+    expected = [
+        _mean(by_distance[:, head, key - query + length - 1] - own),
+        beside.sum(1) / (beside > 0).sum(1).clamp(min=1),
+        _mean(by_key[:, head, key] - own),
+        1 / (rows[head, place[:, 0]] > 0).sum(-1).clamp(min=1),
+    ]
+    divergence = torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
+    return weight.tolist(), divergence.tolist()
 
 
 def distinctive_pairs(
@@ -158,7 +177,7 @@ def distinctive_pairs(
     queries = torch.arange(len(allowed))
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for layer in kept_numbers(trace.attention) if layers is None else layers:
-        weights = trace.attention[layer]
+        weights = weights_at_hand(trace.attention[layer])
         rows = weights[:, queries].double().cpu()
         equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
         most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
@@ -174,32 +193,42 @@ def distinctive_pairs(
 
 
 def expected(
-    weights: AttentionMap, queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
+    weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
     """What other queries give at the same distance, and what they give the same key: means, 0 where there are none.
 
     At the same distance: the larger of the means over all and over the eight nearest. rows: the weights of the queries.
     A query counts where it gives a key any weight; of more than 512 queries, 512 evenly apart are looked at.
     """
+    _, length, size = weights.shape
+    sample, sums, columns = _sampled_sums(weights)
+    own = torch.stack([rows, (rows > 0).double()]) * torch.isin(queries, sample)[:, None]
+    by_distance = _mean(sums[:, :, torch.arange(size) - queries[:, None] + length - 1] - own)
+    return torch.maximum(by_distance, _beside(weights, queries)), _mean(columns[:, :, None] - own)
+
+
+def _sampled_sums(
+    weights: AttentionMap | Float[Tensor, "H L S"],
+) -> tuple[Int[Tensor, " n"], Float[Tensor, "2 H d"], Float[Tensor, "2 H S"]]:
+    """Return up to 512 queries, and what they give at each distance and to each key: sum, and by how many of them."""
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
     seen = weights[:, sample].double().cpu()
-    offsets = torch.arange(size) + length - 1
-    sums = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
-    for at, values in enumerate((seen, (seen > 0).double())):
-        sums[at].index_add_(1, (offsets - sample[:, None]).flatten(), values.flatten(1))
-    columns = torch.stack([seen.sum(1), (seen > 0).double().sum(1)])  # (2, H, S)
-    mine = torch.isin(queries, sample)[:, None]  # of these the own weight is in the sums, and leaves them
-    own = torch.stack([rows, (rows > 0).double()]) * mine
-    total, many = sums[:, :, offsets - queries[:, None]] - own
-    by_distance = torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
-    by_distance = torch.maximum(by_distance, _beside(weights, queries))
-    total, many = columns[:, :, None] - own
-    return by_distance, torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+    at = (torch.arange(size) - sample[:, None] + length - 1).flatten()
+    by_distance = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
+    for sums, values in zip(by_distance, (seen, (seen > 0).double()), strict=True):
+        sums.index_add_(1, at, values.flatten(1))
+    return sample, by_distance, torch.stack([seen.sum(1), (seen > 0).double().sum(1)])
 
 
-def _beside(weights: AttentionMap, queries: Int[Tensor, " q"]) -> Float[Tensor, "H q S"]:
+def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
+    """Divide sums by how many numbers they are of, 0 where there are none."""
+    total, many = sums
+    return torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+
+
+def _beside(weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]) -> Float[Tensor, "H q S"]:
     """What the eight nearest queries give at the same distance: the mean of those that give it any weight."""
     heads, length, size = weights.shape
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)

@@ -8,7 +8,8 @@ from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.texts.summary import Summary, summarise
+from regard.explain.texts.summary import Summary, attended_by_every_token, summarise
+from regard.explain.weights.attended import Attended
 from regard.explain.weights.head_scores import SCORED
 from regard.generation.generator import Generated
 from regard.questions.movement.panels import Data, movement_panels, not_shown
@@ -91,9 +92,21 @@ class Seen(TracesAnswer):
         ]
         return [_with_turns(row, tokens, {"query": "query_turn", "key": "key_turn"}) for row, tokens in links]
 
+    def attended(self, text: int, side: str) -> list[list[Attended]]:
+        """Find where each token of a text, or of its target, attends in each layer. It takes long for a long text."""
+        target = self.summary.target if side == "target" else None
+        summary, trace = target.summary if target else self.summary, self.traces[text].sides[target is not None]
+        apart = {sink.token for sink in summary.sinks[text]}
+        return attended_by_every_token(trace, self.head, summary.top, apart)
+
     def data(self) -> dict[str, object]:
-        """The whole summary."""
-        return asdict(self.summary)
+        """The whole summary, and without a word where every token attends."""
+        data = asdict(self.summary)
+        for side, of in (("text", data), ("target", (data["target"] or {}).get("summary"))):
+            if of:
+                texts = range(len(of["texts"]) if self.summary.word is None else 0)
+                of["overview"] = [[[asdict(row) for row in rows] for rows in self.attended(n, side)] for n in texts]
+        return data
 
     def opening(self) -> dict[str, str | int | None]:
         """Open at the head that was asked for, else at the first that the sentences name."""

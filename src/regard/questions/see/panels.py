@@ -34,13 +34,13 @@ def of_summary(found: "Seen") -> Sequence[Panel | Later]:
         panels += texts(target.summary, "target")
         panels += [word.looks(each, summary, n < word.TEXTS) for n, each in enumerate(target.alignments)]
     panels += brief_panels(summary)
-    panels += _side(summary, "text")
+    panels += _side(found, summary, "text")
     if target is not None:
-        panels += [*word.across(summary, target), *_side(target.summary, "target", summary)]
+        panels += [*word.across(summary, target), *_side(found, target.summary, "target", summary)]
     return panels
 
 
-def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
+def _side(found: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
     """What is shown of texts, or of their targets: of the word where it occurs there, or of all tokens.
 
     source: of targets, the texts.
@@ -48,7 +48,9 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
     panels: list[Panel | Later] = []
     if summary.word is None:
         every = enumerate(summary.labels)
-        panels += [Later(f"Every token, {side} {label}", partial(overview, summary, n, side)) for n, label in every]
+        panels += [
+            Later(f"Every token, {side} {label}", partial(overview, found, summary, n, side)) for n, label in every
+        ]
     elif summary.occurrences:
         panels.append(Later(name_of("Token embedding", side), partial(word.token_embeddings, summary, side)))
         if summary.pairs:
@@ -114,16 +116,17 @@ def windows(summary: Summary) -> list[Panel]:
     return [own] if rows else []
 
 
-def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
+def overview(found: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
     """For each token, where most of its attention goes in each layer."""
     sinks, chat = bool(summary.sinks[text]), any(token.turn for token in summary.tokens[text])
     rows: list[list[Cell]] = []
-    for n, (token, looks) in enumerate(zip(summary.tokens[text], summary.overview[text], strict=True)):
+    attended = found.attended(text, side)
+    for n, (token, looks) in enumerate(zip(summary.tokens[text], attended, strict=True)):
         most = [
             (f"{row.layer}: {row.top[0].text}{'*' * (row.apart > 0.5)}", row.top[0].weight) for row in looks if row.top
         ]
         rows.append([f"{n} {token.text}", *([token.turn] if chat else []), Shares(most, digits=2)])
-    head = next((row.head for looks in summary.overview[text] for row in looks), None)
+    head = next((row.head for looks in attended for row in looks), None)
     aside = "special tokens and sinks" if sinks else "special tokens"
     note = f"The largest weight in each layer, without {aside}. *: {aside} receive"
     title = f"{side.capitalize()} {summary.labels[text]}: what each token attends to most"
