@@ -14,7 +14,7 @@ from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import attended, other_words
 from regard.explain.weights.sinks import Sink
-from regard.explain.weights.specific_weights import word_link
+from regard.explain.weights.specific_weights import word_links
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN
 from regard.trace.trace import Trace
@@ -162,7 +162,7 @@ def _occurrence(label, text, place, tokens, weights, held, sinks, states) -> Occ
         last_hidden_state=torch.randn(WIDTH).tolist(),
         attends=[attended(row.mean(0, keepdim=True), tokens, n, None, 1, sinks)[0] for n, row in rows.items()],
         heads=[],
-        link=word_link(_weights_alone(tokens, weights), place, sinks, held),
+        link=word_links(_weights_alone(tokens, weights), [place], sinks, held)[0],
     )
 
 

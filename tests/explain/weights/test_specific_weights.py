@@ -14,7 +14,7 @@ from regard.explain.weights.specific_weights import (
     distinctive_pairs,
     expected,
     specific_weights,
-    word_link,
+    word_links,
 )
 from regard.text.tokens import Token
 from regard.trace.status import Status
@@ -140,7 +140,7 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         apart = {sink.token for sink in sinks(trace)}
         pairs = distinctive_pairs(trace, apart)
         best = next(pair for pair in pairs if pair[0] == own)
-        link = word_link(trace, [own], apart)
+        (link,) = word_links(trace, [[own]], apart)
         assert link is not None
         assert best[1:5] == (link.token, link.layer, link.head, pytest.approx(link.weight))
         assert [pair[-1] for pair in pairs] == sorted((pair[-1] for pair in pairs), reverse=True)

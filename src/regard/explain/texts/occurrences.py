@@ -12,7 +12,7 @@ from regard.explain.frames import Row, Table
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
-from regard.explain.weights.specific_weights import word_link
+from regard.explain.weights.specific_weights import word_links
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -116,9 +116,10 @@ def occurrences(
     seen = []
     for number, words in found:
         own = sinks[number] if sinks else ()
-        for nth, each in enumerate(words):
+        links = word_links(traces[number], [word.tokens for word in words], own)
+        for nth, (each, link) in enumerate(zip(words, links, strict=True)):
             label = occurrence_label_in_text(labels[number], nth, len(words))
-            seen.append(_occurrence_in_text(label, number, traces[number], each, (layer, head), top, own))
+            seen.append(_occurrence_in_text(label, number, traces[number], each, (layer, head), top, own, link))
     return seen
 
 
@@ -161,6 +162,7 @@ def _occurrence_in_text(
     single: tuple[int | None, int | None],
     top: int,
     sinks: Collection[int],
+    link: WordLink | None,
 ) -> Occurrence:
     layer, head = single
     rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
@@ -181,7 +183,7 @@ def _occurrence_in_text(
         last_hidden_state=vector(trace.last_hidden_state, word).tolist(),
         attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
         heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],
-        link=word_link(trace, word.tokens, sinks),
+        link=link,
     )
 
 

@@ -114,20 +114,25 @@ def specific_weights(
     return found
 
 
-def word_link(
-    trace: Trace, own: Sequence[int], apart: Collection[int] = (), layers: Sequence[int] | None = None
-) -> WordLink | None:
-    """Find what a word's tokens give a token of another word with the largest divergence, of all heads.
+def word_links(
+    trace: Trace, words: Sequence[Sequence[int]], apart: Collection[int] = (), layers: Sequence[int] | None = None
+) -> list[WordLink | None]:
+    """Find what each word's tokens give a token of another word with the largest divergence, of all heads.
 
-    own: the word's tokens; apart: the numbers of the tokens that are attention sinks; layers: by default all.
+    words: the tokens of each; apart: the numbers of the tokens that are attention sinks; layers: by default all.
     None where nothing is beyond the expected; of several alike the first layer's.
     """
-    found = [each for layer in specific_weights(trace, [own], apart, layers=layers, words_alone=True) for each in layer]
-    if not found:
-        return None
-    best = max(found, key=lambda each: each.divergence)
-    others = max(best.by_distance, best.by_key)
-    return WordLink(best.layer, best.head, best.key, trace.tokens[best.key].text, best.weight, others)
+    best: dict[tuple[int, ...], SpecificWeight] = {}
+    for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
+        for weight in layer:
+            if weight.queries not in best or weight.divergence > best[weight.queries].divergence:
+                best[weight.queries] = weight
+    return [
+        WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, max(w.by_distance, w.by_key))
+        if w
+        else None
+        for w in (best.get(tuple(word)) for word in words)
+    ]
 
 
 def weights_at_hand(weights: AttentionMap) -> AttentionMap | Float[Tensor, "H L S"]:
