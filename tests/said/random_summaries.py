@@ -92,7 +92,6 @@ def drawn(seed: int) -> Drawn:
         occurrences=seen,
         pairs=[_pair(a, b, tokens) for a, b in combinations(seen, 2)],
         references=[],
-        overview=[],
         highlights=[],
         movement=None,
         layer_updates=[

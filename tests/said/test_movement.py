@@ -59,7 +59,7 @@ def drawn(draw: random.Random) -> Summary:
             Reference(word, label, draw.random(), each, [each])
             for n, word in enumerate(words) for label, own in zip(labels, made, strict=True) for each in [own[n]]
         ],
-        overview=[], highlights=[], movement=without_plane(left),
+        highlights=[], movement=without_plane(left),
         layer_updates=[], predictions=[], logit_lenses=[], statuses=[], reference_statuses=[], target=None,
         neutral=neutral if told_of else [], control=control,
     )  # fmt: skip

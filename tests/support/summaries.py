@@ -16,7 +16,7 @@ def bare_summary(
         word=word, top=5, layers=[], labels=["1"], windows=[], texts=[""], tokens=[[]], sinks=[[]],
         occurrences=[Occurrence(label, 0, word, 0, 0, [], None, [], [], [], [], None) for label in labels],
         pairs=[], references=[Reference(name, label, None, 0.0, []) for name in references for label in labels],
-        overview=[], highlights=[], movement=moved, layer_updates=[], predictions=[], logit_lenses=[], statuses=[],
+        highlights=[], movement=moved, layer_updates=[], predictions=[], logit_lenses=[], statuses=[],
         reference_statuses=[], target=None,
         neutral=[Neutral(name, neutral, [], [], []) for name in references if neutral],
     )  # fmt: skip
