@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import divergences, weights_at_hand
 from regard.text.tokens import Token
@@ -63,6 +64,12 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, own)[:top], _links(trace, own, head)[:top])
+
+
+def sweep_long_text(trace: Trace) -> None:
+    """Compute with one pass over each map of a long text what its sinks and its links are found by."""
+    for layer in kept_numbers(trace.attention) if len(trace.tokens) > LONG else ():
+        trace.attention[layer].keep_statistics(Statistics.only(top=LISTED, received=True))
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:

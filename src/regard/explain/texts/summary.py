@@ -13,7 +13,7 @@ from regard.attention.short_repr import short_repr
 from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
-from regard.explain.texts.highlights import Highlights, highlights
+from regard.explain.texts.highlights import Highlights, highlights, sweep_long_text
 from regard.explain.texts.occurrences import (
     Found,
     Occurrence,
@@ -207,6 +207,8 @@ def _summary_of_texts_side(
     """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
+    for trace in traces if word is None else ():
+        sweep_long_text(trace)
     apart = [sinks(trace) for trace in traces]
     numbers = [{sink.token for sink in each} for each in apart]
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
