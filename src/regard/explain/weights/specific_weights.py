@@ -33,6 +33,7 @@ from regard.trace.trace import Trace
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
 DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
 SMALL = 1 << 22  # weights of a map that is read as a whole
+AT_ONCE = 64  # of them
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -219,12 +220,15 @@ def _sampled_sums(
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
-    seen = weights[:, sample].double().cpu()
-    at = (torch.arange(size) - sample[:, None] + length - 1).flatten()
     by_distance = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
-    for sums, values in zip(by_distance, (seen, (seen > 0).double()), strict=True):
-        sums.index_add_(1, at, values.flatten(1))
-    return sample, by_distance, torch.stack([seen.sum(1), (seen > 0).double().sum(1)])
+    by_key = torch.zeros(2, heads, size, dtype=torch.float64)
+    for some in sample.split(AT_ONCE):  # few rows, which stay in the cache
+        seen = weights[:, some].double().cpu()
+        at = (torch.arange(size) - some[:, None] + length - 1).flatten()
+        for n, values in enumerate((seen, (seen > 0).double())):
+            by_key[n] += values.sum(1)
+            by_distance[n].index_add_(1, at, values.flatten(1))
+    return sample, by_distance, by_key
 
 
 def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
