@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from benchmarks.ablations import turns
 from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.explain.causes.contributions import contributions
 from regard.text.tokens import encode_all
+from regard.trace import display
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
@@ -44,6 +46,7 @@ def main() -> None:
     parts = {
         "minilm": minilm,
         "short": short,
+        "see": see,
         "smollm2": smollm2,
         "eager": eager,
         "memory": memory,
@@ -93,6 +96,19 @@ def short(quick: bool) -> None:
             return model.model(**model.tokenizer(SENTENCES, return_tensors="pt", padding=True))
 
     show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.5)
+
+
+def see(quick: bool) -> None:
+    """MiniLM: what is looked for in traces that are there, against making them."""
+    model = regard.load(device="cpu")
+    (long,), short = random_texts(model.tokenizer, 1, 480, 0), random_texts(model.tokenizer, 25, 78, 1)
+    followed = " ".join(f"{part} bank" for part in random_texts(model.tokenizer, 20, 20, 2))
+    parts: list[tuple[str, list[str], str | None]]
+    parts = [("480 words", [long], None), ("25 texts of 78", short, None), ("a word 20 times", [followed], "bank")]
+    for name, texts, word in parts:
+        traces = model.trace(texts)
+        trace, look = partial(model.trace, texts), partial(display.see, traces, word)
+        show(name, turns(trace, look, 3 if quick else 15), None)
 
 
 def against_forward(model: Any, texts: int, words: int, count: int) -> None:
