@@ -54,15 +54,6 @@ def test_a_node_that_does_not_see_the_store(tmp_path: Path) -> None:
         ray_runner._check_store_on_node(str(tmp_path / "shards" / ".seen-2.part"))
 
 
-def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ONE", "1")
-    monkeypatch.delenv("RAY_TWO", raising=False)
-    with ray_runner._environment_for_ray({"RAY_ONE": "2", "RAY_TWO": "2"}):
-        assert (os.environ["RAY_ONE"], os.environ["RAY_TWO"]) == ("2", "2")
-    assert os.environ["RAY_ONE"] == "1"
-    assert "RAY_TWO" not in os.environ
-
-
 @pytest.mark.ray
 def test_a_node_that_does_not_start_in_time(monkeypatch: pytest.MonkeyPatch, ray_folder: Path) -> None:
     import ray

@@ -152,9 +152,10 @@ def embed(
             raise RegardError(_no_document_read(rejected, given))
         counts["quarantined"] = len(rejected)
         if compared.gone:
-            notes += (_documents_not_read_again(compared, prune),)
-        if compared.gone and not prune:
-            counts["gone"] = compared.gone
+            missing = f"{compared.gone:,} missing document{'s' * (compared.gone != 1)} (first: {compared.first!r})"
+            them = "them" if compared.gone > 1 else "it"
+            notes += (f"Removed {missing}." if prune else f"Kept {missing}. Pass `--prune` to remove {them}.",)
+            counts |= {} if prune else {"gone": compared.gone}
         quarantine = _write_quarantine(store, rejected)
         # in this order: a manifest names no shard that is not there, whenever the run is ended
         done = replace(
@@ -206,16 +207,6 @@ def _gather(
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
     return shards, counts, new, new_tokens, near.numbers()
-
-
-def _documents_not_read_again(compared: Compared, prune: bool) -> str:
-    """What is said of documents that were not read again."""
-    count = f"{compared.gone:,} missing document{'s' * (compared.gone != 1)} (first: {compared.first!r})"
-    return (
-        f"Removed {count}."
-        if prune
-        else f"Kept {count}. Pass `--prune` to remove {'them' if compared.gone > 1 else 'it'}."
-    )
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.corpus.embed_texts import Runner
+from regard.corpus.environment import set_environment
 from regard.corpus.writing.shard import PART, ShardPlan
 from regard.corpus.writing.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError
@@ -77,7 +78,7 @@ def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
         wanted |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         # who else is on this machine cannot use it; else Ray would leave a token in the home folder, and say so
         wanted |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    with _environment_for_ray(wanted), tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+    with set_environment(wanted), tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         import ray
 
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
@@ -102,21 +103,6 @@ def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-
-
-@contextmanager
-def _environment_for_ray(wanted: dict[str, str]) -> Iterator[None]:
-    """Set variables of the environment inside the block, for this process and those that it starts."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _check_store_on_nodes(mark: Path) -> None:

@@ -26,6 +26,7 @@ SUMS = (
     "queries", "entropy", "distance", "previous", "next", "nexts", "same", "special", "first", "duplicate",
     "duplicates", "induction", "inductions",
 )  # fmt: skip
+OPTIONAL = ("lemma", "line")  # columns that may hold null
 SOURCES = ("source_start", "source_end", "source_weight")
 
 
@@ -37,17 +38,9 @@ def texts() -> "pa.Schema":
     """
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            pa.field("document", pa.string(), nullable=False),
-            pa.field("start", pa.int64(), nullable=False),
-            pa.field("end", pa.int64(), nullable=False),
-            pa.field("text", pa.string(), nullable=False),
-            pa.field("source", pa.string(), nullable=False),
-            pa.field("line", pa.int64()),
-            pa.field("metadata", pa.map_(pa.string(), pa.string()), nullable=False),
-        ]
-    )
+    whole, string = pa.int64(), pa.string()
+    metadata = pa.map_(string, string)
+    return _schema(document=string, start=whole, end=whole, text=string, source=string, line=whole, metadata=metadata)
 
 
 def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
@@ -61,27 +54,15 @@ def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
     """
     import pyarrow as pa
 
-    fields = [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("form", pa.string(), nullable=False),
-        pa.field("lemma", pa.string()),
-        pa.field("document", pa.string(), nullable=False),
-        pa.field("part", pa.int32(), nullable=False),
-        pa.field("start", pa.int64(), nullable=False),
-        pa.field("end", pa.int64(), nullable=False),
-        pa.field("window", pa.int32(), nullable=False),
-        pa.field("position", pa.int32(), nullable=False),
-        pa.field("tokens", pa.int32(), nullable=False),
-    ]
+    columns = dict.fromkeys(("word", "form", "lemma", "document"), pa.string())
+    columns |= {"part": pa.int32(), "start": pa.int64(), "end": pa.int64()}
+    columns |= dict.fromkeys(("window", "position", "tokens"), pa.int32())
     if statistics:
-        fields += [pa.field(name, pa.list_(pa.float32(), layers), nullable=False) for name in STATISTICS]
+        columns |= dict.fromkeys(STATISTICS, pa.list_(pa.float32(), layers))
     if sources:
         kinds = (pa.int64(), pa.int64(), pa.float32())
-        fields += [
-            pa.field(name, pa.list_(kind, layers * TOP), nullable=False)
-            for name, kind in zip(SOURCES, kinds, strict=True)
-        ]
-    return pa.schema(fields)
+        columns |= {name: pa.list_(kind, layers * TOP) for name, kind in zip(SOURCES, kinds, strict=True)}
+    return _schema(**columns)
 
 
 def spans() -> "pa.Schema":
@@ -92,26 +73,25 @@ def spans() -> "pa.Schema":
     """
     import pyarrow as pa
 
-    names = [("document", pa.string()), ("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())]
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*names, ("text", pa.string())]])
+    return _schema(document=pa.string(), start=pa.int64(), end=pa.int64(), kind=pa.string(), text=pa.string())
 
 
 def heads(sums: tuple[str, ...] = SUMS) -> "pa.Schema":
     """Make the schema of heads.parquet: for each layer and head, sums by their names, and over how many queries."""
     import pyarrow as pa
 
-    fields = [pa.field(name, pa.int32(), nullable=False) for name in ("layer", "head")]
-    return pa.schema(fields + [pa.field(name, pa.float64(), nullable=False) for name in sums])
+    return _schema(layer=pa.int32(), head=pa.int32(), **dict.fromkeys(sums, pa.float64()))
 
 
 def quarantine() -> "pa.Schema":
     """Make the schema of quarantine.parquet: what could not be read, by file and line, and why."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            pa.field("source", pa.string(), nullable=False),
-            pa.field("line", pa.int64()),
-            pa.field("reason", pa.string(), nullable=False),
-        ]
-    )
+    return _schema(source=pa.string(), line=pa.int64(), reason=pa.string())
+
+
+def _schema(**columns: "pa.DataType") -> "pa.Schema":
+    """Make a schema of columns, of which `OPTIONAL` alone may hold null."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, kind, nullable=name in OPTIONAL) for name, kind in columns.items()])

@@ -103,8 +103,11 @@ class ShardReader:
         try:
             with self._files.parquet(file, STRINGS.get(name, ())) as parquet:
                 for n in range(parquet.num_row_groups):
-                    wanted = groups is None or n in groups
-                    if wanted and (word is None or _may_hold(parquet.metadata.row_group(n), word)):
+                    if groups is not None and n not in groups:
+                        continue
+                    edges = parquet.metadata.row_group(n).column(0).statistics  # the first and the last word
+                    known = word is not None and edges is not None and edges.has_min_max
+                    if not known or edges.min <= word <= edges.max:
                         table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
                         yield n * schema.ROW_GROUP, table
         except (import_from_corpus_extra("pyarrow").ArrowException, OSError) as error:
@@ -140,9 +143,3 @@ class ShardReader:
         self._files.check(VECTORS, 0, 1)
         vectors = np.load(self.folder / VECTORS, mmap_mode="c")
         return vectors, vectors.offset, vectors.itemsize * math.prod(vectors.shape[1:])
-
-
-def _may_hold(group: Any, word: str) -> bool:
-    """Whether a row group's first and last word say that a word may be in it; rows are sorted by word."""
-    known = group.column(0).statistics
-    return known is None or not known.has_min_max or known.min <= word <= known.max

@@ -51,7 +51,14 @@ class StoreTables:
         self.shards = {each.name: ShardReader(folder / each.name, each) for each in self.manifest.shards}
         self._views: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
-        self._check_shards()
+        for name, shard in self.shards.items():
+            lacking = [file for file in FILES if not (shard.folder / file).is_file()]
+            if lacking:
+                what = "is missing" if len(lacking) == len(FILES) else f"lacks {lacking[0]}"
+                raise RegardError(
+                    f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
+                    "again makes it"
+                )
         self.notes: tuple[str, ...] = tuple(_notes(self.manifest))
 
     def __enter__(self: T) -> T:
@@ -180,17 +187,6 @@ class StoreTables:
             raise RegardError(f"the store has no shard {name!r}")
         return self.shards[name]
 
-    def _check_shards(self) -> None:
-        """Check that all files of the shards are there."""
-        for name, shard in self.shards.items():
-            lacking = [each for each in FILES if not (shard.folder / each).is_file()]
-            if lacking:
-                what = "is missing" if len(lacking) == len(FILES) else f"lacks {lacking[0]}"
-                raise RegardError(
-                    f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
-                    "again makes it"
-                )
-
 
 def _notes(manifest: Manifest) -> Iterator[str]:
     """What is to be known of a store, whatever it is asked."""
@@ -205,14 +201,12 @@ def _notes(manifest: Manifest) -> Iterator[str]:
 
 def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
     """Where a column of strings has a value."""
-    found = []
-    start = 0
+    found, start = [np.empty(0, np.int64)], 0
     for chunk in column.chunks:
-        codes = [code for code, each in enumerate(chunk.dictionary.to_pylist()) if each == value]
-        for code in codes:
-            found.append(start + np.flatnonzero(integers(chunk.indices) == code))
+        codes = [code for code, string in enumerate(chunk.dictionary.to_pylist()) if string == value]
+        found.append(start + np.flatnonzero(np.isin(integers(chunk.indices), codes)))
         start += len(chunk)
-    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+    return np.concatenate(found)
 
 
 def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":

@@ -64,7 +64,9 @@ class Prompt:
     def words(self) -> "list[PromptWord]":
         """List the words of the text, once each, though several encoders read them; then the special tokens."""
         places: dict[tuple[int, int], list[int]] = {}
-        for word in self._words_of_encoders():
+        starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]  # of encoders
+        runs = zip(starts, [*starts[1:], len(self.tokens)], strict=True)
+        for word in ([start + n for n in word] for start, stop in runs for word in words(self.tokens[start:stop])):
             first, last = self.tokens[word[0]], self.tokens[word[-1]]
             if not first.special:
                 places.setdefault((first.start, last.end), []).extend(word)
@@ -78,12 +80,6 @@ class Prompt:
             PromptWord(name, tuple(n for n, token in enumerate(self.tokens) if token.text == name), special=True)
             for name in special
         ]
-
-    def _words_of_encoders(self) -> Iterator[list[int]]:
-        """The tokens of each word, one encoder's behind the other's: places begin anew there."""
-        starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]
-        for start, stop in zip(starts, [*starts[1:], len(self.tokens)], strict=True):
-            yield from ([start + n for n in word] for word in words(self.tokens[start:stop]))
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,7 @@ CONFIG, ADAPTER = "config.json", "adapter_config.json"
 PIPELINE = "model_index.json"  # of diffusers
 SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
-OPENED = frozenset(
-    (CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX)
-)  # what is opened by its name, whatever else is there
+OPENED = {CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX}  # what is opened by its name, whatever else is there
 ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
 READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
@@ -75,27 +73,26 @@ class Checked:
 
 def check_model_folder(folder: Path) -> Checked:
     """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone."""
-    config = _read_model_config(folder)
+    if not (folder / CONFIG).exists():
+        if (folder / PIPELINE).exists():
+            raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
+        raise RegardError(f"{str(folder)!r} is not a model folder: it has no {CONFIG}")
+    config = read_json(folder / CONFIG)
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is not a transformers model")
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
-    _check_model_kind_known(folder, kind, config)
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    if kind not in CONFIG_MAPPING_NAMES:
+        why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
+        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
     return Checked(folder, config, checkpoint)
-
-
-def _read_model_config(folder: Path) -> dict[str, Any]:
-    """Read a folder's config.json."""
-    if not (folder / CONFIG).exists():
-        if (folder / PIPELINE).exists():
-            raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
-        raise RegardError(f"{str(folder)!r} is not a model folder: it has no {CONFIG}")
-    return read_json(folder / CONFIG)
 
 
 def check_model_files(folder: Path, *, every: bool = True) -> None:
@@ -128,13 +125,3 @@ def check_model_files(folder: Path, *, every: bool = True) -> None:
     parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
     if parts:
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
-
-
-def _check_model_kind_known(folder: Path, kind: str, config: dict[str, Any]) -> None:
-    """Check that the installed transformers knows a kind of model."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    if kind not in CONFIG_MAPPING_NAMES:
-        unknown = "the installed transformers does not know it"
-        why = "its own code is never run" if "auto_map" in config else unknown
-        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")

@@ -60,17 +60,16 @@ def check_there(name: str) -> None:
     here = f"model {name!r}: there is no such folder here, and it is not in the cache"
     if constants.is_offline_mode():
         raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
-    reason = None
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=PATIENCE)
+        return
     except errors.RepositoryNotFoundError:
         reason = "no model of that name, or one that needs a login or your agreement (hf auth login)"
     except errors.EntryNotFoundError:
         reason = "no config.json of it, so it is not a transformers model"
     except Exception as error:  # no network fails in many ways, all of them of other libraries
         reason = first_line(error)
-    if reason is not None:
-        raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
+    raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
 
 def check_hub(name: str) -> Held | None:

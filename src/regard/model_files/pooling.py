@@ -82,25 +82,20 @@ def read_pooling(find: Callable[[str], Path | None]) -> Pooling:
         modules = find(MODULES)
         if modules is None:
             return Pooling(unknown=f"its folder has no {MODULES}, which says how its token vectors are pooled")
-        return _settings(find, _of_modules(find, _modules_in_pooling_file(modules)))
+        return _settings(find, _of_modules(find, modules))
     except (RegardError, OSError) as error:
         lines = str(error).splitlines()
         return Pooling(unknown=lines[0] if lines else type(error).__name__)
 
 
-def _modules_in_pooling_file(file: Path) -> list[Any]:
-    """The modules in a file."""
+def _of_modules(find: Callable[[str], Path | None], file: Path) -> Pooling:
+    """Follow a file's modules: a transformer in the folder itself, a pooling, maybe dense layers, a normalisation."""
     try:
         modules = parse_json(read_regular(file))
     except RegardError as error:
         raise RegardError(f"{MODULES} cannot be read: {error}") from error
     if not isinstance(modules, list):
         raise RegardError(f"{MODULES}: needs a list, given {type(modules).__name__}")
-    return modules
-
-
-def _of_modules(find: Callable[[str], Path | None], modules: list[Any]) -> Pooling:
-    """Follow a list of modules: a transformer in the folder itself, a pooling, maybe dense layers, a normalisation."""
     found: Pooling | None = None
     for number, module in enumerate(modules):
         kind = module.get("type") if isinstance(module, dict) else None

@@ -57,19 +57,19 @@ class QuantisedRows:
 
     def stride(self) -> tuple[int, ...]:
         """The strides that the numbers would have in float32."""
-        found = torch.empty(self._turned().shape if self.flipped else self.shape, device="meta")
+        found = torch.empty(self.t().shape if self.flipped else self.shape, device="meta")
         return (found.mT if self.flipped else found).stride()
 
     def float(self) -> Float[Tensor, "..."]:
         """Raise them all."""
-        upright = self._turned() if self.flipped else self
+        upright = self.t() if self.flipped else self
         made = torch.empty(upright.shape)
         raise_into(upright, made.view(-1))
         return made.mT if self.flipped else made
 
     def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
         """Yield the rows in float32, about `most` numbers at a time, each in the place of the one before."""
-        upright = self._turned() if self.flipped else self
+        upright = self.t() if self.flipped else self
         each = max(1, torch.Size(upright.shape[1:]).numel())
         rows = max(1, min(len(upright), most // each))
         place = torch.empty(rows, *upright.shape[1:])
@@ -90,7 +90,7 @@ class QuantisedRows:
 
     def t(self) -> "QuantisedRows":
         """Transpose them."""
-        return self._turned()
+        return QuantisedRows(self.bytes, self.kind, self.sizes, not self.flipped, self.aside)
 
     def clone(self) -> "QuantisedRows":
         """Copy their bytes."""
@@ -118,7 +118,7 @@ class QuantisedRows:
             name in ("transpose", "swapaxes") and not kwargs and set(args) <= last and len(args) == 2
         ):
             axes = {axis % self.ndim for axis in args}
-            return self if len(axes) == 1 else self._turned()
+            return self if len(axes) == 1 else self.t()
         if name not in ALONG or (self.flipped and self.ndim == 2):
             return None
         place = ALONG[name]
@@ -147,9 +147,6 @@ class QuantisedRows:
         """The same done to the bytes and to what stands aside of them."""
         aside = None if self.aside is None else do(self.aside)
         return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, aside)
-
-    def _turned(self) -> "QuantisedRows":
-        return QuantisedRows(self.bytes, self.kind, self.sizes, not self.flipped, self.aside)
 
 
 def _flat(rows: QuantisedRows) -> tuple[Any, Any]:

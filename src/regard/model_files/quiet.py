@@ -35,9 +35,7 @@ def quiet() -> Iterator[None]:
 
 
 def _silence() -> None:
-    for logger in map(
-        logging.getLogger, ("transformers", "huggingface_hub")
-    ):  # a level would take a millisecond to set
+    for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # setting a level takes a millisecond
         _changes.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
         vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
     _changes.enter_context(warnings.catch_warnings())

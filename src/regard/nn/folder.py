@@ -66,7 +66,13 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is not the folder of a regard.Transformer: it has no {CONFIG}")
     config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
-    _check_whole(folder, config)
+    if not (folder / WEIGHTS).exists():
+        raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
+    sizes = held([folder / WEIGHTS])
+    check_sizes_in_config(config.as_json(), sizes, repr(str(folder / CONFIG)))
+    require_memory(needs(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
+    with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
+        Transformer(config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
     fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
@@ -126,17 +132,6 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
             raise RegardError(f"{name}: tensor {key!r} has shape {found}, its config needs {needed}")
     for key, tensor in tensors.items():
         own[key].copy_(tensor)
-
-
-def _check_whole(folder: Path, config: TransformerConfig) -> None:
-    """Refuse weights that are none, and a config that asks for more than they are, before a model is made of either."""
-    if not (folder / WEIGHTS).exists():
-        raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
-    found = held([folder / WEIGHTS])
-    check_sizes_in_config(config.as_json(), found, repr(str(folder / CONFIG)))
-    require_memory(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
-    with Budget(found, str(folder)), torch.device("meta"):
-        Transformer(config)
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:

@@ -47,7 +47,12 @@ class Transformer(nn.Module):
         super().__init__()
         self.config, width = config, config.d_model
         self.embedding = nn.Embedding(config.vocabulary, width)
-        self.positions = _added_positions(config)
+        self.positions: nn.Module | None = None  # what is added to the token embeddings, looked up by position
+        if config.positions == "learned":
+            assert config.length is not None
+            self.positions = Learned(config.length, width).table
+        elif config.positions == "sinusoidal":
+            self.positions = SinusoidalEmbedding(width, config.rotary_base)
         self.segments = nn.Embedding(config.segments, width) if config.segments else None
         self.embedding_norm = norm_of(config) if config.norm_embeddings else None
         self.dropout = nn.Dropout(config.dropout)
@@ -248,11 +253,3 @@ class SinusoidalEmbedding(nn.Module):
                 rows = torch.arange(max(size, 2 * table.shape[0], 64), device=positions.device)
                 table = self._table = sinusoidal_at(rows, self.width, self.base)
         return table[positions].to(self._like.dtype)
-
-
-def _added_positions(config: TransformerConfig) -> nn.Module | None:
-    """What is added to the token embeddings, looked up by position."""
-    if config.positions == "learned":
-        assert config.length is not None
-        return Learned(config.length, config.d_model).table
-    return SinusoidalEmbedding(config.d_model, config.rotary_base) if config.positions == "sinusoidal" else None

@@ -1,5 +1,6 @@
 """The tokenizer cl100k_base, through tiktoken; without a network from a file of its ranks."""
 
+import codecs
 import hashlib
 import os
 import tempfile
@@ -43,7 +44,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
     tokens, start, pending = [], 0, b""
     for number in encoding.encode_ordinary(text):
         piece = encoding.decode_single_token_bytes(number)
-        whole = _complete_characters(pending + piece)
+        whole = codecs.utf_8_decode(pending + piece)[0]  # the characters that are complete
         end = start + len(whole)
         if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
             tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False, text))
@@ -52,16 +53,6 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
         pending = (pending + piece)[len(whole.encode()) :]
         start = end
     return tokens
-
-
-def _complete_characters(found: bytes) -> str:
-    """Decode the characters that are complete at the start of some bytes."""
-    for end in range(len(found), max(-1, len(found) - 4), -1):
-        try:
-            return found[:end].decode()
-        except UnicodeDecodeError:
-            continue
-    return ""
 
 
 @contextmanager

@@ -6,6 +6,7 @@ or lead the library, which is written in Rust, to where it panics.
 
 import base64
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -83,15 +84,11 @@ def read_tokenizer_quietly(name: str) -> Iterator[None]:
 
 def check_tokenizer_steps(backend: Any) -> None:
     """Check the steps of a tokenizer of the library `tokenizers`."""
-    growth = 1.0
-    for name in ("normalizer", "pre_tokenizer"):
-        for step in _steps_of_tokenizer(backend, name):
-            growth *= _growth_in_tokenizer_step(step)
-    decoded = 1.0
-    for step in _steps_of_tokenizer(backend, "decoder"):
-        decoded *= _growth_in_tokenizer_step(step)
-    if max(growth, decoded) > GROWTH:
-        raise RegardError(f"its steps may make {max(growth, decoded):,.0f} bytes of one, {GROWTH:,} are the most")
+    for names in (("normalizer", "pre_tokenizer"), ("decoder",)):
+        steps = (step for name in names for step in _steps_of_tokenizer(backend, name))
+        growth = math.prod(map(_growth_in_tokenizer_step, steps))
+        if growth > GROWTH:
+            raise RegardError(f"its steps may make {growth:,.0f} bytes of one, {GROWTH:,} are the most")
     around = 0
     for step in _steps_of_tokenizer(backend, "post_processor"):
         sizes = {name: len(each.get("ids", ())) for name, each in step.get("special_tokens", {}).items()}
@@ -147,18 +144,14 @@ def _growth_in_tokenizer_step(step: dict[str, Any]) -> float:
         found = len(str(pattern.get("String", "")).encode())
         return max(1.0, content / found) if found else 1.0 + content
     if kind == "Precompiled":
-        return float(max(1, _longest_charsmap_text(step.get("precompiled_charsmap"))))
+        charsmap = step.get("precompiled_charsmap")
+        try:
+            data = base64.b64decode(bytes(charsmap) if isinstance(charsmap, list) else str(charsmap))
+        except ValueError:
+            return 1.0
+        texts = data[4 + int.from_bytes(data[:4], "little") :]  # each is put in the place of a character
+        return float(max(1, *map(len, texts.split(b"\0"))))
     if kind in ("Prepend", "Metaspace"):
         added = len(str(step.get("prepend") or step.get("replacement") or "").encode())
         return float(max(GROWING.get(kind, 1), added // 64))
     return float(GROWING.get(str(kind), 1))
-
-
-def _longest_charsmap_text(charsmap: Any) -> int:
-    """The longest text that a map of characters puts in the place of one."""
-    try:
-        content = base64.b64decode(bytes(charsmap) if isinstance(charsmap, list) else str(charsmap))
-        texts = content[4 + int.from_bytes(content[:4], "little") :]
-    except ValueError:
-        return 1
-    return max(map(len, texts.split(b"\0")), default=1)

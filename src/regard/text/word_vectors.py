@@ -64,11 +64,11 @@ def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str])
         opened.seek(start)
         if binary:
             yield from _read_binary_word_vectors(opened, file, count, width, wanted)
-            return
-        yield from _read_text_word_vectors(opened, file, width, wanted, 2, count)
-        return
-    opened.seek(len(BOM) if first.startswith(BOM) else 0)
-    yield from _read_text_word_vectors(opened, file, len(head) - 1, wanted, 1, None)
+        else:
+            yield from _read_text_word_vectors(opened, file, width, wanted, 2, count)
+    else:
+        opened.seek(len(BOM) if first.startswith(BOM) else 0)
+        yield from _read_text_word_vectors(opened, file, len(head) - 1, wanted, 1, None)
 
 
 def _finite_vector(numbers: Iterable[bytes | float], where: str) -> Float[Tensor, " W"]:

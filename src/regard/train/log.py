@@ -64,24 +64,18 @@ class LogReader:
             self._forget()
             self._inode = now.st_ino
         for line in read_from(self.file, self._read).split(b"\n")[:-1]:
-            self._add(line)
+            number = len(self.steps) + 1
+            update = _parsed(self.file, number, line)
+            if self.steps and update["step"] <= self.steps[-1]:
+                raise RegardError(f"{str(self.file)!r} is damaged: line {number} has step {update['step']} once more")
+            self.steps.append(update["step"])
+            self.losses.append(update["loss"])
+            self.seconds.append(update["seconds"])
+            self.tokens.append(update["tokens"])
+            self.rate = float(update["rate"])
+            if update["validation"] is not None:
+                self.validations.append((int(update["step"]), float(update["validation"])))
             self._read += len(line) + 1
-
-    def _add(self, line: bytes) -> None:
-        number = len(self.steps) + 1
-        found: Any = _parsed(self.file, number, line)
-        if self.steps and found["step"] <= self.steps[-1]:
-            raise RegardError(f"{str(self.file)!r} is damaged: line {number} has step {found['step']} once more")
-        for name, numbers in (
-            ("step", self.steps),
-            ("loss", self.losses),
-            ("seconds", self.seconds),
-            ("tokens", self.tokens),
-        ):
-            numbers.append(found[name])
-        self.rate = float(found["rate"])
-        if found["validation"] is not None:
-            self.validations.append((int(found["step"]), float(found["validation"])))
 
     def _forget(self) -> None:
         self.steps, self.losses, self.seconds, self.tokens = array("q"), array("d"), array("d"), array("q")

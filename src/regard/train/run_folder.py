@@ -65,8 +65,18 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
     """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written."""
-    if check_place_for_run(run, resume=resume):
-        _check_same(run, read_run_info(run), info)
+    if not check_place_for_run(run, resume=resume):
+        return
+    there = read_run_info(run)
+    if there.kind != info.kind:
+        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {info.kind!r}")
+    for name in there.settings.differences(info.settings):
+        had, given = getattr(there.settings, name), getattr(info.settings, name)
+        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, given is {given!r}: name another folder")
+    if [source.sha256 for source in there.sources] != [source.sha256 for source in info.sources]:
+        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
+    if there.config != info.config:
+        raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
@@ -153,18 +163,3 @@ def training_memory(config: TransformerConfig, settings: Settings) -> int:
 def _tokens_at_once(config: TransformerConfig, settings: Settings) -> int:
     """Count the tokens of a batch; of pairs, settings count tokens themselves."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
-
-
-def _check_same(run: Path, there: RunInfo, wanted: RunInfo) -> None:
-    """Raise RegardError where the run to go on with is another."""
-    if there.kind != wanted.kind:
-        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")
-    names = there.settings.differences(wanted.settings)
-    if names:
-        name = names[0]
-        had, given = getattr(there.settings, name), getattr(wanted.settings, name)
-        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, given is {given!r}: name another folder")
-    if [s.sha256 for s in there.sources] != [s.sha256 for s in wanted.sources]:
-        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
-    if there.config != wanted.config:
-        raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")

@@ -1,10 +1,9 @@
 import numpy as np
 
-from regard.corpus.asking.check_causes import check_causes, cut_occurrence_from_words
+from regard.corpus.asking.check_causes import check_causes
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.asking.vectors import unit
-from regard.text.words import Word
 
 TEXT = "He withdrew money from the bank."
 PLACE = Place(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
@@ -12,12 +11,6 @@ PLACE = Place(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
 
 def clusters_at(*centroids: np.ndarray) -> Clusters:
     return Clusters(np.zeros(1, np.int64), unit(np.stack(centroids)), np.zeros(1, np.float32), {}, {})
-
-
-def test_a_cut_is_an_ablation_of_each_edge() -> None:
-    bank, money = Word("bank", 27, 31, (6,)), Word("money", 12, 17, (3,))
-    (only,) = cut_occurrence_from_words(bank, [money])
-    assert (only.target.query, only.target.key, only.target.layers, only.target.heads) == (bank, money, None, None)
 
 
 def test_an_occurrence_that_lies_on_the_edge_changes_and_one_far_inside_does_not(minilm) -> None:

@@ -17,7 +17,6 @@ from regard.corpus.asking.clusters import Clusters, words_around_occurrence
 from regard.corpus.asking.places import Place, layer_states_as_array, word_at, word_there
 from regard.corpus.asking.vectors import unit
 from regard.models.model import Model
-from regard.text.words import Word
 from regard.trace.trace import Trace
 
 
@@ -34,15 +33,6 @@ class Checked:
     random_changed: float
     moved: float
     random_moved: float
-
-
-@dataclass
-class _Count:
-    occurrences: int = 0
-    changed: int = 0
-    random_changed: int = 0
-    moved: float = 0.0
-    random_moved: float = 0.0
 
 
 def check_causes(
@@ -62,8 +52,12 @@ def check_causes(
     of the document, the occurrence is nearer to another sense.
     """
     random = np.random.default_rng(seed)
-    wanted = {word: _occurrences_drawn_to_cut(places, word, most, random) for word in words}
-    counts = {word: _Count() for word in words}
+    around = [words_around_occurrence(place) for place in places]
+    wanted = {}
+    for word in words:  # of the excerpts that have it, and another word that can be drawn
+        having = [n for n, known in enumerate(around) if len(known) > 1 and word in known]
+        wanted[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
+    effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # of each occurrence, as in `Checked`
     astray = 0
     for number in sorted({n for own in wanted.values() for n in own}):
         place = places[number]
@@ -72,34 +66,11 @@ def check_causes(
         if int(clusters.assign(done[0][None])[0]) != sense:
             astray += 1
             continue
-        labels = clusters.assign(done[1:])
+        changed = clusters.assign(done[1:]) != sense
         moved = 1 - unit(done[1:]) @ unit(done[0])
         for n, word in enumerate(causes):
-            count = counts[word]
-            count.occurrences += 1
-            count.changed += int(labels[2 * n] != sense)
-            count.random_changed += int(labels[2 * n + 1] != sense)
-            count.moved += float(moved[2 * n])
-            count.random_moved += float(moved[2 * n + 1])
-    return {word: _checked_context_word(count) for word, count in counts.items() if count.occurrences}, astray
-
-
-def cut_occurrence_from_words(word: Word, others: Sequence[Word]) -> list[Ablate]:
-    """Make the ablations that cut a word from others, in all layers and heads."""
-    return [ablate(edge(word, other)) for other in others]
-
-
-def _checked_context_word(count: _Count) -> Checked:
-    n = count.occurrences
-    return Checked(n, count.changed / n, count.random_changed / n, count.moved / n, count.random_moved / n)
-
-
-def _occurrences_drawn_to_cut(places: Sequence[Place], word: str, most: int, random: np.random.Generator) -> set[int]:
-    """Occurrences in whose excerpts a word stands beside another that can be drawn, at most so many."""
-    having = [n for n, place in enumerate(places) if len(known := words_around_occurrence(place)) > 1 and word in known]
-    if len(having) > most:
-        having = random.choice(having, most, replace=False).tolist()
-    return set(having)
+            effects[word].append((*changed[2 * n : 2 * n + 2], *moved[2 * n : 2 * n + 2]))
+    return {word: Checked(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, astray
 
 
 def _embed_with_causes_cut(
@@ -113,11 +84,8 @@ def _embed_with_causes_cut(
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
             spans = [Place(place.text, *span) for span in by_name[name]]
-            sets.append(
-                cut_occurrence_from_words(
-                    word, [found for each in spans if (found := word_there(plain, each)) is not None]
-                )
-            )
+            there = [other for span in spans if (other := word_there(plain, span)) is not None]
+            sets.append([ablate(edge(word, other)) for other in there])
     rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}
     if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
         for number, trace in model.ablated(place.text, sets, logits=False):

@@ -99,7 +99,10 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
             notes = (
                 f"The number of senses was chosen on a random sample of {TRIED:,} of {len(points):,} occurrences.",
             )
-        tried = _tried_numbers(sample, seed)
+        for number in range(2, min(MOST, len(sample) // 2) + 1):
+            labels, centroids = _k_means(sample, number, seed)
+            if len(centroids) == number and np.bincount(labels).min() >= max(2, SMALLEST * len(sample)):
+                tried[number] = silhouette_and_separation(sample, labels)
         k = max(tried, key=lambda each: tried[each], default=1)
         if k > 1 and (tried[k][0] < SILHOUETTE or tried[k][1] < SEPARATION):
             k = 1
@@ -132,16 +135,6 @@ def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.
     apart = np.where(counts[labels] > 1, own - nearest, 0.0)
     larger = 1 - np.minimum(own, nearest)
     return float((apart / np.where(larger > 0, larger, 1)).mean()), float(apart.mean())
-
-
-def _tried_numbers(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, tuple[float, float]]:
-    """The silhouette and the separation of each k whose clusters are large enough."""
-    found = {}
-    for k in range(2, min(MOST, len(points) // 2) + 1):
-        labels, centroids = _k_means(points, k, seed)
-        if len(centroids) == k and np.bincount(labels).min() >= max(2, SMALLEST * len(points)):
-            found[k] = silhouette_and_separation(points, labels)
-    return found
 
 
 def _k_means(

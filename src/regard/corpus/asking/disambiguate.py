@@ -8,6 +8,7 @@ the most frequent label. Labels that occur once are learned, and not asked for: 
 import csv
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,15 +226,14 @@ def _sense_accuracy_by_word(
     right: Float[np.ndarray, " a"],
 ) -> Accuracy:
     """Count by word what was answered right."""
-    counts: dict[str, dict[str, int]] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number in learned:
         word, label = keys[number]
-        own = counts.setdefault(word, {})
-        own[label] = own.get(label, 0) + 1
-    found: dict[str, tuple[int, int, int]] = {}
+        counts[word][label] += 1
+    tallies: dict[str, tuple[int, int, int]] = {}
     for number, answer in zip(asked, right, strict=True):
         word, label = keys[number]
-        most = max(sorted(counts.get(word, {"": 0})), key=lambda each: counts.get(word, {"": 0})[each])
-        before = found.get(word, (0, 0, 0))
-        found[word] = (before[0] + int(answer), before[1] + 1, before[2] + int(most == label))
-    return Accuracy(dict(sorted(found.items())))
+        most = max(sorted(counts[word]), key=counts[word].__getitem__, default="")
+        before = tallies.get(word, (0, 0, 0))
+        tallies[word] = (before[0] + int(answer), before[1] + 1, before[2] + int(most == label))
+    return Accuracy(dict(sorted(tallies.items())))

@@ -123,8 +123,7 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
         return encode_all(model.tokenizer, [part.text[first:last]])[0].ids
 
     def passage(first: int, last: int, same: bool) -> Passage:
-        there = (part.text[first:last], start - first, end - first, found.document[0], part.start + first, same)
-        return Passage(*there)
+        return Passage(part.text[first:last], start - first, end - first, found.document[0], part.start + first, same)
 
     if len(cut.windows) == 1:
         return passage(0, len(part.text), True)

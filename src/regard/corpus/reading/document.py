@@ -4,6 +4,7 @@ import base64
 import datetime
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -99,12 +100,7 @@ def missing_document_column(needed: Iterable[str], there: Iterable[str]) -> str:
 
 def repeated_document_column(names: Iterable[str]) -> str:
     """Say which column is there twice, so that one would hide the other; nothing where none is."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return f"column {name[:60]!r} is there twice"
-        seen.add(name)
-    return ""
+    return next((f"column {name[:60]!r} is there twice" for name, count in Counter(names).items() if count > 1), "")
 
 
 def lone_surrogate_in_document(text: str) -> str:
@@ -114,18 +110,9 @@ def lone_surrogate_in_document(text: str) -> str:
 
 
 def as_string(value: object) -> str:
-    """Write a value of a table's cell as a string."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (bytes, datetime.date, datetime.time)):
-        return _nested_cell_as_json(value)
+    """Write a value of a table's cell, or one inside a list or an object, as a string."""
     if isinstance(value, (bool, int, float, list, dict, tuple)):
-        return json.dumps(value, ensure_ascii=False, default=_nested_cell_as_json)
-    return str(value)
-
-
-def _nested_cell_as_json(value: object) -> str:
-    """Write what JSON has no form for."""
+        return json.dumps(value, ensure_ascii=False, default=as_string)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)

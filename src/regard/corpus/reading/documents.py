@@ -111,9 +111,13 @@ def read_text_document(
     """
     try:
         with opened() as stream:
-            if said := _why_stream_no_text(stream):
-                yield Rejected(source, None, said)
-                return
+            length, blank = 0, True
+            for block in text_blocks(stream):
+                length += len(block)
+                blank = blank and block.isspace()
+        if blank:
+            yield Rejected(source, None, "blank" if length else "empty")
+            return
         with opened() as stream:
             for start, text in cut_document_into_parts(text_blocks(stream), most):
                 yield Document(source, text, start, source, None, {})
@@ -136,15 +140,6 @@ def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stre
             yield copy
 
         yield rewound
-
-
-def _why_stream_no_text(stream: Stream) -> str:
-    """Say why a stream holds no text; nothing where it does. What cannot be decoded raises."""
-    length, blank = 0, True
-    for block in text_blocks(stream):
-        length += len(block)
-        blank = blank and block.isspace()
-    return ("blank" if length else "empty") if blank else ""
 
 
 def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:

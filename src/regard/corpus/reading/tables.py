@@ -164,9 +164,11 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
             row = 0
             for group in range(file.num_row_groups):
                 done, first = 0, row + 1
-                row += file.metadata.row_group(group).num_rows
+                about = file.metadata.row_group(group)
+                row += about.num_rows
+                size = min(MOST_ROWS, max(1, BATCH * about.num_rows // max(1, about.total_byte_size)))
                 try:
-                    for batch in _batches(file, group):
+                    for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
                         for cells in _read_rows(batch):
                             yield _to_document(source, first + done, cells, columns)
                             done += 1
@@ -175,13 +177,6 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
                     yield Rejected(source, first + done, f"{_why_parquet_unreadable(error)}; {lost}")
     except faults as error:
         yield Rejected(source, None, _why_parquet_unreadable(error))
-
-
-def _batches(file: "pyarrow.parquet.ParquetFile", group: int) -> "Iterator[pyarrow.RecordBatch]":
-    """Read a row group in batches."""
-    about = file.metadata.row_group(group)
-    rows = BATCH * about.num_rows // max(1, about.total_byte_size)
-    return iter(file.iter_batches(batch_size=min(MOST_ROWS, max(1, rows)), row_groups=[group], use_threads=False))
 
 
 def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:

@@ -49,14 +49,6 @@ class CutText:
     ends: Int[np.ndarray, " L"]
     special: Bool[np.ndarray, " L"]
 
-    def first(self, span: slice) -> int:
-        """Return the first character of some tokens of the part."""
-        return int(self.starts[span].min())
-
-    def last(self, span: slice) -> int:
-        """Return the character behind the last of some tokens of the part."""
-        return int(self.ends[span].max())
-
 
 def window_size(model: Model, settings: Settings) -> WindowSize:
     """Return the size of windows for a model, which makes one short pass to see whether it looks ahead."""
@@ -190,10 +182,10 @@ def find_windows(cut: CutText) -> Units:
 
     A text that fits into one window has the vector of `Model.embedding`. Each window of a longer one has its own row.
     """
-    spans = [slice(*span) for span in cut.spans]
-    start, end = (np.array([find(span) for span in spans], np.int64) for find in (cut.first, cut.last))
+    start = np.array([cut.starts[slice(*span)].min() for span in cut.spans], np.int64)
+    end = np.array([cut.ends[slice(*span)].max() for span in cut.spans], np.int64)
     count = np.array([len(window.ids) for window in cut.windows], np.int64)
-    return Units([""] * len(spans), start, end, np.array([span.start for span in spans], np.int64), count, None)
+    return Units([""] * len(start), start, end, np.array([first for first, _ in cut.spans], np.int64), count, None)
 
 
 def _described_dense(layer: Dense) -> str:

@@ -28,6 +28,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import WindowSize
 from regard.corpus.writing.plain_stack import (
     PlainStack,
@@ -94,7 +95,8 @@ def openvino_states(
 
     if kept is not None and is_converted_model_whole(kept):
         try:
-            converted = _read(kept)
+            with _openvino() as openvino:
+                converted = openvino.Core().read_model(kept)
             return checked()
         except (RegardError, RuntimeError):  # it is another model's, such as one of a changed class: it is made again
             pass
@@ -135,12 +137,6 @@ def _converted(model: Model, stack: PlainStack, *, segments: bool) -> Any:
         raise
     except Exception as error:  # a conversion raises whatever it runs into
         raise _openvino_refused_model(model, "be converted", error) from error
-
-
-def _read(file: Path) -> Any:
-    """A model in OpenVINO's own form, from its file."""
-    with _openvino() as openvino:
-        return openvino.Core().read_model(file)
 
 
 def _compiled(model: Model, converted: Any, precision: str) -> Any:
@@ -264,8 +260,4 @@ def keep_converted_model(converted: Any, file: Path) -> None:
 
 def _sums(folder: Path) -> str:
     """The SHA-256 of a converted model's two files, a line each."""
-    found = []
-    for name in (NAME, WEIGHTS):
-        with (folder / name).open("rb") as file:
-            found.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
-    return "".join(found)
+    return "".join(f"{sha256_of_shard_file(folder / name)}  {name}\n" for name in (NAME, WEIGHTS))

@@ -13,7 +13,7 @@ from regard.corpus import schema
 from regard.corpus.closeness import PARTS, Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
-from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest_weights_to_store, sum_layer
+from regard.corpus.writing.attention_sums import SUMS, largest_weights_to_store, sum_layer
 from regard.corpus.writing.cut_windows import (
     CutText,
     WindowSize,
@@ -170,12 +170,15 @@ def _add_batch(
             f"states of {reading.model.name} reach {most:.3g}, more than float16 holds: give --dtype float32"
         )
     found.vectors[words.at] = states
-    if found.statistics is None:
+    if found.statistics is None or found.heads is None:
         return
     special, asks = _marks(parts, runs, counted)
     for layer, weights in enumerate(batch.maps):
         sums = sum_layer(weights, ids, special, asks, mean=found.sources is not None)
-        _add_layer(found, layer, sums, words)
+        found.heads[layer] += sums.heads
+        for n, name in enumerate(schema.STATISTICS):
+            mean = words.mean(getattr(sums, name))
+            found.statistics[n, words.at, layer] = mean * words.count if name == "received" else mean
         if found.sources is not None and sums.mean is not None:
             _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, runs)
 
@@ -236,16 +239,6 @@ def _marks(
         asks.append(np.pad(counted[run.part][start:stop] == run.window, around, constant_values=False))
         asks[-1][0] = False
     return np.array(special), np.array(asks)
-
-
-def _add_layer(found: Found, layer: int, sums: LayerSums, words: _Words) -> None:
-    """Put a layer's statistics of a batch's words in their places, and add what its heads did."""
-    assert found.statistics is not None
-    assert found.heads is not None
-    found.heads[layer] += sums.heads
-    for n, name in enumerate(schema.STATISTICS):
-        mean = words.mean(getattr(sums, name))
-        found.statistics[n, words.at, layer] = mean * words.count if name == "received" else mean
 
 
 def _put_sources(

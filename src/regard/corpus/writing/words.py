@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int
@@ -67,20 +67,9 @@ def find_words(
     first = np.searchsorted(token_ends, edges[:, 0], side="right")
     last = np.searchsorted(token_starts, edges[:, 1], side="left")
     found = last > first
-    kept = np.flatnonzero(found)
-    units = Units(
-        words,
-        edges[:, 0],
-        edges[:, 1],
-        first,
-        last - first,
-        None if language is None else [str(lemma) for lemma in lemmas],
-    ).take(kept)
-    numbers = tokens[units.first] if len(kept) else units.first
-    return (
-        Units(units.words, units.start, units.end, numbers, units.count, units.lemmas),
-        [spans[n] for n in np.flatnonzero(~found)],
-    )
+    known = None if language is None else [str(lemma) for lemma in lemmas]
+    units = Units(words, edges[:, 0], edges[:, 1], first, last - first, known).take(np.flatnonzero(found))
+    return replace(units, first=tokens[units.first]), [spans[n] for n in np.flatnonzero(~found)]
 
 
 def find_tokens(

@@ -132,9 +132,8 @@ def spans_table(spans: Sequence[Span]) -> "pa.Table":
     """Make spans.parquet."""
     import pyarrow as pa
 
-    names = schema.spans().names
-    columns = dict(zip(names, zip(*spans, strict=True), strict=True)) if spans else {name: [] for name in names}
-    return pa.table({name: list(column) for name, column in columns.items()}, schema=schema.spans())
+    columns = {name: [span[n] for span in spans] for n, name in enumerate(schema.spans().names)}
+    return pa.table(columns, schema=schema.spans())
 
 
 def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
@@ -265,13 +264,12 @@ _worker: dict[str, Any] = {}
 def _start_shard_worker(pipe: Connection) -> None:
     """Set a process up. pipe: its other end is the parent's alone: it closes when the parent ends, however it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=_end_with_parent_process, args=(pipe,), daemon=True).start()
 
+    def end_with_parent() -> None:
+        wait([pipe])
+        os._exit(1)  # a shard is written whole or not at all
 
-def _end_with_parent_process(pipe: Connection) -> None:
-    """Wait for the pipe's other end to be closed, and end this process: a shard is written whole or not at all."""
-    wait([pipe])
-    os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 @contextmanager
