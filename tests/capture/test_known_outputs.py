@@ -134,8 +134,8 @@ def test_a_projection_that_is_written_to_is_not_believed() -> None:
     context, residual, projected = torch.ones(1, 2, 3, 8), torch.ones(1, 2, 24), torch.full((1, 2, 24), 2.0)
     for n in range(2):
         watch.follow(context, residual)
-        watch.projected(n, (context.reshape(1, 2, 24),), projected)
-        watch.read(n, (residual + projected,))
+        watch.projected(n, torch.nn.Identity(), (context.reshape(1, 2, 24),), projected)
+        watch.read(n, torch.nn.Identity(), (residual + projected,))
     assert all(isinstance(each, AttentionOutput) for each in watch.results())
     projected.add_(1)
     assert not any(isinstance(each, AttentionOutput) for each in watch.results())

@@ -113,17 +113,17 @@ def test_where_layers_pass_something_by_all_are_computed(missing: str) -> None:
 
 
 def test_as_many_run_together_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard.models import runner
+    from regard.models.runner import Runner
 
     model, tried, made = opened("gpt2"), [], []
 
-    def foresee(_model: Any, _name: str, batches: Any, *_: Any) -> None:
+    def foresee(_self: Runner, batches: Any, _keep: Any) -> None:
         tried.append(len(batches[0]))
         if len(batches[0]) > 3:
             raise regard.RegardError("too much")
 
     run = model._session.run
-    monkeypatch.setattr(runner, "require_trace_memory", foresee)
+    monkeypatch.setattr(Runner, "_require_memory", foresee)
     monkeypatch.setattr(model._session, "run", lambda sources, *rest: made.append(len(sources)) or run(sources, *rest))
     assert len(list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(0, 1))]] * 7))) == 7
     assert tried == [8, 4, 2]  # each with the row that has no ablation

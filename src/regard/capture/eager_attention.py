@@ -74,11 +74,6 @@ def reporting(model: Any, capture: Capture) -> Iterator[Products]:
             config._attn_implementation_internal = name
 
 
-def inputs_reporting_weights(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of a pass that reports its weights and its states."""
-    return inputs | {"output_attentions": True, "output_hidden_states": True}
-
-
 def reported_calls(
     output: Any,
     stacks: dict[str, LayerStack],
@@ -170,7 +165,11 @@ def _stack_of_reported_states(
             same = stack.count == count + 1
         else:
             pairs = zip(stack.hidden_states[:-1], states, strict=False)
-            same = len(stack.hidden_states) == count + 1 and all(_same_reported_states(a, b) for a, b in pairs)
+            same = len(stack.hidden_states) == count + 1 and all(
+                a.shape == b.shape  # and the same but for rounding; those that are all but 0 are compared with 1e-3
+                and float((a - b).abs().max()) <= _limit_for_dtype(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
+                for a, b in pairs
+            )
         if same:
             return stack
     if states is None:
@@ -180,13 +179,6 @@ def _stack_of_reported_states(
         )
     # layers spread over several lists, as XLM's are; no module has this path
     return LayerStack(f"{field.replace('cross', 'decoder')} of no list", states, True)
-
-
-def _same_reported_states(a: Tensor, b: Tensor) -> bool:
-    """Whether states are the same but for rounding; those that are all but 0 are compared with 1e-3, not themselves."""
-    if a.shape != b.shape:
-        return False
-    return float((a - b).abs().max()) <= _limit_for_dtype(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
 
 
 def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:

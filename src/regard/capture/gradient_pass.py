@@ -72,7 +72,7 @@ def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Itera
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False)
-    capture = Capture(session.module_paths, keep=keep, compare=False, written_masks=written_masks)
+    capture = Capture(session.facts.paths, keep=keep, compare=False, written_masks=written_masks)
     kept = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
     with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(kept):
         yield kept
@@ -164,17 +164,14 @@ def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Itera
     ends: dict[int, Tensor] = {}
 
     def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        found.states[stack].append(next(each for each in (*args, *kwargs.values()) if is_hidden_states(each)))
+        found.states[stack].append(next(filter(is_hidden_states, (*args, *kwargs.values()))))
 
     def leave(stack: int, _module: nn.Module, _args: Any, output: Any) -> None:
-        given = output if isinstance(output, (tuple, list)) else (output,)
-        ends[stack] = next(each for each in given if is_hidden_states(each))
+        ends[stack] = next(filter(is_hidden_states, output if isinstance(output, (tuple, list)) else (output,)))
 
     with ExitStack() as hooks:
         for n, (path, _) in enumerate(stacks):
-            layers = model.get_submodule(path)
-            assert isinstance(layers, nn.ModuleList)
-            for layer in dict.fromkeys(layers):
+            for layer in model.get_submodule(path).children():  # each once, also if it is several layers
                 hooks.enter_context(layer.register_forward_pre_hook(partial(enter, n), with_kwargs=True))
                 hooks.enter_context(layer.register_forward_hook(partial(leave, n)))
         yield

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Calls, record
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
+from regard.capture.interventions.states import first_hidden_states
 from regard.capture.output_path import follow_outputs
 from regard.capture.state import FEW, Capture, LayerStack, ModuleFacts
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
@@ -149,14 +150,6 @@ def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
     return items, readers
 
 
-def _hooked_states_among(values: Any) -> Tensor | None:
-    """The first tensor that can be a layer's hidden states among some values: floating-point, of three axes or more."""
-    for value in values:
-        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
-            return value
-    return None
-
-
 @dataclass
 class _LayerWatch:
     """Hooks of the items of lists, of which the outermost that runs is a layer, and of attention modules.
@@ -169,7 +162,7 @@ class _LayerWatch:
 
     def enter(self, stack: str, _module: nn.Module, args: Any, kwargs: Any) -> None:
         capture = self.capture
-        entered = _hooked_states_among((*args, *kwargs.values()))
+        entered = first_hidden_states((*args, *kwargs.values()))
         if not self.running:
             found = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
@@ -179,7 +172,7 @@ class _LayerWatch:
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
         capture = self.capture
         calls, entered = self.running.pop()
-        left = _hooked_states_among(output if isinstance(output, (tuple, list)) else (output,))
+        left = first_hidden_states(output if isinstance(output, (tuple, list)) else (output,))
         if self.running:
             return
         capture.layer = capture.entered = None

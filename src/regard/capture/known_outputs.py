@@ -13,8 +13,9 @@ Where anything is otherwise, the pass is made again and followed operation by op
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -67,7 +68,7 @@ class KnownWatch:
         self._context = context
         self._seen.append((context if entered is None else entered, None, ()))
 
-    def projected(self, n: int, args: Any, output: Any) -> None:
+    def projected(self, n: int, _projection: nn.Module, args: Any, output: Any) -> None:
         """Take what call n's output map gives, where it got what the call gave."""
         context, self._context = self._context, None
         if len(self._seen) == n + 1 and context is not None and isinstance(output, Tensor):
@@ -75,7 +76,7 @@ class KnownWatch:
             if storage_of(given) == storage_of(context) != 0 and given.numel() == context.numel():
                 self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
 
-    def read(self, n: int, args: Any) -> None:
+    def read(self, n: int, _reader: nn.Module, args: Any) -> None:
         """Check what call n's reader gets."""
         if len(self._seen) == n + 1 and self._read == n and args:
             residual, projected, _ = self._seen[n]
@@ -93,15 +94,11 @@ class KnownWatch:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Watch the modules inside the block."""
-        hooks = []
-        for n, each in enumerate(self.known):
-            hooks.append(each.projection.register_forward_hook(lambda _, args, out, n=n: self.projected(n, args, out)))
-            hooks.append(each.reader.register_forward_pre_hook(lambda _, args, n=n: self.read(n, args)))
-        try:
+        with ExitStack() as hooks:
+            for n, each in enumerate(self.known):
+                hooks.enter_context(each.projection.register_forward_hook(partial(self.projected, n)))
+                hooks.enter_context(each.reader.register_forward_pre_hook(partial(self.read, n)))
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
 
 def known_outputs(
@@ -144,13 +141,9 @@ def _detached(tensor: Tensor | None) -> Tensor | None:
 @contextmanager
 def readers_noted(facts: ModuleFacts, note: Any) -> Iterator[None]:
     """Call note(module, tensor) for what every module without parts gets first, inside the block."""
-    hooks = [
-        module.register_forward_pre_hook(lambda module, args: note(module, args[0]) if args else None)
-        for module in facts.modules
-        if not module._modules
-    ]
-    try:
+    with ExitStack() as hooks:
+        for each in facts.modules:
+            if not each._modules:
+                hook = each.register_forward_pre_hook(lambda module, args: note(module, args[0]) if args else None)
+                hooks.enter_context(hook)
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -4,7 +4,7 @@ That is: its stacks of layers, the modules that give feed-forward outputs, and w
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,25 +37,22 @@ class Layout:
     def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
         """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
         if self._stacks is None:
-            done = self._pass(source, target, _nothing_around_pass)
+            done = self._pass(source, target, nullcontext)
             found = list(done.stacks.values())
             if not self._pairs:
                 found = [max(found, key=lambda each: each.count)] if found else []
             assert done.call_ids is not None
+            modules = dict(self._model.named_modules())
             for each in found:
-                self._check_stack(each.path, each.count - 1)
+                # as in XLM, which has no list of layers, or XLNet, whose layers give states of another shape
+                if not isinstance(modules.get(each.path), nn.ModuleList):
+                    raise RegardError(
+                        f"interventions: no modules of one list give the states between the {each.count - 1} layers of "
+                        f"{self._name}, as it reports them: they cannot be changed"
+                    )
             self._attention = sorted({path for path, _ in done.call_ids.ids})
             self._stacks = [(each.path, each.count - 1) for each in found]
         return self._stacks
-
-    def _check_stack(self, path: str, count: int) -> None:
-        """Refuse a stack whose states no modules of one list give, as in XLM, or give in another shape, as in XLNet."""
-        layers = dict(self._model.named_modules()).get(path)
-        if not isinstance(layers, nn.ModuleList):
-            raise RegardError(
-                f"interventions: no modules of one list give the states between the {count} layers of {self._name}, as "
-                "it reports them: they cannot be changed"
-            )
 
     def feed_forwards(self, source: Encoded, target: Encoded | None) -> feed_forward.Found:
         """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
@@ -127,9 +124,3 @@ class Layout:
         for side, (path, _) in zip(sides, self.stacks(source, target), strict=True):
             check_patch_source_states([each[0] for each in done.stacks[path].hidden_states], side, self._name)
         return {key: each[0] for key, each in kept.items()}
-
-
-@contextmanager
-def _nothing_around_pass(*_: Any) -> Iterator[None]:
-    """Open nothing around a pass."""
-    yield

@@ -141,7 +141,14 @@ class LinearPass(operations.OperationMode):
         if any(self.is_linear(each) for each in read):
             result = self._of_linear(func, name, args, kwargs)
             if result is not None:
-                return self._noted(result, read)
+                made = list(operations.tensors_within(result))
+                for each in made:
+                    if not each.requires_grad:  # a detached tensor, an index
+                        self._others[each] = "detach"
+                if all(each in self._attended for each in read if self.is_linear(each)):
+                    for each in made:
+                        self._attended[each] = True
+                return result
             reason: str | None = name
         else:
             reason = next((found for each in read if (found := self.reason(each)) is not None), None)
@@ -196,7 +203,8 @@ class LinearPass(operations.OperationMode):
                 x = args[0].detach()
                 return args[0] * torch.where(x == 0, 0, func(x, *args[1:], **kwargs) / x)
             if name in operations.DROPOUTS:
-                return None if operations.dropout_operation_drops(args, kwargs) else args[0]
+                given = operations.operation_arguments(("input", "p", "training"), args, kwargs)
+                return None if given.get("training", True) and given.get("p", 0.5) > 0 else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
         return None
@@ -280,17 +288,6 @@ class LinearPass(operations.OperationMode):
             return None
         weight = weight.detach()
         return self._plus(x @ weight if transposed else torch.nn.functional.linear(x, weight), bias)
-
-    def _noted(self, result: Any, read: list[Tensor]) -> Any:
-        """Note of what an operation gave whether it follows from attention's context alone."""
-        made = list(operations.tensors_within(result))
-        for each in made:
-            if not each.requires_grad:  # a detached tensor, an index
-                self._others[each] = "detach"
-        if all(each in self._attended for each in read if self.is_linear(each)):
-            for each in made:
-                self._attended[each] = True
-        return result
 
     def _kind(self, args: Any, kwargs: Any) -> Kind:
         """Which embedding a look-up is of: of the ids themselves, of positions (they count up), or of segments."""

@@ -80,12 +80,12 @@ class _Text:
     """One text that is run many times, and what its plain pass gave.
 
     plain: what its layers gave, None where they and attention do not go one by one. keys: what attention took, None
-    where no pass can begin within the text.
+    where no pass can begin within the text. keep: what of each pass is kept.
     """
 
     def __init__(self, passes: Session, source: Encoded, target: Encoded | None, *, logits: bool) -> None:
         self._passes, self._source, self._target = passes, source, target
-        self._keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
+        self.keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
         self.plain: LayerOutputs | None = None
         self.keys: KeysValues | None = None
         self._last: dict[str, Tensor] = {}
@@ -98,15 +98,13 @@ class _Text:
         self._last = done.last
         depth = 0 if self.plain is None else sum(map(len, self.plain.layers))
         takes = not self._passes.pairs and {"past_key_values", "use_cache"} <= self._passes.takes
-        if within and takes and len(done.calls) == depth and all(map(attends_back, done.calls)):
-            self._keep_keys(depth)
-
-    def _keep_keys(self, depth: int) -> None:
-        """Run the text once more, with a cache, and keep that where it is what it has to be."""
+        if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
+            return
+        # the text once more, with a cache, which is kept where it is what it has to be
         kept = KeptKeys()
         try:
             again = _run_ablation_sets(
-                self._passes, self._source, None, [()], self._keep, LayerReuse(inputs=kept.inputs)
+                self._passes, self._source, None, [()], self.keep, LayerReuse(inputs=kept.inputs)
             )
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
@@ -116,10 +114,6 @@ class _Text:
             self.keys = kept.of(depth, len(self._source.tokens))
             trace = trace_of(again, 0)
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
-
-    def run(self, sets: Sequence[Sequence[Any]]) -> CapturedPass:
-        """Run all layers and tokens, a row for each set."""
-        return _run_ablation_sets(self._passes, self._source, self._target, sets, self._keep)
 
     def run_from(
         self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]
@@ -143,7 +137,7 @@ class _Text:
             past,
         )
         try:
-            done = _run_ablation_sets(self._passes, self._source, self._target, rows, self._keep, reuse)
+            done = _run_ablation_sets(self._passes, self._source, self._target, rows, self.keep, reuse)
             unchanged = [length] * apart + (list(firsts) if past else [])
             same = all(
                 _same_layer_states(done.last[name][row, : stop - past], plain[0, past:stop])
@@ -192,7 +186,7 @@ def ablated(
                 yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
                 continue
             text.plain = None
-        done = text.run([sets[n] for n in numbers])
+        done = _run_ablation_sets(passes, source, target, [sets[n] for n in numbers], text.keep)
         done.notes += notes
         yield [(n, row) for row, n in enumerate(numbers)], done
 

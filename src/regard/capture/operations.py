@@ -126,12 +126,6 @@ def norm_with_fixed_statistics(name: str, given: dict[str, Any]) -> tuple[Tensor
     return x if weight is None else x * weight.detach(), given.get("bias")
 
 
-def dropout_operation_drops(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a dropout drops anything."""
-    given = operation_arguments(("input", "p", "training"), args, kwargs)
-    return bool(given.get("training", True)) and given.get("p", 0.5) > 0
-
-
 def tensors_within(values: Any) -> Iterator[Tensor]:
     """The tensors among values, in lists of them too."""
     if isinstance(values, Tensor):
@@ -197,7 +191,11 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
     if seen.name in CASTS:
         return before
     if seen.name == "rms_norm":
-        return _rms_norm(seen, mine, before)
+        given = norm(seen.name, seen.args, seen.kwargs)
+        if given is None or given["input"] is not mine:
+            return None
+        weight, scale = given.get("weight"), (mine.square().mean(-1, keepdim=True) + given["eps"]).rsqrt()
+        return Factors(before.scale * scale, before.gain if weight is None else before.gain * weight)
     if seen.kwargs or len(seen.args) != 2 or seen.name not in PRODUCTS | QUOTIENTS:
         return None
     first, second = seen.args
@@ -246,12 +244,3 @@ def storage_of(tensor: Tensor) -> int:
 def write_counts_of_tensors(*tensors: Tensor | None) -> tuple[int, ...]:
     """How often tensors were written to. Inference tensors do not say."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)
-
-
-def _rms_norm(seen: Operation, mine: Tensor, before: Factors) -> Factors | None:
-    """The factors after torch's own RMS norm over the last axis."""
-    given = norm(seen.name, seen.args, seen.kwargs)
-    if given is None or given["input"] is not mine:
-        return None
-    weight, scale = given.get("weight"), (mine.square().mean(-1, keepdim=True) + given["eps"]).rsqrt()
-    return Factors(before.scale * scale, before.gain if weight is None else before.gain * weight)

@@ -4,8 +4,9 @@ A few query rows of every call are computed once more from the definition, in fl
 largest difference goes into the trace's status.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -29,28 +30,26 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
-            hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
+            hooks.enter_context(module.output.register_forward_pre_hook(partial(_see_context, module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
     with hooks:
         yield
 
 
-def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Callable[..., None]:
-    """The hook that runs where a module's context, (B, L, H · E), enters its output projection."""
-
-    def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        capture.count_call(path)
-        if not capture.keep.call(path):
-            return
-        context = args[0].unflatten(-1, (module.heads, module.d_v))
-        for calls in open_records.get()[-1:]:
-            with torch._C.DisableTorchFunction():  # what follows tensors through the pass need not follow these
-                compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
-        if capture.keep.attention_outputs:
-            follow_context(context, module)  # last, for what is done with it is followed from here on
-
-    return hook
+def _see_context(
+    module: MultiHeadAttention, path: str, capture: Capture, _output: nn.Module, args: tuple[Tensor, ...]
+) -> None:
+    """Compare and follow a module's context, (B, L, H · E), where it enters its output projection."""
+    capture.count_call(path)
+    if not capture.keep.call(path):
+        return
+    context = args[0].unflatten(-1, (module.heads, module.d_v))
+    for calls in open_records.get()[-1:]:
+        with torch._C.DisableTorchFunction():  # what follows tensors through the pass need not follow these
+            compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
+    if capture.keep.attention_outputs:
+        follow_context(context, module)  # last, for what is done with it is followed from here on
 
 
 def compare_with_definition(comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"]) -> None:

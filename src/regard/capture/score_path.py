@@ -115,7 +115,7 @@ def _run_pass_linearly(
     written_masks: bool,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
-    capture = Capture(session.module_paths, keep=keep, compare=False, written_masks=written_masks)
+    capture = Capture(session.facts.paths, keep=keep, compare=False, written_masks=written_masks)
     last_row = call is not None and "logits_to_keep" in session.takes
     options = PassOptions(keep, written_masks=written_masks, last_row=last_row)
     inputs = session.inputs([source], None if target is None else [target], options)

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,9 +34,9 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
-from regard.capture.interventions.ablation import AppliedAblations, applied
+from regard.capture.interventions.ablation import applied
+from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.interventions.resolve import Changes
-from regard.capture.interventions.states import StateHooks
 from regard.capture.known_outputs import OTHERWISE
 from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
@@ -58,22 +58,6 @@ class _Batch:
     sources: list[Encoded]
     targets: list[Encoded] | None
     changes: Changes = field(default_factory=Changes)
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """A pass that is open: what the model is given, and what watches it.
-
-    ids: the tensors of token ids among the inputs. factors: those of all products, where weights are reported. applied:
-    what is done to attention calls, None where nothing is and they are not numbered.
-    """
-
-    inputs: dict[str, Any]
-    ids: list[Tensor]
-    capture: Capture
-    record: PassRecord
-    factors: eager_attention.Products | None
-    applied: AppliedAblations | None
 
 
 class Session:
@@ -131,11 +115,6 @@ class Session:
         config = self.model.config
         return config.get_text_config() if hasattr(config, "get_text_config") else config
 
-    @property
-    def module_paths(self) -> dict[int, str]:
-        """The path of every module, by its id."""
-        return self.facts.paths
-
     @cached_property
     def layout(self) -> Layout:
         """What interventions need to know of the model; made when one is given for the first time."""
@@ -157,15 +136,13 @@ class Session:
                 raise RegardError("interventions: they work on texts, so they cannot be used with inputs or images")
             if computing_dtype(self.model)[0].itemsize < torch.float32.itemsize:
                 self.arithmetic_notes(sources[0], None if targets is None else targets[0])
+            changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
+            # whether weights are reported is known by now, if planning changes of states has made a pass
             options = PassOptions(
                 keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
             )
             if options.reported:
-                self._check_reported(keep)
-            changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
-            # known by now: planning changes of states has made a pass
-            if self.reports_weights:
-                self._check_states_alone(changes)
+                self._check_reported(keep, changes)
             batch = _Batch(sources, targets, changes)
             done = self._as_needed(batch, options, reuse)
             if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
@@ -175,8 +152,7 @@ class Session:
                 self.reports_weights = not reached
             if reached:
                 return done
-            self._check_reported(keep)
-            self._check_states_alone(changes)
+            self._check_reported(keep, changes)
             return self._as_needed(batch, replace(options, reported=True), reuse)
 
     def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
@@ -203,18 +179,15 @@ class Session:
         finally:
             _capturing.reset(token)
 
-    def _check_states_alone(self, changes: Changes) -> None:
-        """Raise RegardError for changes of attention that a model computes in code of its own."""
+    def _check_reported(self, keep: CaptureOptions, changes: Changes) -> None:
+        """Raise RegardError for what cannot be kept or changed where a model computes attention itself."""
+        if keep.layers is not None and keep.layers != NO_LAYERS:
+            raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
         if changes.calls:
             raise RegardError(
                 f"interventions: {eager_attention.REASON}, so no head, edge or attention of {self.name} can be ablated "
                 "or patched; hidden states and feed-forward outputs can be patched, and states steered"
             )
-
-    def _check_reported(self, keep: CaptureOptions) -> None:
-        """Raise RegardError for what cannot be kept of weights that a model reports."""
-        if keep.layers is not None and keep.layers != NO_LAYERS:
-            raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
 
     def _as_needed(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
         """Make a pass; again with masks or logits written out, where it needs them."""
@@ -233,34 +206,10 @@ class Session:
         return done
 
     def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
-        """Make one pass: open what watches it, run the model, collect what was seen."""
-        hooks = None
-        if batch.changes.states:  # a pass of its own may have to show where they are made
-            target = None if batch.targets is None else batch.targets[0]
-            hooks = self.layout.hooks(batch.changes, batch.sources[0], target)
-        with ExitStack() as opened:
-            watched = self._open(opened, batch, options, reuse, hooks)
-            try:
-                output = self.model(**watched.inputs)
-            except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
-                raise
-            except Exception as error:  # families raise whatever they run into
-                if not isinstance(batch.sources[0], ModelInput):
-                    raise
-                raise unreadable_inputs(batch.sources[0], self.model, self.name, error) from error
-        done = self._collect(watched, output, batch, options)
-        # both ask the model for something else than its plain pass, which may compute something else
-        if options.reported or (options.written_masks and not batch.changes):
-            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
-            with nullcontext() if hooks is None else hooks.opened(reuse.past):
-                eager_attention.check_plain(self.model, again, output, self.name)
-        return done
-
-    def _open(
-        self, opened: ExitStack, batch: _Batch, options: PassOptions, reuse: LayerReuse, hooks: StateHooks | None
-    ) -> _Watched:
-        """Open all that watches or changes a pass, the outermost first; it is closed with `opened`."""
+        """Make one pass: open what watches or changes it, outermost first, run the model, collect what was seen."""
         keep, changes, facts = options.keep, batch.changes, self.facts
+        # of states; a pass of its own may have to show where they are changed
+        hooks = self.layout.hooks(changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
         capture = Capture(
             facts.paths,
             facts,
@@ -274,47 +223,69 @@ class Session:
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         capture.to_compare = [] if tokens <= FEW else None
         if options.reported:  # the weights are to be those of the plain pass
-            inputs = eager_attention.inputs_reporting_weights(inputs)
+            inputs |= {"output_attentions": True, "output_hidden_states": True}
         # of a batch with padding, each text's statistics are computed once the padding is away
         even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
-        opened.enter_context(quiet())
-        opened.enter_context(torch.no_grad())
-        factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
-        if hooks is not None:  # before what records: it shall see the states as they go on
-            opened.enter_context(hooks.opened(reuse.past))
-        record = record_pass(
-            self.model,
-            capture,
-            ids,
-            head_input=not options.last_row,
-            # changes are checked against every call
-            layers=None if changes.calls else keep.layers if keep.attention else NO_LAYERS,
-            keep=("value", "output") if changes.calls else None,
-            statistics=keep.statistics if even else None,
-        )
-        recorded, applying = opened.enter_context(record), None
-        if changes.calls or keep.call_ids:
-            known: dict[str, Any] = {"call_ids": reuse.call_ids, "past": reuse.past}
-            change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
-            applying = opened.enter_context(change)
-        opened.enter_context(reuse.context())
-        return _Watched(inputs, ids, capture, recorded, factors, applying)
+        applying = None
+        with ExitStack() as opened:
+            opened.enter_context(quiet())
+            opened.enter_context(torch.no_grad())
+            factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
+            opened.enter_context(hooks.opened(reuse.past))  # before what records: it shall see the states as they go on
+            recording = record_pass(
+                self.model,
+                capture,
+                ids,
+                head_input=not options.last_row,
+                # changes are checked against every call
+                layers=None if changes.calls else keep.layers if keep.attention else NO_LAYERS,
+                keep=("value", "output") if changes.calls else None,
+                statistics=keep.statistics if even else None,
+            )
+            record = opened.enter_context(recording)
+            if changes.calls or keep.call_ids:
+                known: dict[str, Any] = {"call_ids": reuse.call_ids, "past": reuse.past}
+                change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
+                applying = opened.enter_context(change)
+            opened.enter_context(reuse.context())
+            try:
+                output = self.model(**inputs)
+            except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
+                raise
+            except Exception as error:  # families raise whatever they run into
+                if not isinstance(batch.sources[0], ModelInput):
+                    raise
+                raise unreadable_inputs(batch.sources[0], self.model, self.name, error) from error
+        if applying is not None:
+            applying.check(record.stacks, record.calls, [each.shape[1] for each in ids])
+        call_ids = None if applying is None else applying.call_ids
+        done = self._collect(batch, options, capture, record, output, len(ids), factors, call_ids)
+        # both ask the model for something else than its plain pass, which may compute something else
+        if options.reported or (options.written_masks and not changes):
+            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
+            with hooks.opened(reuse.past):
+                eager_attention.check_plain(self.model, again, output, self.name)
+        return done
 
-    def _collect(self, watched: _Watched, output: Any, batch: _Batch, options: PassOptions) -> CapturedPass:
-        """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be."""
-        capture, record, keep, sources = watched.capture, watched.record, options.keep, batch.sources
+    def _collect(
+        self, batch: _Batch, options: PassOptions, capture: Capture, record: PassRecord, output: Any, read: int,
+        factors: eager_attention.Products | None, call_ids: CallNumbering | KnownCallIds | None,
+    ) -> CapturedPass:  # fmt: skip
+        """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be.
+
+        read: how many sequences of ids the model read. factors: those of all products, where weights are reported.
+        """
+        keep, sources = options.keep, batch.sources
         calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
-        if watched.applied is not None:
-            watched.applied.check(stacks, record.calls, [each.shape[1] for each in watched.ids])
         if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
-            embeddings[: len(watched.ids)] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
+            embeddings[:read] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
-        if watched.factors is not None:
+        if factors is not None:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
             calls, stacks = eager_attention.reported_calls(
-                output, stacks, watched.factors, capture, self.name, sizes, changed=bool(batch.changes.states)
+                output, stacks, factors, capture, self.name, sizes, changed=bool(batch.changes.states)
             )
             calls = [call for call in calls if keep.attention]
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
@@ -326,7 +297,7 @@ class Session:
             embeddings=embeddings, stacks=stacks, last=record.last,
             logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
             capture=capture, attention_outputs=outputs,
-            call_ids=None if watched.applied is None else watched.applied.call_ids,
+            call_ids=call_ids,
             notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
         )  # fmt: skip
 

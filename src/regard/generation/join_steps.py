@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention import masks
@@ -206,7 +206,12 @@ class JoinedCall:
     def _check(self, rule: ScoreRule, place: PassRange, size: int, device: torch.device) -> None:
         """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one."""
         rows = sampled_rows(place.count).to(device)
-        own = _keys_allowed_to_step(rule, rows, size, device)
+        tile = None
+        if rule.mask is not None:
+            tile = rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
+        if tile is None:
+            tile = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
+        own = tile.expand(-1, -1, len(rows), size)  # what they may attend to
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)
         pattern = self.mask.tile(everything, slice(0, own.shape[1]), rows + place.past, columns, device)
         expected = own.new_zeros(*own.shape[:3], columns.stop)
@@ -276,14 +281,3 @@ def _output_rows_of_step(output: AttentionOutput) -> dict[str, Tensor]:
 def _no_rows_yet(rows: Tensor) -> Tensor:
     """No rows of that shape, so that those of the first pass are not kept alive."""
     return rows.new_empty(1, 0, rows.shape[-1])
-
-
-def _keys_allowed_to_step(
-    rule: ScoreRule, rows: masks.Index, size: int, device: torch.device
-) -> Bool[Tensor, "b h r S"]:
-    """What rows of a pass may attend to."""
-    tile = None if rule.mask is None else rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
-    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-    if tile is None:
-        return torch.ones(1, 1, count, size, dtype=torch.bool, device=device)
-    return tile.expand(-1, -1, count, size)

@@ -19,7 +19,6 @@ from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Session
-from regard.capture.state import ModuleFacts
 from regard.errors import RegardError
 from regard.model_files.pooling import Pooling
 from regard.models.windows import Plan, WindowedTrace, joined
@@ -97,25 +96,6 @@ class Sizes:
         if written_out:
             passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
         return passing
-
-
-def require_trace_memory(
-    facts: ModuleFacts,
-    name: str,
-    batches: Sequence[Sequence[int]],
-    keep: CaptureOptions,
-    trims: bool,
-    written_out: bool,
-) -> None:
-    """Refuse what will not fit into memory, before it is begun."""
-    sizes = replace(facts.once(Sizes.of), bytes=facts.model.dtype.itemsize)
-    tokens = sum(map(sum, batches))
-    padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
-    need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, trims, written_out) for lengths in batches)
-    what = (
-        f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
-    )
-    memory.require_memory(need, facts.model.device, f"{what} by {name}", HELPS)
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
@@ -267,10 +247,16 @@ class Runner:
             else:
                 return max(1, most)
 
-    def _require_memory(self, lengths: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
-        session = self.session
-        trims = "logits_to_keep" in session.takes
-        require_trace_memory(session.facts, session.name, lengths, keep, trims, bool(session.reports_weights))
+    def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
+        """Refuse what will not fit into memory, before it is begun. batches: of the lengths of their texts."""
+        session, model = self.session, self.session.facts.model
+        sizes = replace(session.facts.once(Sizes.of), bytes=model.dtype.itemsize)
+        padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
+        how = "logits_to_keep" in session.takes, bool(session.reports_weights)
+        need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, *how) for lengths in batches)
+        tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
+        what = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
+        memory.require_memory(need, model.device, f"{what} by {session.name}", HELPS)
 
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None

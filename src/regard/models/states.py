@@ -107,7 +107,8 @@ class _Reading:
             return
         apart = [each for batch in pack for each in self.read([batch])] if together else []
         if together:
-            facts.packs = all(map(_same_states, together, apart))
+            pairs = [(one.states, other.states) for one, other in zip(together, apart, strict=True)]
+            facts.packs = all(bool((a - b).abs().max() <= SAME * b.abs().max()) for a, b in pairs)
             yield from together if facts.packs else apart
             return
         for batch in pack:
@@ -155,11 +156,6 @@ def _side_by_side(texts: Sequence[Encoded]) -> Encoded:
     if all(each.segments is not None for each in texts):
         segments = tuple(number for each in texts for number in each.segments or ())
     return Encoded("", tuple(token for each in texts for token in each.tokens), segments, (), ())
-
-
-def _same_states(one: StateBatch, other: StateBatch) -> bool:
-    """Whether states are the same but for the rounding of products of other shapes."""
-    return bool((one.states - other.states).abs().max() <= SAME * other.states.abs().max())
 
 
 def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]]:

@@ -13,7 +13,7 @@ from torch import nn
 from regard.attention.ablation import Ablation, EdgeAblation, OpenAblations, ablating
 from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
-from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
+from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.interventions.names import OF, Part
 from regard.capture.state import Capture, LayerStack
 from regard.checks import numbers_there
@@ -93,7 +93,14 @@ class AppliedAblations:
         for (path, nth), call in calls.items():
             call_id = self.call_ids(path, nth)
             if call_id is not None and any(isinstance(each, (EdgeAblation, CallPatch)) for each in call.ablations):
-                self._check_tokens(call_id, tuple(call.weights.shape[-2:]), lengths)
+                shape, part = tuple(call.weights.shape[-2:]), call_id.part
+                expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + self._past
+                if shape != expected:
+                    raise RegardError(
+                        f"interventions: layer {call_id.layer} of {self._name} attends to {shape[-1]} keys for "
+                        f"{expected[1]} tokens: which of them a word is, is not known, so nothing can be done to it by "
+                        "tokens"
+                    )
 
     def _check_layer(self, part: Part | None, layer: int | None, stacks: Mapping[str, LayerStack]) -> None:
         """Raise RegardError for a layer that a part does not have; None: for a part that has no layers at all."""
@@ -102,15 +109,6 @@ class AppliedAblations:
         if count == 0 or (layer is not None and layer >= count):
             there = numbers_there("layer", count, f"{self._name} has") if count else f"{self._name} has no layers"
             raise RegardError(f"interventions: layer {layer or 0} is out of range, {there}{OF[part]}")
-
-    def _check_tokens(self, call: CallId, shape: tuple[int, ...], lengths: Sequence[int]) -> None:
-        """Raise RegardError for an edge in a call whose queries and keys, shape in numbers, are not the tokens."""
-        expected = lengths[call.part in ("decoder", "cross")], lengths[call.part == "decoder"] + self._past
-        if shape != expected:
-            raise RegardError(
-                f"interventions: layer {call.layer} of {self._name} attends to {shape[-1]} keys for {expected[1]} "
-                "tokens: which of them a word is, is not known, so nothing can be done to it by tokens"
-            )
 
 
 @contextmanager

@@ -48,16 +48,12 @@ class CallNumbering:
         """The id of the n-th call of a path. Each call has to be asked for while it is made, inside its layer."""
         if (path, nth) not in self.ids:
             shown, part = self._part(path)
-            self.ids[path, nth] = self._id(part) if shown else None
+            self.ids[path, nth] = None
+            if shown and self._capture.layer is not None:
+                _, layer = self._capture.layer
+                self.ids[path, nth] = CallId(part, layer, self._counts[part, layer])
+                self._counts[part, layer] += 1
         return self.ids[path, nth]
-
-    def _id(self, part: Part | None) -> CallId | None:
-        """The id of a call of the layer that runs now; None where none does."""
-        if self._capture.layer is None:
-            return None
-        _, layer = self._capture.layer
-        self._counts[part, layer] += 1
-        return CallId(part, layer, self._counts[part, layer] - 1)
 
     def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
         """Whether the trace numbers these calls in the same way, now that the pass is over and its stacks are known."""

@@ -8,11 +8,12 @@ into after a module gave it (Llama 4 adds its experts to the shared one's output
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
-from regard.capture.interventions.states import Stacks, is_hidden_states
+from regard.capture.interventions.states import Stacks, first_hidden_states
 from regard.capture.operations import (
     ADDS,
     PRODUCTS,
@@ -69,9 +70,7 @@ def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) ->
     sums = _Sums()
     with ExitStack() as hooks:
         for number, (path, _) in enumerate(stacks):
-            layers = model.get_submodule(path)
-            assert isinstance(layers, nn.ModuleList)
-            _Watch(number, layers, path, attention_paths, sums, found).hook(hooks)
+            _Watch(number, model, path, attention_paths, sums, found).hook(hooks)
         hooks.enter_context(sums)
         yield found
 
@@ -80,41 +79,34 @@ class _Watch:
     """Watches the layers of one stack."""
 
     def __init__(
-        self, stack: int, layers: nn.ModuleList, path: str, attention: Sequence[str], sums: _Sums, found: Found
+        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _Sums, found: Found
     ) -> None:
-        self.stack, self.layers, self.path, self.sums, self.found = stack, layers, path, sums, found
+        self.stack, self.model, self.path, self.sums, self.found = stack, model, path, sums, found
         self.attention = attention
         self.count = self.depth = 0
         self.order: list[Given] = []
 
     def hook(self, hooks: ExitStack) -> None:
-        seen: set[int] = set()
-        for n, layer in enumerate(self.layers):
-            if id(layer) in seen:  # layers that share their weights are one module, run several times
-                continue
-            seen.add(id(layer))
+        for n, layer in self.model.get_submodule(self.path).named_children():  # each once, also if it is several layers
             hooks.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
             for below, module in layer.named_modules():
                 if below and not any(f"{self.path}.{n}.{below}.".startswith(f"{p}.") for p in self.attention):
-                    hooks.enter_context(module.register_forward_hook(self._gave(below)))
+                    hooks.enter_context(module.register_forward_hook(partial(self._gave, below)))
             hooks.enter_context(layer.register_forward_hook(self._leave))
 
     def _enter(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            states = next((each for each in (*args, *kwargs.values()) if is_hidden_states(each)), None)
+            states = first_hidden_states((*args, *kwargs.values()))
             self.sums.size = 0 if states is None else states.numel()
             self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
             self.sums.scaled, self.sums.written = {}, []
 
-    def _gave(self, below: str) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            first = next(tensors_within(output), None)
-            if first is not None and first.numel() == self.sums.size and first.is_floating_point():
-                self.order.append((storage_of(first), below, self.sums.time))
-                self.sums.held.append(first)
-
-        return hook
+    def _gave(self, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
+        first = next(tensors_within(output), None)
+        if first is not None and first.numel() == self.sums.size and first.is_floating_point():
+            self.order.append((storage_of(first), below, self.sums.time))
+            self.sums.held.append(first)
 
     def _leave(self, _module: nn.Module, _args: Any, _output: Any) -> None:
         self.depth -= 1
@@ -162,33 +154,23 @@ def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[t
     running: dict[int, int] = {}  # of each stack, the layer that runs
     shape: dict[int, Any] = {}
 
-    def enter(stack: int) -> Any:
-        def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
-            running[stack] = running.get(stack, -1) + 1
-            shape[stack] = next(each.shape for each in (*args, *kwargs.values()) if is_hidden_states(each))
+    def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        running[stack] = running.get(stack, -1) + 1
+        states = first_hidden_states((*args, *kwargs.values()))
+        assert states is not None
+        shape[stack] = states.shape
 
-        return hook
-
-    def keep(stack: int, below: str) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            if found.get((stack, running[stack])) == below:
-                first = next(tensors_within(output))
-                kept[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
-
-        return hook
+    def keep(stack: int, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
+        if found.get((stack, running[stack])) == below:
+            first = next(tensors_within(output))
+            kept[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
 
     with ExitStack() as hooks:
-        hooked: set[int] = set()
         for stack, (path, _) in enumerate(stacks):
-            layers = model.get_submodule(path)
-            assert isinstance(layers, nn.ModuleList)
             below = {each for (own, _), each in found.items() if own == stack}
-            for layer in layers:
-                if id(layer) in hooked:
-                    continue
-                hooked.add(id(layer))
-                hooks.enter_context(layer.register_forward_pre_hook(enter(stack), with_kwargs=True))
+            for layer in model.get_submodule(path).children():
+                hooks.enter_context(layer.register_forward_pre_hook(partial(enter, stack), with_kwargs=True))
                 for each, module in layer.named_modules():
                     if each in below:
-                        hooks.enter_context(module.register_forward_hook(keep(stack, each)))
+                        hooks.enter_context(module.register_forward_hook(partial(keep, stack, each)))
         yield kept

@@ -210,13 +210,11 @@ class Pass:
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
     """Translate interventions, in order."""
     changes = Changes()
-    for given in interventions:
-        each = checked(given)
+    for each in map(checked, interventions):
+        of.check_part(each.target.part if isinstance(each, Ablate) else each.part)
         if isinstance(each, Ablate):
-            of.check_part(each.target.part)
-            changes.calls.append(_ablation(each, of))
+            changes.calls.append(_ablation(each.target, of))
         elif isinstance(each, Steer):
-            of.check_part(each.part)
             stack, positions = of.stack(each.layer, each.part), None
             if each.at is not None:
                 text = of.queries(each.part)
@@ -224,7 +222,6 @@ def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
             push = (each.vector * each.strength)[None]
             changes.states.append(StateChange(stack, each.state, of.number, positions, push, adds=True))
         else:
-            of.check_part(each.part)
             _add_patch(each, of, changes)
     return changes
 
@@ -237,14 +234,12 @@ def needs_stacks(interventions: Sequence[Any]) -> bool:
     )
 
 
-def _ablation(each: Ablate, of: Pass) -> CallChange:
-    place, batch = each.target, (of.number,)
+def _ablation(place: Head | Edge, of: Pass) -> CallChange:
+    batch = (of.number,)
     if isinstance(place, Head):
         return CallChange(place.part, (place.layer,), HeadAblation(heads=(place.head,), batch=batch), place.nth)
-    queries, keys = (
-        _tokens_of_edge_end(of.queries(place.part), place.query),
-        _tokens_of_edge_end(of.keys(place.part), place.key),
-    )
+    queries = _tokens_of_edge_end(of.queries(place.part), place.query)
+    keys = _tokens_of_edge_end(of.keys(place.part), place.key)
     change = EdgeAblation(heads=place.heads, queries=queries, keys=keys, batch=batch)
     return CallChange(place.part, place.layers, change)
 

@@ -7,6 +7,7 @@ changed in the one that is meant.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,9 +57,7 @@ class StateHooks:
         for stack in sorted({each.stack for each in changes}):
             path, _ = stacks[stack]
             below = {feed_forwards[key] for key in wanted if key[0] == stack}
-            layers = model.get_submodule(path)
-            assert isinstance(layers, nn.ModuleList)
-            for layer in layers:
+            for layer in model.get_submodule(path).children():  # each once, also if it is several layers
                 modules = dict(layer.named_modules()) if below else {}
                 self._layers.append((stack, layer, {each: modules[each] for each in below if each in modules}))
         self._feed_forwards = feed_forwards
@@ -78,57 +77,45 @@ class StateHooks:
             hooked: set[int] = set()
             for stack, layer, below in self._layers:
                 if id(layer) not in hooked:
-                    hooks.enter_context(layer.register_forward_pre_hook(self._enter(stack), with_kwargs=True))
-                    hooks.enter_context(layer.register_forward_hook(self._leave(stack)))
+                    hooks.enter_context(layer.register_forward_pre_hook(partial(self._enter, stack), with_kwargs=True))
+                    hooks.enter_context(layer.register_forward_hook(partial(self._leave, stack)))
                     hooked.add(id(layer))
                 for path, module in below.items():
                     if id(module) not in hooked:
-                        hooks.enter_context(module.register_forward_hook(self._feed_forward(stack, path)))
+                        hooks.enter_context(module.register_forward_hook(partial(self._feed_forward, stack, path)))
                         hooked.add(id(module))
             yield
 
-    def _enter(self, stack: int) -> Any:
-        def hook(_module: nn.Module, args: Any, kwargs: Any) -> Any:
-            depth = self._depth[stack] = self._depth.get(stack, 0) + 1
-            if depth > 1:
-                return None
-            for n, each in enumerate(args):
-                if is_hidden_states(each):
-                    self._shape = each.shape
-                    states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
-                    return (*args[:n], states, *args[n + 1 :]), kwargs
-            for key, each in kwargs.items():
-                if is_hidden_states(each):
-                    self._shape = each.shape
-                    states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
+    def _enter(self, stack: int, _module: nn.Module, args: Any, kwargs: Any) -> Any:
+        depth = self._depth[stack] = self._depth.get(stack, 0) + 1
+        if depth > 1:
+            return None
+        for key, each in (*enumerate(args), *kwargs.items()):
+            if is_hidden_states(each):
+                self._shape = each.shape
+                states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
+                if isinstance(key, str):
                     return args, kwargs | {key: states}
+                return (*args[:key], states, *args[key + 1 :]), kwargs
+        return None
+
+    def _leave(self, stack: int, _module: nn.Module, _args: Any, output: Any) -> Any:
+        self._depth[stack] -= 1
+        if self._depth[stack]:
+            return None
+        self._count[stack] = self._count.get(stack, 0) + 1
+        return change_first_hidden_states(output, lambda states: self._changed(stack, self._count[stack], states))
+
+    def _feed_forward(self, stack: int, path: str, _module: nn.Module, _args: Any, output: Any) -> Any:
+        layer = self._count.get(stack, 0)
+        if self._feed_forwards.get((stack, layer)) != path:
             return None
 
-        return hook
+        def changed(states: Tensor) -> Tensor:
+            shaped = states.reshape(*self._shape[:2], -1)
+            return self._changed(stack, layer, shaped, feed_forward=True).reshape(states.shape)
 
-    def _leave(self, stack: int) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
-            self._depth[stack] -= 1
-            if self._depth[stack]:
-                return None
-            self._count[stack] = self._count.get(stack, 0) + 1
-            return change_first_hidden_states(output, lambda states: self._changed(stack, self._count[stack], states))
-
-        return hook
-
-    def _feed_forward(self, stack: int, path: str) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
-            layer = self._count.get(stack, 0)
-            if self._feed_forwards.get((stack, layer)) != path:
-                return None
-
-            def changed(states: Tensor) -> Tensor:
-                shaped = states.reshape(*self._shape[:2], -1)
-                return self._changed(stack, layer, shaped, feed_forward=True).reshape(states.shape)
-
-            return change_first_hidden_states(output, changed, least=2)
-
-        return hook
+        return change_first_hidden_states(output, changed, least=2)
 
     def _changed(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
         """The states with what is to be changed in them."""
@@ -171,6 +158,11 @@ class StateHooks:
 def is_hidden_states(value: Any, least: int = 3) -> bool:
     """Whether something is a tensor of hidden states, of so many axes or more."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
+
+
+def first_hidden_states(values: Any) -> Tensor | None:
+    """The first tensor of hidden states among some values."""
+    return next((value for value in values if is_hidden_states(value)), None)
 
 
 def change_first_hidden_states(output: Any, function: Any, least: int = 3) -> Any:

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.weights.attended import check_heads
 from regard.explain.wording import Place, refuse_pairs, tokens_of
@@ -50,15 +49,9 @@ def rollout(
     # From the top down: rows @ (product of layers) needs only as many rows as were asked for, and a layer's matrix only
     # a band of its rows at a time.
     for weights in reversed(maps):
-        rows = 0.5 * rows + 0.5 * _rollout_through_layer(rows, weights)
+        reached = rows.any(0).nonzero()[:, 0]  # the others are not computed; under a causal mask these are few
+        mixed = torch.zeros_like(rows)
+        for band in reached.split(max(1, BAND // (weights.shape[0] * length))):
+            mixed += rows[:, band] @ weights[:, band].mean(0).double()
+        rows = 0.5 * rows + 0.5 * mixed
     return rows
-
-
-def _rollout_through_layer(rows: Float[Tensor, "r L"], weights: AttentionMap) -> Float[Tensor, "r S"]:
-    """rows @ (mean of heads), by bands of the layer's rows; those that nothing comes from are not computed."""
-    heads, _, size = weights.shape
-    reached = rows.any(0).nonzero()[:, 0]  # under a causal mask these are few
-    mixed = rows.new_zeros(rows.shape[0], size)
-    for band in reached.split(max(1, BAND // (heads * size))):
-        mixed += rows[:, band] @ weights[:, band].mean(0).double()
-    return mixed

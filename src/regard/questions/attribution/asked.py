@@ -12,7 +12,6 @@ from regard.text.quoting import quoted
 if TYPE_CHECKING:
     from regard.display.answer import Answer
     from regard.models.model import Model
-    from regard.questions.attribution.direct import Attribution
     from regard.trace.trace import PairTrace, Trace
 
 METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-patching")
@@ -77,7 +76,12 @@ class AttributionAsked(OutcomeAsked):
             raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
         unit: Any = "word" if self.by == "word" else "token"
         if self.method == "direct":
-            return replace(self._direct(model, trace), unit=unit)
+            if self.word is None:
+                found = model.attribution(trace, self._at(trace), self.to, against=self.against)
+                return replace(found, unit=unit)
+            assert self.like is not None
+            found = model.attribution(trace, self.word, toward=trace.sides[-1][self.like])
+            return replace(found, outcome=f"cosine of {quoted(self.word)} and {quoted(self.like)}", unit=unit)
         outcome = self.outcome(model, trace, logit, like=self.like, at=None if self.at is None else self._at(trace))
         if self.grid:
             clean, corrupted = (each.sides[0].text for each in traces)
@@ -95,10 +99,3 @@ class AttributionAsked(OutcomeAsked):
         if self.at is None:
             return None if side.labels else len(side.tokens) - 1
         return tokens_of(side, place_in(side, self.at))[0 if side.labels else -1]
-
-    def _direct(self, model: "Model", trace: "Trace | PairTrace") -> "Attribution":
-        if self.word is None:
-            return model.attribution(trace, self._at(trace), self.to, against=self.against)
-        assert self.like is not None
-        found = model.attribution(trace, self.word, toward=trace.sides[-1][self.like])
-        return replace(found, outcome=f"cosine of {quoted(self.word)} and {quoted(self.like)}")

@@ -43,7 +43,11 @@ TABLE: list[list[Template]] = [
 def evolution_panels(found: "Evolution") -> list[Panel]:
     """First the steps in short, for a first screen; then what a page shows, and the loss where the run has a log."""
     last = len(found.steps) - 1
-    panels: list[Panel] = [_in_short(found), *(_weights(found, n) for n in sorted({0, last}))]
+    # of many steps some, evenly, the first and the last among them
+    shown = evenly(last + 1, MOST)
+    title = found.title() + (f", {len(shown)} of {last + 1} steps" if len(shown) <= last else "")
+    in_short = replace(_steps(found, shown, "In short"), title=title, screen=True, brief=True)
+    panels: list[Panel] = [in_short, *(_weights(found, n) for n in sorted({0, last}))]
     if last:
         panels.append(_difference(found))
         panels += [_course(found, "Entropy", "entropy in nats", found.entropy)]
@@ -66,18 +70,13 @@ def _course(found: "Evolution", name: str, y: str, values: Sequence[float]) -> C
     )
 
 
-def _in_short(found: "Evolution") -> Table:
-    """Of many steps some, evenly, the first and the last among them; what changed between two rows is added up."""
-    count = len(found.steps)
-    shown = evenly(count, MOST)
-    left = f", {len(shown)} of {count} steps" if len(shown) < count else ""
-    table = _steps(found, shown, "In short")
-    return replace(table, title=found.title() + left, screen=True, brief=True)
-
-
 def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
     """Return a row for each of some steps, with the change of the weights since the row above."""
-    head, columns, scores = _of_induction(found)
+    head, columns, scores = found.induction_head(), list[Column](), list[float]()
+    if head is not None and found.formed(*head) is None and not repeats(found.queries):
+        head = None  # neither did it form, nor is the text there for it
+    if head is not None:
+        columns, scores = [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
     changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
     rows: list[list[Cell]] = [
         [found.steps[n], math.exp(found.entropy[n]), change, *_strongest(found, n), *([scores[n]] if head else [])]
@@ -98,14 +97,6 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
 def evenly(count: int, most: int) -> list[int]:
     """At most so many of the numbers from 0 up to count, evenly, the first and the last among them."""
     return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))
-
-
-def _of_induction(found: "Evolution") -> tuple[tuple[int, int] | None, list[Column], list[float]]:
-    """The head whose induction is worth a column, its column and its scores: it formed, or the text is there for it."""
-    head = found.induction_head()
-    if head is None or (found.formed(*head) is None and not repeats(found.queries)):
-        return None, [], []
-    return head, [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
 
 
 def _strongest(found: "Evolution", n: int) -> tuple[str, float]:

@@ -8,7 +8,6 @@ from regard.display.asked import Asked, Progress, option
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.explain.weights.head_means import HeadMeans
     from regard.models.model import Model
     from regard.questions.heads.answer import Heads
     from regard.trace.trace import PairTrace, Trace
@@ -29,31 +28,26 @@ class HeadsAsked(Asked):
         """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
         from regard.display.answer import Read
         from regard.explain.weights.content_or_position import content_or_position
+        from regard.explain.weights.head_means import cross_head_scores, mean_scores
+        from regard.explain.weights.head_scores import head_scores
         from regard.explain.weights.repeated_tokens import repeated_tokens
         from regard.questions.heads.answer import Heads
+        from regard.trace.trace import PairTrace
 
         if model.pairs and self.tests:
             raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models with a single stack")
-        tables = head_scores_of_texts(traces)
+        pairs = [each for each in traces if isinstance(each, PairTrace)]
+        if pairs:
+            tables = {
+                "encoder": mean_scores([head_scores(each.encoder) for each in pairs]),
+                "decoder": mean_scores([head_scores(each.decoder) for each in pairs]),
+                "cross-attention": cross_head_scores(pairs),
+            }
+        else:
+            tables = {"texts": mean_scores([head_scores(each) for each in traces if not isinstance(each, PairTrace)])}
         if self.tests:
             tables |= {
                 "random tokens, repeated": repeated_tokens(model, seed=self.seed),
                 "tokens exchanged": content_or_position(model, [each.sides[0].text for each in traces], seed=self.seed),
             }
         return Heads(tables, about=Read.of(*traces))
-
-
-def head_scores_of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
-    """Average the scores over texts; of an encoder-decoder, of both sides and what stands between them."""
-    from regard.explain.weights.head_means import cross_head_scores, mean_scores
-    from regard.explain.weights.head_scores import head_scores
-    from regard.trace.trace import PairTrace
-
-    pairs = [each for each in traces if isinstance(each, PairTrace)]
-    if not pairs:
-        return {"texts": mean_scores([head_scores(each) for each in traces if not isinstance(each, PairTrace)])}
-    return {
-        "encoder": mean_scores([head_scores(each.encoder) for each in pairs]),
-        "decoder": mean_scores([head_scores(each.decoder) for each in pairs]),
-        "cross-attention": cross_head_scores(pairs),
-    }

@@ -11,6 +11,7 @@ patching".
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from regard.capture.build_trace import NO_OUTPUTS, REUSED
 from regard.capture.interventions.names import Part
@@ -33,7 +34,7 @@ from regard.questions.patch.answer import (
 )
 from regard.text.tokens import shortened, unequal_token_counts
 from regard.trace.layer_subset import call_numbers
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import Trace
 
 DIRECTIONS = ("denoising", "noising")
 METHOD = "attribution-patching"
@@ -76,10 +77,10 @@ def patch_sweep(
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
     texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
-    plain: list[AnyTrace] = [
-        _trace_for_patching(model, text, target, logits=outcome.logits)
-        for text, target in zip(texts, read, strict=True)
-    ]
+    plain: list[AnyTrace] = []
+    for text, target in zip(texts, read, strict=True):
+        pair: Any = {} if target is None else {"target": target}
+        plain.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
     run, source = (1, 0) if direction == "denoising" else (0, 1)
     cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
     patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
@@ -187,14 +188,6 @@ def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) ->
     if what == "values" and values is not None:
         return len(maps), values.shape[0]
     return len(maps), maps[first].shape[0]
-
-
-def _trace_for_patching(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:
-    if target is None:
-        return model.trace(text, attention_outputs=False, logits=logits)
-    trace = model.trace(text, target=target, attention_outputs=False, logits=logits)
-    assert isinstance(trace, (Trace, PairTrace))
-    return trace
 
 
 def attribution_patching(

@@ -327,9 +327,12 @@ def score_sources(
     name = f"score_sources of layer {layer} of {queries.status.model}"
     scores = own.scores[head, rows].double().cpu()  # (r, S)
     seen = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
-    words = tuple(
-        _score_place_as_text(own_trace, place, n) for own_trace, place, n in ((queries, query, rows), (keys, key, cols))
-    )
+    words = [
+        text.tokens[place].text
+        if isinstance(place, int)
+        else text.text[text.tokens[n[0]].start : text.tokens[n[-1]].end].strip()
+        for text, place, n in ((queries, query, rows), (keys, key, cols))
+    ]
     if not set(cols) <= set(seen):
         raise RegardError(f"{name}: {words[0]!r} may not look at {words[1]!r} there: the score is masked")
     parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
@@ -391,10 +394,3 @@ def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Tra
     if part is not None:
         raise RegardError(f"score_sources: {trace.status.model} is not an encoder-decoder, leave out part={part!r}")
     return trace, trace, trace.attention
-
-
-def _score_place_as_text(trace: Trace, place: Place, tokens: Sequence[int]) -> str:
-    """What is meant by a place, as a person reads it."""
-    if isinstance(place, int):
-        return trace.tokens[place].text
-    return trace.text[trace.tokens[tokens[0]].start : trace.tokens[tokens[-1]].end].strip()

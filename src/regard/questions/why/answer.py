@@ -23,6 +23,7 @@ TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
     "weight": "Tokens by attention weight from {}",
 }
 HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
+NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # of tokens, by the field of a cause
 EFFECTS = {  # what an effect is, by `Why.by`
     "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
     "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
@@ -77,7 +78,7 @@ def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
         [
             token_or_head(cause), why.measured(cause), *([cause.probability] if chances else []),
             *([cause.effect] if unbounded else []), cause.contribution, cause.weight,
-            *([_note(cause)] if of_tokens else []),
+            *([", ".join(mark for mark, field in NOTES.items() if getattr(cause, field))] if of_tokens else []),
         ]
         for cause in causes
     ]  # fmt: skip
@@ -127,11 +128,6 @@ def token_or_head(cause: "Cause") -> str:
         return f"{cause.part or ''} {short_head(cause.layer, cause.head)}".strip()
     side = {"decoder": "target ", "cross": "source "}.get(cause.part or "", "")
     return f"{cause.name.strip() or quoted(cause.name)} ({side}{cause.token}{', sink' * cause.sink})"
-
-
-def _note(cause: "Cause") -> str:
-    marks = {"sink": cause.sink, "special": cause.special, "the word itself": cause.own}
-    return ", ".join(mark for mark, there in marks.items() if there)
 
 
 By = Literal["effect", "divergence", "logit"]

@@ -9,7 +9,7 @@ logit's gradient, split by source token, and a token's is the sum over heads: bo
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -166,7 +166,7 @@ def why(
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
     work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
-    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
+    causes = _measured(own, word, causes, ablated(sets), work, progress, part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
     before, chance = (None, None) if decision is None else decision.measure(own)
@@ -177,25 +177,17 @@ def why(
     )  # fmt: skip
 
 
-def _counted(
-    runs: Iterable[tuple[int, Trace | PairTrace]], work: Sequence[int], progress: Callable[[int, int], None] | None
-) -> Iterator[tuple[int, Trace | PairTrace]]:
-    done = 0
-    for number, trace in runs:
+def _measured(
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]],
+    work: Sequence[int], progress: Callable[[int, int], None] | None, part: Part | None, decision: Decision | None,
+) -> list[Cause]:  # fmt: skip
+    """The causes with what their ablation changed. trace: of the word's own text. work: of each run."""
+    change, done = effects(trace, word), 0
+    found: dict[int, Cause] = {}
+    for number, run in runs:
         done += work[number]
         if progress is not None:
             progress(done, sum(work))
-        yield number, trace
-
-
-def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]],
-    part: Part | None, decision: Decision | None,
-) -> list[Cause]:  # fmt: skip
-    """The causes with what their ablation changed. trace: of the word's own text."""
-    change = effects(trace, word)
-    found: dict[int, Cause] = {}
-    for number, run in runs:
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
