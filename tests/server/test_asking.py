@@ -3,6 +3,7 @@
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ def test_an_ablation_gives_before_and_after(client: TestClient, minilm: Any) -> 
     cut = {"kind": "head", "layer": 2, "head": 5}
     answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [cut]})
     page, name = answer.json(), answer.headers["x-page"]
-    assert page["opening"]["view"] == "compare"
-    assert "head 5 of layer 2" in page["comparisons"][0]["name"]
+    assert [text["name"] for text in page["texts"]] == ["as is", "without layer 2, head 5"]
+    assert page["findings"][0].startswith("Without layer 2, head 5, “")
     after = minilm.trace(RIVER, interventions=[ablate(head(2, 5))])
     call = page["calls"][page["comparisons"][0]["after"][4]]
     values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
@@ -53,15 +54,25 @@ def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) 
     answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked]})
     page, name = answer.json(), answer.headers["x-page"]
     assert page["comparisons"][0]["name"].startswith("before and after: patched: output of layer 2")
-    assert page["findings"][0].startswith("patched: output of layer 2")
-    assert page["opening"]["call"] == 3  # the first layer that it can have changed
+    assert page["findings"][0].startswith(f"With “bank” in layer 2 as in “{other}”, “bank” changes most (cosine ")
     done = patch("hidden_states", layer=2, at="bank", source=minilm.trace(other))
     call = page["calls"][page["comparisons"][0]["after"][3]]
     values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
     there = minilm.trace(RIVER, interventions=[done]).attention[3].query[0].double().numpy()
     assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
     itself = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked | {"source": RIVER}]}).json()
-    assert "No last hidden state changes" in itself["findings"][0]
+    assert itself["findings"][0].endswith("no last hidden state changes.")
+
+
+def test_two_models_read_a_text_and_are_named(minilm: Any, stand_in: None) -> None:
+    twin = copy(minilm)
+    twin.name = "twin"
+    with TestClient(make_app([minilm, twin]), raise_server_exceptions=False) as client:
+        page = client.post("/api/traces", json={"texts": [RIVER], "other": 1}).json()
+        assert [text["name"] for text in page["texts"]] == [minilm.name, "twin"]
+        assert page["overview"]["kind"] == "texts"
+        refused = client.post("/api/traces", json={"texts": [RIVER], "other": 1, "word": "bank"})
+        assert "two models are compared as they are" in refused.json()["error"]
 
 
 def test_the_same_question_is_answered_once(client: TestClient) -> None:
@@ -112,17 +123,16 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
         assert said[-1] == (written.new, written.new)
         assert len(said) == 5
         assert work.asker("a").job.said == written.new
-        assert [step["chosen"] for step in page["generation"][0]["steps"]] == [
-            token.text for token in written.trace.tokens[written.start :]
-        ]
         own = generation(written)
-        least = min(own.plain.how.tokens, key=lambda each: each.probability).token
-        assert (page["opening"]["view"], page["opening"]["token"]) == ("generation", least)
+        chances = [each.probability for each in own.plain.how.tokens]
+        assert [step["probability"] for step in page["overview"]["texts"][0]["steps"]] == chances
+        assert (page["opening"]["view"], page["opening"]["token"]) == ("overview", own.opening()["token"])
         assert page["findings"] == own.findings()
         cut = [{"kind": "head", "layer": 0, "head": 0}]
         page = client.post("/api/generations", json=asked | {"ablations": cut}).json()
-        assert [text["name"] for text in page["texts"]] == ["before", "after"]
-        assert (page["opening"]["view"], page["opening"]["token"]) == ("generation", least)
+        assert [text["name"] for text in page["texts"]] == ["as is", "without layer 0, head 0"]
+        assert page["findings"][0].startswith("Without layer 0, head 0, the model writes ")
+        assert len(page["overview"]["texts"]) == 2
         for wrong, says in (
             ({"prompt": ""}, "prompt"),
             ({"new_tokens": 0}, "new_tokens"),
@@ -148,7 +158,7 @@ def test_what_is_written_is_steered_beside_what_is_not() -> None:
         )
         assert plain.new != steered.new
         assert [text["text"] for text in page["texts"]] == [plain.text, steered.text]
-        assert page["panels"][int(page["opening"]["view"].removeprefix("panel "))]["name"] == "Texts"
+        assert page["opening"]["view"] == "overview"  # both texts, one above the other
         assert page["findings"] == generation(plain, steered, str(push)).findings()
         for wrong, says in (({"layer": 99}, "layer"), ({"away": ""}, "away"), ({"strength": 1e9}, "strength")):
             answer = client.post("/api/generations", json=asked | {"steer": steer | wrong})

@@ -106,7 +106,7 @@ def test_it_advances_by_itself_and_keeps_where_one_looks(visit: Any, training: A
         page.tab.wait_for_selector("[role=tab]:has-text('Heat maps')")
         page.tab.select_option("[data-watched=layer]", "1")
         page.tab.select_option("[data-watched=head]", "2")
-        page.tab.wait_for_selector("h1:has-text('layer 1, head 2')")
+        page.tab.wait_for_selector(".topbar [title*='layer 1, head 2']")
         open_numbers(page)
         box = page.tab.locator("[aria-label^='Loss, step by step']").first
         box.focus()
@@ -166,7 +166,7 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
             assert [float(row[4]), float(row[5])] == pytest.approx([min(own), max(own)], abs=0.0051)
         found = evolution(open_watched(ended), 1, 3)
         assert found.formed(1, 3) is not None
-        page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")  # where induction formed
+        page.tab.wait_for_selector(".topbar [title*='layer 1, head 3']")  # where induction formed
         assert "is an induction head from step" in page.tab.locator(".findings").inner_text()
         page.open_grid("Difference")
         page.tab.wait_for_timeout(200)
@@ -176,7 +176,7 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
         assert page.tab.url == link
         page.tab.select_option("[data-watched=head]", "0")
         page.tab.click("button:has-text('look at L1H3')")
-        page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")
+        page.tab.wait_for_selector(".topbar [title*='layer 1, head 3']")
         with page.tab.expect_download() as download:
             page.tab.click("text=Save this page as one file")
         text = Path(download.value.path()).read_text(encoding="utf-8")
@@ -188,7 +188,7 @@ def test_everyone_can_follow(visit: Any, ended: Path, width: int) -> None:
     with followed(visit, "--run", str(ended), width=width) as (page, _):
         page.tab.wait_for_selector("[role=tabpanel]", timeout=60_000)
         page.tab.evaluate(AXE.read_text())
-        for view in (None, "Loss", "Tokens"):
+        for view in (None, "Loss", "Numbers"):
             if view:
                 page.open_view(view)
             assert page.violations() == []
@@ -199,16 +199,16 @@ def test_it_stands_beside_texts_and_a_run_that_watches_nothing(visit: Any, ended
     other = shutil.copytree(ended, tmp_path / "bare")
     shutil.rmtree(other / "watch")
     with followed(visit, "--run", str(ended), "--run", str(other), RIVER) as (page, _):
-        page.tab.wait_for_selector(f"h1:has-text('{RIVER[:20]}')", timeout=60_000)
+        page.tab.wait_for_selector(f".topbar [title*='{RIVER[:20]}']", timeout=60_000)
         page.tab.click("button:text-is('bare')")
         page.tab.wait_for_selector("text=Nothing is watched in this run")
         assert page.tab.locator("[role=tab]").count() == 0
         page.tab.reload()
         page.tab.wait_for_selector("text=Nothing is watched in this run", timeout=60_000)
         page.tab.click("button:text-is('induction')")
-        page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")
+        page.tab.wait_for_selector(".topbar [title*='layer 1, head 3']")
         page.tab.click("button:has-text('Trace')")
-        page.tab.wait_for_selector(f"h1:has-text('{RIVER[:20]}')")
+        page.tab.wait_for_selector(f".topbar [title*='{RIVER[:20]}']")
         assert page.tab.locator("[data-going]").count() == 0
 
 
@@ -216,7 +216,7 @@ def test_a_view_that_somebody_is_in_waits_with_a_newer_step(visit: Any, ended: P
     run = shutil.copytree(ended, tmp_path / "more")
     with followed(visit, "--run", str(run)) as (page, _):
         page.tab.wait_for_selector("[role=tabpanel]", timeout=60_000)
-        page.open_view("Tokens")
+        page.open_view("Numbers")
         page.tab.click(".tokens [data-unit='5']")
         page.tab.wait_for_timeout(300)
         chosen = page.tab.url

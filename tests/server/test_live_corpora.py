@@ -170,7 +170,7 @@ def test_a_click_traces_the_text_and_every_way_back_leads_to_the_point(server: s
     assert held["from"]["document"] == row["document"]
     assert held["from"]["same"] is True
     assert page.tab.input_value("textarea") == held["texts"][0]
-    chosen = page.tab.locator(f".tokens [data-unit='{held['token']}']")
+    chosen = page.tab.locator(f"[data-sentence] [data-token='{held['token']}']")
     assert chosen.inner_text().strip() == "bank"
     assert page.tab.evaluate("document.activeElement.textContent") == "back to where “bank” stands"
 
@@ -208,7 +208,7 @@ def test_a_line_and_an_example_are_traced_too(server: str, ask: Any, bank_folder
     button.click()
     assert traced(page)["texts"] == [f"{line.left}{line.form}{line.right}"]
     page.tab.click("[data-back]")
-    page.tab.wait_for_selector("h1:has-text('in the corpus')")
+    page.tab.wait_for_selector(".topbar [title*='in the corpus']")
     page.tab.click("button:has-text('its senses')")
     page.tab.wait_for_selector(".cloud[data-ready=true]", timeout=120_000)
     page.open_view("Examples")
@@ -263,6 +263,6 @@ def test_everyone_can_use_it(server: str, ask: Any, width: int) -> None:
     page.tab.click("[data-back]")
     page.tab.wait_for_selector("[data-back]", state="detached")
     page.tab.click("button:has-text('where it occurs')")
-    page.tab.wait_for_selector("h1:has-text('in the corpus')")
+    page.tab.wait_for_selector(".topbar [title*='in the corpus']")
     assert page.violations() == []
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= width

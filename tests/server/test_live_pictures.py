@@ -61,12 +61,12 @@ def test_a_dropped_picture_is_shown_under_its_heat(page: Any) -> None:
     if AXE.exists():
         assert page.violations() == []
     drop(page, page.file.read_bytes(), "a cat.png")
-    page.tab.wait_for_selector("h1:has-text('Attention to a cat.png')", timeout=60_000)
+    page.tab.wait_for_selector(".topbar [title*='Attention to a cat.png']", timeout=60_000)
     assert page.tab.locator(".picture .patch").count() == 16
     assert page.tab.locator("text=cut this head").count() == 0  # nothing is done to such a pass
     assert "base64" not in page.tab.url
     page.tab.reload()
-    page.tab.wait_for_selector("h1:has-text('Attention to a cat.png')", timeout=60_000)
+    page.tab.wait_for_selector(".topbar [title*='Attention to a cat.png']", timeout=60_000)
     drop(page, b"no picture", "notes.png")
     page.tab.wait_for_selector("[role=alert]:has-text(\"image 'notes.png' cannot be read\")")
     drop(page, bytes(5_000_001), "vast.png")
@@ -81,7 +81,7 @@ def test_a_text_stands_beside_a_picture(page: Any) -> None:
     page.tab.wait_for_selector("[role=alert]:has-text('type what is asked about it')")
     page.tab.fill("textarea", "what is on the mat ?")
     page.tab.keyboard.press("Control+Enter")
-    page.tab.wait_for_selector("h1:has-text('Attention to cat.png')", timeout=60_000)
+    page.tab.wait_for_selector(".topbar [title*='Attention to cat.png']", timeout=60_000)
     assert "most to patch" in page.tab.inner_text(".findings")
     page.tab.click("[data-unit='0']")  # the first patch, where the picture stands before the text
     assert page.tab.input_value("textarea") == "what is on the mat ?"

@@ -1,6 +1,5 @@
 """Experiments asked of the server: their pages hold what the library finds."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.movement import movement
+from regard.explain.wording import number, numbered
 from regard.models.see_texts import trace_control
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked, TraceAsked
@@ -94,27 +94,33 @@ def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
         page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank"})
 
 
-def test_the_most_changed_tokens_are_named_with_their_cosines(minilm: Any) -> None:
+def test_the_followed_word_and_the_most_changed_tokens_are_named_with_their_cosines(minilm: Any) -> None:
     before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(0, 3))])
-    (line,) = change_sentences(before, after)
-    assert line.startswith("ablated: head 3 of layer 0: “")
     cosines = torch.cosine_similarity(before.last_hidden_state.double(), after.last_hidden_state.double(), dim=-1)
-    found = re.findall(r"“([^”]+)” \((\d+)\) (?:leaves the last layer )?at (?:cosine )?(\d\.\d{3})", line)
-    assert [int(n) for _, n, _ in found] == cosines.argsort()[:3].tolist()
-    for text, n, shown in found:
-        assert text == before.tokens[int(n)].text
-        assert abs(float(shown) - float(cosines[int(n)])) <= 5.1e-4
+    lengths = before.last_hidden_state.double().norm(dim=-1)
+    most = (
+        ((after.last_hidden_state - before.last_hidden_state).double().norm(dim=-1) / lengths).argsort().tolist()[::-1]
+    )
+    (line,) = change_sentences(before, after, "without layer 0, head 3")
+    first, second, third = ((numbered(before.tokens, n), number(float(cosines[n]))) for n in most[:3])
+    said = f"{first[0]} changes most (cosine {first[1]} to before), then {second[0]} ({second[1]}) and {third[0]}"
+    assert line == f"Without layer 0, head 3, {said} ({third[1]})."
+    bank = before.word("bank")[0].tokens[0]
+    line, others = change_sentences(before, after, "without layer 0, head 3", "bank")
+    assert line == f"Without layer 0, head 3, “bank” ends at cosine {number(float(cosines[bank]))} to before."
+    assert others.startswith("Among other tokens, “")
+    assert "“bank”" not in others
 
 
 def test_only_what_changed_is_named(minilm: Any) -> None:
     before = minilm.trace(RIVER)
-    assert change_sentences(before, before) == []
+    assert change_sentences(before, before, "with nothing") == ["With nothing, no last hidden state changes."]
     last = minilm.trace(
         RIVER, interventions=[ablate(edge(1, 2, layers=5))]
     )  # reaches no other token behind the last layer
-    (line,) = change_sentences(before, last)
-    assert line.count("“") == 1
-    assert "(1)" in line
+    (line,) = change_sentences(before, last, "without it")
+    assert line.startswith(f"Without it, {numbered(before.tokens, 1)} changes most (cosine ")
+    assert "then" not in line
 
 
 @pytest.fixture(scope="module")
@@ -149,14 +155,14 @@ def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
     seen = summarise(traces, "bank", references=marks, control=control).movement
     assert seen is not None
     assert near(paths(answer), seen.words)
-    assert answer.json()["opening"]["view"] == "panel 0"
+    assert answer.json()["overview"]["tokens"] == [word.tokens[0] for _, word in words]
     panel = next(panel for panel in answer.json()["panels"] if panel["kind"] == "paths")
     assert [each["neutral"]["sentences"] for each in panel["curves"]] == [39, 39]
     assert any(
         line.startswith("Text 1 moves “bank” towards “river” (cosine 0.48, ") for line in answer.json()["findings"]
     )
     alone = client.post("/api/traces", json={"texts": [RIVER], "word": "bank"})
-    assert alone.json()["opening"]["view"] == "tokens"  # one path is nothing to compare
+    assert alone.json()["opening"]["view"] == "overview"
     assert near(paths(alone), movement(words[:1], traces[:1], []).words)
     assert client.post("/api/traces", json={"texts": [RIVER]}).json()["panels"] == []
 
@@ -170,8 +176,8 @@ def test_an_ablated_word_has_both_paths_on_one_plane(client: TestClient, minilm:
     assert near(found, movement(words, traces, []).words)
     assert found["1"][-1] != found["2"][-1]
     panel = answer.json()["panels"][0]
-    assert [path["of"] for path in panel["paths"]] == ["text, before", "text, after"]
-    assert answer.json()["opening"]["view"] == "compare"
+    assert [path["of"] for path in panel["paths"]] == ["as is", "without layer 0, head 2"]
+    assert answer.json()["overview"]["tokens"] == [word.tokens[0] for _, word in words]
 
 
 def test_a_word_that_stands_there_too_often_is_not_followed(client: TestClient) -> None:

@@ -70,7 +70,8 @@ def asking_routes(
     async def trace(asked: TraceAsked, request: Request, x_job: JobName = None) -> Response:
         """Trace texts; gives the page, whose id is X-Page."""
         model = check_sizes(asked, models, limits)
-        return await made(asked, partial(trace_page, model, asked, limits), request, x_job)
+        other = None if asked.other is None else models[asked.other]
+        return await made(asked, partial(trace_page, model, asked, limits, other=other), request, x_job)
 
     @routes.post("/api/pictures")
     async def picture(asked: PictureAsked, request: Request, x_job: JobName = None) -> Response:

@@ -7,16 +7,21 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from regard.capture.interventions.names import Part, ablate, edge, head
+from regard.capture.interventions.names import OF, Part, ablate, edge, head
 from regard.capture.interventions.patch import What, patch
+from regard.capture.interventions.places import named_place
 from regard.capture.interventions.resolve import Intervention
 from regard.display.asked import Asked as AnswerAsked
+from regard.models.windows import WindowedTrace
 from regard.questions import QUESTIONS
-from regard.trace.trace import Trace
+from regard.text.quoting import quoted, short
+from regard.trace.trace import PairTrace, Trace
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Place = Word | Number  # a word, or the number of a token
+
+AnyTrace = Trace | PairTrace | WindowedTrace
 
 Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # of a page or a job
 Index = Annotated[int, Path(ge=0, le=1 << 40)]
@@ -85,16 +90,33 @@ class StatePatch(Asked):
 Change = Annotated[HeadAblation | EdgeAblation | StatePatch, Field(discriminator="kind")]
 
 
+def change_name(change: HeadAblation | EdgeAblation | StatePatch, trace: AnyTrace) -> str:
+    """Name a change in a sentence: "without layer 2, head 1". trace: whose tokens have numbers."""
+
+    def at(place: Place) -> str:
+        tokens = trace.tokens if isinstance(trace, Trace) else ()
+        return quoted(tokens[place].text) if isinstance(place, int) and place < len(tokens) else named_place(place)
+
+    if isinstance(change, StatePatch):
+        where = "every token" if change.at is None else at(change.at)
+        return f"with {where} in layer {change.layer} as in {quoted(short(change.source, 48))}"
+    where = "all layers" if change.layer is None else f"layer {change.layer}"
+    where += ("" if change.head is None else f", head {change.head}") + OF[change.part]
+    return f"without {at(change.query)} → {at(change.key)} in {where}" if change.kind == "edge" else f"without {where}"
+
+
 class TraceAsked(Asked):
     """Texts to trace.
 
     model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
     text; None lets the model write them. ablations: and patches, done to all texts, in order; the page then shows
-    before and after. window: read in windows of so many tokens. word: whose path through the layers the page shows,
-    where it opens. references: words beside which that path is shown, each a text of its own.
+    the texts as they are as well. other: another model that reads the texts too. window: read in windows of so many
+    tokens. word: whose path through the layers the page shows. references: words beside which that path is shown, each
+    a text of its own.
     """
 
     model: Number = 0
+    other: Number | None = None
     texts: Annotated[list[str], Field(min_length=1)]
     targets: list[str] | None = None
     ablations: Annotated[list[Change], Field(max_length=64)] = []

@@ -20,7 +20,7 @@ from regard.web.score_rules import Data
 
 def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> Kept:
     """Put together the page of texts that are too long for a browser to compute with."""
-    page, maps = Page(title_of(traces)), {}
+    page, maps = Page(title_of(traces), model=traces[0].status.model), {}
     for number, trace in enumerate(traces):
         if not isinstance(trace, Trace):
             raise RegardError(

@@ -3,6 +3,9 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,25 +16,25 @@ from regard.capture.options import report_layers_of_pass
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer
+from regard.explain.wording import capital, listed, number, numbered
 from regard.generation.generator import Generated
 from regard.images.picture import read_picture_bytes
 from regard.models.model import Model
 from regard.models.see_texts import trace_control, trace_word
-from regard.models.windows import WindowedTrace, longest
+from regard.models.windows import WindowedTrace, longest, sides
 from regard.questions.generate.answer import generation
 from regard.questions.look.answer import looked
-from regard.questions.movement.panels import movement_panels, not_shown
 from regard.questions.movement.sentences import missing
-from regard.questions.see.answer import on_a_page
 from regard.server.asked import (
+    AnyTrace,
     ExperimentAsked,
     GenerationAsked,
-    HeadAblation,
     OfModel,
     PictureAsked,
     StatePatch,
     Steering,
     TraceAsked,
+    change_name,
 )
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page
@@ -39,20 +42,19 @@ from regard.server.work import Job, Limits, RefusedError
 from regard.text.quoting import quoted
 from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
-from regard.web.page import Page
+from regard.web.assemble import Choice, Opening, page_as_seen
 from regard.web.save_page import page_beside
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes
 
-AnyTrace = Trace | PairTrace | WindowedTrace
-
 
 def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Model:
     """Return the model that is meant. Raises RefusedError for too many or too long texts, and for no such model."""
-    if asked.model >= len(models):
-        raise RefusedError(422, f"model: given {asked.model}, this server has {len(models)}, numbered from 0")
+    for name in ("model", "other"):
+        if (getattr(asked, name, None) or 0) >= len(models):
+            given = f"{name}: given {getattr(asked, name)}"
+            raise RefusedError(422, f"{given}, this server has {len(models)}, numbered from 0")
     texts = [asked.prompt] if isinstance(asked, GenerationAsked) else asked.texts
     if len(texts) > limits.texts:
         raise RefusedError(413, f"texts: given {len(texts)}, {limits.texts} are the most")
@@ -68,41 +70,41 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
     return models[asked.model]
 
 
-def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kept:
-    """Trace the texts, ablated as well where that was asked for, and put their page together."""
+def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job, other: Model | None = None) -> Kept:
+    """Trace the texts, ablated as well where that was asked for or with another model, and put their page together."""
+    if other and (asked.ablations or asked.word is not None):
+        raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
-    passes = 2 if done else 1
+    passes = 2 if done or other else 1
     with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share / passes)):
         found = _traces(model, asked, [], limits)
         texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
-        after = _traces(model, asked, done, limits) if done else []
+        after = _traces(other or model, asked, done, limits) if passes > 1 else []
     job.go_on()
     if any(longest(each) > limits.whole for each in found):
         return long_page([*found, *after], asked.word)
     references, word = reference_traces(model, asked), asked.word
     refused = too_often([*found, *after], word, limits)
-    said = [] if refused is None else [refused]
     control = None
     if word is not None and references and refused is None:
         control = trace_control(model, found, word)
     choice = Choice(steps=asked.steps, limit=limits.kept)
-    if not done:
-        page = page_as_seen(found, choice, word, findings=said or None, references=references, control=control)
-        paths = [panel.get("paths") for panel in page.panels]
-        if any(isinstance(each, list) and (references or len(each) > 1) for each in paths):
-            page.opening["view"] = "panel 0"
-        return Kept(page)
-    names = [f"{name}, {when}" for when in ("before", "after") for name in texts]
-    page = page_of(
-        [*found, *after],
-        choice,
-        Opening("compare", layer=_changed_layer(asked, found), word=word),
-        title=title_of(found),
-        names=names,
-        findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)] + said,
+    names, said = None, [] if refused is None else [refused]
+    if after:
+        change = listed([change_name(each, found[0]) for each in asked.ablations])
+        both = (model.name, other.name) if other else ("as is", change)
+        names = [f"{name}, {how}" if len(found) > 1 else how for how in both for name in texts]
+    page = page_as_seen(
+        [*found, *after], choice, word, names=names, findings=said or None, references=references, control=control
     )
-    if word is not None and refused is None:
-        follow_word_in_page(page, [*found, *after], word, references, control, names)
+    if other:
+        models = {f"In text {n}, ": f"In {name}, " for n, name in enumerate((model.name, other.name), 1)}
+        page.findings = [models.get(line[:11], line[:11]) + line[11:] for line in page.findings]
+        if not (page.overview and page.overview.get("tokens")):
+            page.opening["view"] = "tokens"  # where texts of other tokens are side by side
+    if done:
+        changes = [change_sentences(*both, change, word) for both in zip(found, after, strict=True)]
+        page.findings = [*chain.from_iterable(changes), *(page.findings if word is not None else ())]
     return Kept(page)
 
 
@@ -130,18 +132,18 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
             )
         )  # fmt: skip
     choice = Choice(limit=limits.kept)
-    if asked.steer is not None:
-        page = generation(written[0], written[1], "; ".join(map(str, done))).page(choice)
-        page.opening["view"] = "panel 0"  # both texts side by side
-        return Kept(page)
-    if done:
-        findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
-        least = generation(written[0]).opening() if isinstance(written[0].trace, Trace) else {"view": "generation"}
-        return Kept(page_of(written, choice, Opening(**least), names=["before", "after"], findings=findings))
-    if isinstance(written[0].trace, Trace):
-        return Kept(generation(written[0]).page(choice))
-    page = page_as_seen(written, choice)
-    page.opening["view"] = "generation"
+    push, findings, change = "; ".join(map(str, done)), None, ""
+    if done and asked.steer is None:
+        change = listed([change_name(each, written[0].trace) for each in asked.ablations])
+        before, after = (quoted(" ".join(each.new.split())) for each in written)
+        findings = [f"{capital(change)}, the model writes {after} instead of {before}."]
+    if not isinstance(written[0].trace, Trace):
+        return Kept(page_as_seen(written, choice, findings=findings))
+    found = generation(written[0], written[1] if done else None, push)
+    if findings is None:
+        return Kept(found.page(choice))
+    page = replace(found, names=["as is", change]).page(choice)
+    page.findings = findings
     return Kept(page)
 
 
@@ -215,47 +217,33 @@ def _too_long(model: Model, text: str, limits: Limits) -> bool:
     return 4 * len(text) > limits.whole and count_tokens(model.tokenizer, check_text(text)) > limits.whole
 
 
-def _changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
-    """The first layer whose weights are changed: an edge's own, the one behind a head or a state. None: any."""
-    layers = []
-    for each in asked.ablations:
-        if isinstance(each, HeadAblation) or (isinstance(each, StatePatch) and each.what != "weights"):
-            layers.append(0 if each.layer == "input" else each.layer + 1)
-        else:
-            layers.append(0 if each.layer is None or each.layer == "input" else each.layer)
-    sides = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else trace.sides)]
-    return min([*layers, *(len(side.attention) - 1 for side in sides)])
+def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str | None = None) -> list[str]:
+    """Say how far a change ("without layer 2, head 1") moves the followed word, and which tokens it moves most."""
+    each = list(zip(sides(before), sides(after), strict=True))
+    names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(each))]
+    starts = [capital(f"{name}: {change}" if len(each) > 1 else change) for name in names]
+    return [line for start, both in zip(starts, each, strict=True) for line in _changes(*both, start, word)]
 
 
-def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | PairTrace | WindowedTrace) -> list[str]:
-    """Compare a text's traces before and after; one sentence for each side or window in which anything was done."""
-    if isinstance(before, WindowedTrace) and isinstance(after, WindowedTrace):
-        pairs = zip(before.windows, after.windows, strict=True)
-        return [line for n, both in enumerate(pairs) for line in _changes_of_served_trace(*both, f"window {n + 1}: ")]
-    if isinstance(before, PairTrace) and isinstance(after, PairTrace):
-        named = zip(before.sides, after.sides, ("source: ", "target: "), strict=True)
-        return [line for one, other, name in named for line in _changes_of_served_trace(one, other, name)]
-    assert isinstance(before, Trace)
-    assert isinstance(after, Trace)
-    return _changes_of_served_trace(before, after, "")
-
-
-def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str]:
-    done = ", ".join(note.removesuffix(".") for note in after.status.notes if note not in before.status.notes)
+def _changes(before: Trace, after: Trace, change: str, word: str | None) -> list[str]:
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
-        return [f"{name}{done or 'after it'}: The model wrote “{after.text}” instead of “{before.text}”."]
+        return [f"{change}, the model writes “{after.text}” instead of “{before.text}”."]
     old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
     apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     if not len(apart) or float(apart.max()) < SAME:
-        return [f"{name}{done}: No last hidden state changes."] if done else []
-    cosines = torch.cosine_similarity(old, new, dim=-1)
-    order = [n for n in cosines.argsort().tolist() if apart[n] >= SAME][:MOST]
-    named = [
-        f"{quoted(before.tokens[n].text)} ({n}) leaves the last layer at cosine {cosines[n]:z.3f} to before"
-        for n in order[:1]
-    ]
-    named += [f"{quoted(before.tokens[n].text)} ({n}) at {cosines[n]:z.3f}" for n in order[1:]]
-    return [f"{name}{done}: {', '.join(named)}."]
+        return [f"{change}, no last hidden state changes."]
+    cosines = [number(float(each)) for each in torch.cosine_similarity(old, new, dim=-1)]
+    order = [n for n in (-apart).argsort().tolist() if apart[n] >= SAME]
+    lines = []
+    with suppress(RegardError):
+        own = before.word(word or "")[0].tokens
+        lines = [f"{change}, {quoted(str(word))} ends at cosine {cosines[own[-1]]} to before."]
+        order, change = [n for n in order if n not in own], "Among other tokens"
+    if order:
+        first, *others = [(numbered(before.tokens, n), cosines[n]) for n in order[:MOST]]
+        then = f", then {listed([f'{token} ({cosine})' for token, cosine in others])}" if others else ""
+        lines.append(f"{change}, {first[0]} changes most (cosine {first[1]}{'' if lines else ' to before'}){then}.")
+    return lines
 
 
 def picture_bytes(asked: PictureAsked, limits: Limits) -> bytes:
@@ -298,23 +286,6 @@ def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> s
     if count <= limits.occurrences:
         return None
     return missing(word, f"it stands there {count:,} times, {limits.occurrences:,} are the most here")
-
-
-def follow_word_in_page(
-    page: Page,
-    traces: Sequence[AnyTrace],
-    word: str,
-    references: Sequence[Trace],
-    control: Sequence[Trace] | None,
-    names: Sequence[str],
-) -> None:
-    """Add the word's path through traces before and after to their page. Raises RegardError for a word not there.
-
-    references, control: as `see` has them. names: what each trace is called.
-    """
-    seen = on_a_page(traces, word, references, control)
-    page.findings = [*page.findings, *(seen if isinstance(seen, list) else not_shown(seen.summary))]
-    page.panels += [] if isinstance(seen, list) else movement_panels(seen.summary, names)
 
 
 def _occurrences_to_follow(side: Trace, word: str) -> int:

@@ -1,8 +1,9 @@
 // The address bar: what is looked at stands behind its #, so that a link shows the same again.
 
 import type { Sight } from "../cloud/camera";
-import type { Call } from "../data/format";
+import type { Call, Text } from "../data/format";
 import type { MapLook } from "../page_state.svelte";
+import { readable } from "../words";
 
 export interface HeadCut {
   kind: "head";
@@ -76,8 +77,11 @@ export interface Steering {
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
+  other?: number | null; // a model that the first is compared with
   texts: string[];
   ablations: Cut[];
+  about?: number | null; // of the texts, the one that is changed, which is then shown alone, as is and changed; null: all are
+  watched?: string | null; // a word that a change is seen at, where none is followed
   file: string | null;
   window: number | null; // of so many tokens, in which long texts are read
   corpus: Corpus | null; // what a store is asked, instead of texts
@@ -112,8 +116,8 @@ export function lookingOf({ view, call, head, token, side, words, choices, map, 
 }
 
 /** What was asked for, of what holds that and more. */
-export function askedOf({ model, texts, ablations, file, window, written, steer, experiment, corpus, followed, run, from }: Asked): Asked {
-  return { model, texts, ablations, file, window, written, steer, experiment, corpus, followed, run, from };
+export function askedOf({ model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, run, from }: Asked): Asked {
+  return { model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, run, from };
 }
 
 /** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
@@ -129,7 +133,8 @@ const HELD = "regard: what the address is too short for"; // this tab's own, whi
 export function write(asked: Asked, looking: Looking): "all" | "part" | "none" {
   const choices = Object.keys(looking.choices ?? {}).length ? looking.choices : undefined;
   const seen = { ...looking, words: looking.words || undefined, choices, map: looking.map ?? undefined, cloud: looking.cloud ?? undefined };
-  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...seen, from: asked.from ?? undefined, steer: asked.steer ?? undefined }));
+  const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value != null));
+  const whole = encodeURIComponent(JSON.stringify({ ...given, ...seen }));
   const fits = whole.length <= LONGEST;
   const number = fits ? null : hold(asked);
   const written = fits ? `/#${whole}` : number === null ? "/" : `/#${encodeURIComponent(JSON.stringify({ held: number, ...seen }))}`;
@@ -177,8 +182,11 @@ export function read(): (Asked & Looking) | null {
     const number = (value: unknown) => (typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null);
     return {
       model: number(found.model) ?? 0,
+      other: number(found.other),
       texts,
       ablations: Array.isArray(found.ablations) ? found.ablations : [], // the server checks them
+      about: number(found.about),
+      watched: typeof found.watched === "string" ? found.watched : null,
       file: typeof found.file === "string" ? found.file : null,
       window: number(found.window),
       written: number(found.written),
@@ -237,16 +245,10 @@ export function partOf({ part, name }: Pick<Call, "part" | "name">): string | nu
   return part === "cross" ? "cross" : (name.match(/, (encoder|decoder)$/)?.[1] ?? null);
 }
 
-/** What is done to a pass, in words. */
-export function cutName(cut: Cut): string {
-  const part = cut.kind !== "patch" && cut.part ? ` of the ${cut.part}` : "";
-  if (cut.kind === "head") return `head ${cut.head} of layer ${cut.layer}${part} ablated`;
-  const named = (place: string | number) => (typeof place === "number" ? `token ${place}` : `“${place}”`);
-  if (cut.kind === "patch") {
-    const what = cut.layer === "input" ? "what enters layer 0" : `what leaves layer ${cut.layer}`;
-    const from = cut.source.length > 40 ? `${cut.source.slice(0, 40)}…` : cut.source;
-    return `${what} at ${named(cut.at)} taken from “${from}”${cut.source_at === null ? "" : `, at ${named(cut.source_at)}`}`;
-  }
-  const where = cut.layer === null ? "all layers" : `layer ${cut.layer}${cut.head === null ? "" : `, head ${cut.head}`}`;
-  return `edge from ${named(cut.query)} to ${named(cut.key)} cut in ${where}${part}`;
+/** What is done to a pass, in words. queries, keys: the texts whose tokens have numbers. */
+export function cutName(cut: Cut, queries?: Text, keys = queries): string {
+  const named = (place: string | number, text?: Text) => `“${typeof place === "number" ? readable(text?.tokens.text[place] ?? `token ${place}`) : place}”`;
+  if (cut.kind === "patch") return `${named(cut.at, queries)} as in “${cut.source.length > 24 ? `${cut.source.slice(0, 23)}…` : cut.source}”, ${cut.layer === "input" ? "before layer 0" : `after layer ${cut.layer}`}`;
+  const where = (cut.layer === null ? "all layers" : `layer ${cut.layer}${cut.head === null ? "" : `, head ${cut.head}`}`) + (cut.part ? ` of the ${cut.part}` : "");
+  return cut.kind === "head" ? where : `${named(cut.query, queries)} → ${named(cut.key, keys)} in ${where}`;
 }
