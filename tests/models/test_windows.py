@@ -1,6 +1,5 @@
 """Texts longer than their model, in windows: the tokenizer's own overflow is the truth, and single passes are."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -13,6 +12,7 @@ from regard.trace.trace import Trace
 from tests.said.reading import numbers_in
 from tests.support import generation
 from tests.support.own_models import pair
+from tests.support.pictures import texts_of
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
@@ -90,9 +90,7 @@ def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, rea
     assert [o.label for o in seen.summary.occurrences] == [f"1.{each.window}" for each in unfolded.windows]
     assert regard.see(TEXT, "sea", window=29, stride=11, model=minilm).summary.texts == seen.summary.texts
     figure = read.plot("sea", layer=0, head=3)
-    titles = [axes.get_title() for axes in figure.findobj(plt.Axes)]
-    label = f"Text {seen.summary.labels[0]}: attention weights of layer 0, head 3"
-    assert any(title.startswith(label) for title in titles), titles
+    assert any(text.startswith("layer 0, head 3 · ") for text in texts_of(figure))
     assert len(read.see().summary.texts) == len(read.windows)
     with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
         read.see("lake")

@@ -74,8 +74,9 @@ def written(words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str |
 def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Candidate]:
     """The likeliest tokens of one row of logits, softmax in float64; ties go to the smaller id."""
     chances = logits.double().softmax(-1)
-    best = chances.sort(descending=True, stable=True)
-    pairs = zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
+    ids = (chances >= chances.topk(min(top, len(chances))).values[-1]).nonzero()[:, 0]  # a sort of all takes far longer
+    best = chances[ids].sort(descending=True, stable=True)
+    pairs = zip(best.values[:top].tolist(), ids[best.indices[:top]].tolist(), strict=True)
     return [Candidate(number, names(number), chance) for chance, number in pairs]
 
 
@@ -106,7 +107,7 @@ class Layer:
     """What one state would say: the likeliest tokens first.
 
     state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: those of the token that the whole
-    model finds likeliest.
+    model finds likeliest, or that it wrote.
     """
 
     state: int
@@ -166,22 +167,25 @@ def logit_lens(
     readout = model if isinstance(model, Readout) else Readout(model, trace)
     names = names_of(trace) if names is None else names
     token = tokens_of(trace, place)[-1]
-    states = torch.stack([state[token] for state in trace.hidden_states])
+    final = candidates(readout.logits[token], names, 1)[0]
+    layers, difference = lens_layers(readout, trace, token, readout.logits[token], final.id, names, top)
+    return LogitLens(text, token, trace.tokens[token].text, is_causal(trace), occurrence, final, layers, difference)
+
+
+def lens_layers(
+    readout: Readout, trace: Trace, row: int, own: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
+) -> tuple[list[Layer], float]:
+    """Read what each state of a row predicts, and how far the last state's logits are off the model's own.
+
+    readout: of the model, from any trace of it. chosen: the id whose rank and probability are kept.
+    """
+    states = torch.stack([state[row] for state in trace.hidden_states])
     # The last state stands at both ends: were there more than norm and head, places would not give the same.
     logits = readout(torch.cat([states[-1:], states]))
-    ends = logits[[0, -1]]
-    readout.check(ends, [token, token])
-    chosen = int(readout.logits[token].argmax())
-    chances = logits[1:].double().softmax(-1)
+    difference = readout.check(logits[[0, -1]], own)
     layers = [
-        Layer(
-            state=n,
-            candidates=candidates(logits[n + 1], names, top),
-            rank=1 + int((row > row[chosen]).sum()),
-            probability=float(row[chosen]),
-        )
-        for n, row in enumerate(chances)
-    ]
-    difference = float((ends - readout.logits[token]).abs().max())
-    final = candidates(readout.logits[token], names, 1)[0]
-    return LogitLens(text, token, trace.tokens[token].text, is_causal(trace), occurrence, final, layers, difference)
+        Layer(n, candidates(logits[n + 1], names, top), 1 + int((chances > chances[chosen]).sum()),
+              float(chances[chosen]))
+        for n, chances in enumerate(logits[1:].double().softmax(-1))
+    ]  # fmt: skip
+    return layers, difference

@@ -100,10 +100,8 @@ class RegardGenerator(Generator[Choice]):
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:
             """The share of what is done in one pass; cross-attention has all of the source's keys in every pass."""
-            rows, across = (
-                PassRange(past, count, past, 0, past + count),
-                PassRange(past, count, 0, 0, len(prompt.tokens)),
-            )
+            rows = PassRange(past, count, past, 0, past + count)
+            across = PassRange(past, count, 0, 0, len(prompt.tokens))
             here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in changes.calls]
             calls = [each for each in here if each is not None]
             with heads_in_range(self._name), ablating(calls, self._call_name), hooks.opened(past):

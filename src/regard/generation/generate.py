@@ -31,7 +31,6 @@ from regard.generation.step_capture import StepCapture
 from regard.model_files.quiet import quiet
 from regard.text.continuation import begun, continued
 from regard.text.tokens import Encoded
-from regard.trace.trace import PairTrace, Trace
 
 
 class HuggingFaceGenerator(Generator[GenerationConfig]):
@@ -78,18 +77,12 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
         start = len(before.tokens)
         whole = continued(tokenizer, before, ids[start:])
-        trace: Trace | PairTrace
-        if self._pairs:
-            trace = pair_of(steps.joined(prompt, whole), 0)
-            statuses = [trace.encoder.status, trace.decoder.status]
-        else:
-            trace = trace_of(steps.joined(whole, None), 0)
-            statuses = [trace.status]
+        trace = pair_of(steps.joined(prompt, whole), 0) if self._pairs else trace_of(steps.joined(whole, None), 0)
         seconds = time.perf_counter() - started
-        for status in statuses:
+        half = self._session.arithmetic_notes(prompt, whole if self._pairs else None)
+        for status in [side.status for side in trace.sides]:
             status.seconds = seconds
             status.kernels = tuple(sorted(steps.kernels))
-            half = self._session.arithmetic_notes(before if not self._pairs else prompt, whole if self._pairs else None)
             status.notes += (*half, *self._notes, *map(str, request.interventions), *request.notes, *steps.notes)
             status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"

@@ -32,7 +32,7 @@ class Generated(Shown):
     text: all of it, prompt included; of an encoder-decoder what its decoder wrote. new: what was written. ids: of every
     token, special ones included; the first written one is ids[start]. trace: of all these tokens (a `PairTrace` of an
     encoder-decoder). ended: "end" where the model wrote an end token, "stop" at a stop string, "length" where it had
-    written all the tokens that were asked for.
+    written all the tokens that were asked for. model: what wrote it, which the logit lens needs.
     """
 
     text: str
@@ -41,10 +41,11 @@ class Generated(Shown):
     start: int
     ended: Ended
     trace: Trace | PairTrace = field(repr=False)
+    model: Any = field(default=None, repr=False)
 
-    def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw the trace: of a translation its alignment. As `Trace.plot`."""
-        return self.trace.plot(word, layer=layer, head=head)
+    def plot(self, word: str | None = None, **how: Any) -> "Figure":
+        """Draw the trace: of a translation its alignment. how: as of `Trace.plot`."""
+        return self.trace.plot(word, **how)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """Return what a notebook shows of it: what was written and how surely, then its trace."""

@@ -293,9 +293,12 @@ class Model:
         """
         check_interventions(interventions)
         with self._session.alone():
-            return self._generator.generate(
+            generated = self._generator.generate(
                 prompt, ids, max_new_tokens, seed, cache, stop, interventions, statistics, progress, options
             )
+        if isinstance(generated, list):
+            return [replace(one, model=self) for one in generated]
+        return replace(generated, model=self)
 
     @cached_property
     def _generator(self) -> Generator[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch
 from jaxtyping import Float
@@ -20,8 +21,7 @@ from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
 from regard.capture.hf_masks import TensorMaskError
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
-from regard.models.inputs import model_source_of_trace
-from regard.text.tokens import encoded_ids
+from regard.models.inputs import model_inputs_of_trace
 from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Readout:
         if path is None:
             raise RegardError(f"next: no layers of {self.name} leave the states of this trace: it is of another model")
         self._layers: list[nn.Module] = list(self._own.get_submodule(path))
+        self._like: dict[nn.Module, Tensor] = {}  # of layers that give a tensor alone, one without numbers
 
     def _stack(self, trace: Trace) -> str | None:
         """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
@@ -78,19 +79,20 @@ class Readout:
         most = min(ROWS, self.model.limit or ROWS)
         return torch.cat([self._read(part) for part in vectors.split(most)])
 
-    def check(self, logits: Float[Tensor, "K V"], tokens: Sequence[int]) -> None:
-        """Refuse where the logits of last states are not those that the model itself gave at these tokens."""
-        own = self.logits[list(tokens)]
+    def check(self, logits: Float[Tensor, "K V"], own: Float[Tensor, " V"]) -> float:
+        """Return how far logits of a last state are off the model's own, and refuse where that is too far."""
+        own = own.to(logits)
         apart, near = float((logits - own).abs().max()), TOLERANCE * max(1.0, float(own.abs().max()))
         if not apart <= near:
             raise RegardError(
                 f"next: read from the last state, the logits of {self.name} are off its own by {apart:.1e}, allowed is "
                 f"{near:.0e}: something other than a norm and a head follows its layers"
             )
+        return apart
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
-        with self.model._session.alone(), _layers_replaced_by_state(self._layers, vectors[None]):
+        with self.model._session.alone(), _layers_replaced_by_state(self._layers, vectors[None], self._like):
             return self._pass(filler)
 
     def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:
@@ -130,21 +132,31 @@ def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[s
 
 
 @contextmanager
-def _layers_replaced_by_state(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
-    """Give out a state as what each layer left: what the last of them gave is all that counts in the end."""
+def _layers_replaced_by_state(
+    layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"], like: dict[nn.Module, Tensor]
+) -> Iterator[None]:
+    """Give out a state as what each layer left: what the last of them gave is all that counts in the end.
 
-    def hook(_module: nn.Module, _args: Any, output: Any) -> object:
+    like: the layers that gave a tensor alone, which need not run again. Others are added to it.
+    """
+
+    def hook(module: nn.Module, _args: Any, output: Any) -> object:
         own = _state_in_layer_output(output)
         if own is None or own.shape != state.shape:
             return None
         mine = state.to(own)
         if isinstance(output, Tensor):
+            like[module] = own.new_empty(0)
             return mine
         return type(output)(mine if each is own else each for each in output)
 
     with ExitStack() as hooks:
         for layer in layers:
-            hooks.enter_context(layer.register_forward_hook(hook))
+            if layer in like:
+                mine = state.to(like[layer])
+                hooks.enter_context(patch.object(layer, "forward", lambda *_, mine=mine, **__: mine))
+            else:
+                hooks.enter_context(layer.register_forward_hook(hook))
         yield
 
 
@@ -167,9 +179,7 @@ def gradient_run(
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:
         needs = "the trace of a text and its target" if model.pairs else "the trace of one text"
         raise RegardError(f"gradients: given {type(trace).__name__}, needs {needs}, of {model.name}")
-    source, *targets = trace.sides
-    read = model_source_of_trace(model._reader, source)
-    target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
+    read, target = model_inputs_of_trace(model._reader, trace, "gradients")
     session = model._session
     run = partial(gradient_pass, session, read, target, session.layout.stacks(read, target), exchange, heads=heads)
     try:

@@ -79,10 +79,10 @@ def test_both_texts_are_whole_on_the_screen(both: Generation) -> None:
 
 def test_the_page_opens_at_the_writing_and_calls_both(both: Generation) -> None:
     page = both.page()
-    assert page.opening["view"] == "generation"
+    assert page.overview["kind"] == "writing"  # type: ignore[index]
     assert [text["name"] for text in page.texts] == ["plain", "steered"]
     assert page.panels == [panel_data(panel) for panel in both.tabs()]
-    assert len(page.generation) == 2
+    assert [len(text["steps"]) for text in page.overview["texts"]] == [5, 5]  # type: ignore[index,union-attr]
 
 
 def test_a_translation_is_another_question() -> None:

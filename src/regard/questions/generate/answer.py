@@ -1,35 +1,47 @@
 """Hold what a causal model wrote, and, where it was steered, what it wrote so beside it."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
+from regard.display.panels import Cell, Column, Data, Panel, Shares, Strip, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
-from regard.explain.logits import Candidate, Names, candidates, names_of
+from regard.explain.logits import Candidate, Layer, Names, candidates, lens_layers, names_of
 from regard.explain.weights.sinks import sinks
-from regard.explain.wording import count_of_tokens, fixed, listed, named, number, word_numbered
+from regard.explain.wording import count_of_tokens, fixed, named, number, word_numbered
 from regard.generation.generator import Generated
+from regard.models.readout import Readout
 from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token, shortened
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.word_pieces import FUNCTION_WORDS, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-CANDIDATES = 4  # tokens that are named at each place
+if TYPE_CHECKING:
+    from regard.web.page import Page
+
+Opens = Callable[[], Readout]
+CANDIDATES = 5  # tokens that are named at each place
 ROWS = 256  # queries whose weights are looked at together
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 NAMED = 3  # other likely tokens of a row
+MAX_LENS_TOKENS = 64  # written tokens that the logit lens is read for
 WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
 TABLE: list[list[Template]] = [
+    [
+        ("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
+         None),
+        ("The model wrote {said} (probability {its}). From layer {since} on, each would have predicted it.", None),
+    ],
     [
         ("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
         ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
@@ -41,7 +53,6 @@ TABLE: list[list[Template]] = [
          None),
         ("The least certain token was {least} (probability {probability}).", None),
     ],
-    [("Its attention went {parts}.", lambda n: not n["nothing"])],
 ]  # fmt: skip
 STEERED: list[list[Template]] = [
     [
@@ -55,16 +66,31 @@ STEERED: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class WrittenToken:
-    """A token that was written. probability: what the model gave it, temperature aside; rank: 0 for the likeliest.
+    """A token that was written. token, id: its numbers in the text and the vocabulary.
 
-    likeliest: the tokens it found likeliest in that place, first.
+    probability: what the model gave it, temperature aside; rank: 0 for the likeliest. likeliest: the tokens it found
+    likeliest in that place, first. layers: what each state would have written there (logit lens), with the rank and
+    probability of this token; none where that isn't known.
     """
 
     token: int
+    id: int
     text: str
     probability: float
     rank: int
     likeliest: list[Candidate]
+    layers: list[Layer] = field(default_factory=list)
+
+    @property
+    def others(self) -> list[Candidate]:
+        """The other likely tokens."""
+        return [each for each in self.likeliest if each.id != self.id]
+
+    @property
+    def late(self) -> int:
+        """How many layers would have written it, from the last layer back."""
+        others = [n for n, layer in enumerate(self.layers) if layer.rank > 1]
+        return len(self.layers) - 1 - max(others, default=0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,8 @@ class Writing:
 
     special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
     special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
-    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks.
+    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks. lens: how exact the logit lens is,
+    or why there is none.
     """
 
     given: int
@@ -85,21 +112,20 @@ class Writing:
     own: float
     received: list[float]
     sink_tokens: list[int]
+    lens: str = ""
 
 
-def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
+def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens | None = None) -> Writing:
     """Look at what a causal model wrote after the first `given` tokens of a trace.
 
-    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
+    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens. readout: makes that of the model,
+    for the logit lens.
     """
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
-    found = []
-    for n in range(given, len(trace.tokens)):
-        logits, token = trace.logits[n - 1].double(), trace.tokens[n]
-        chance = float(logits.softmax(-1)[token.id])
-        rank = int((logits > logits[token.id]).sum())
-        found.append(WrittenToken(n, token.text, chance, rank, candidates(logits, names, CANDIDATES)))
+    found = written_tokens(trace, given, names)
+    layers, lens = ([], "") if readout is None else _lens(trace, given, names, readout)
+    found = [replace(each, layers=own or []) for each, own in zip_longest(found, layers)]
     received = _received(trace, given)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
@@ -108,7 +134,47 @@ def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
     before = torch.arange(len(trace.tokens)) < given
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
     apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
-    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens)
+    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
+
+
+def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]:
+    """List the tokens after the first `given` ones, with their probabilities and what else was likely."""
+    found = []
+    for n, logits in enumerate([] if trace.logits is None else trace.logits[given - 1 : -1], given):
+        own, chances = trace.tokens[n], logits.double().softmax(-1)
+        rank, likeliest = int((logits > logits[own.id]).sum()), candidates(logits, names, CANDIDATES)
+        found.append(WrittenToken(n, own.id, own.text, float(chances[own.id]), rank, likeliest))
+    return found
+
+
+def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[list[Layer]], str]:
+    """Read what each state would have written in the place of each token; returns how exact that is, or why not."""
+    assert trace.logits is not None
+    numbers = range(given, len(trace.tokens))
+    try:
+        read = readout()
+        written = [(n - 1, trace.logits[n - 1], trace.tokens[n].id) for n in numbers[:MAX_LENS_TOKENS]]
+        found = [lens_layers(read, trace, *each, names) for each in written]
+    except RegardError as error:
+        return [], f"Logit lens not shown: {error}"
+    off = max((off for _, off in found), default=0.0)
+    exact = f"Logit lens: the last state's logits are within {off:.1e} of the model's."
+    some = f" It is read for the first {MAX_LENS_TOKENS} written tokens." * (len(numbers) > MAX_LENS_TOKENS)
+    return [layers for layers, _ in found], exact + some
+
+
+def telling(written: "Written") -> WrittenToken | None:
+    """Choose the written content word that is likely and new, and that only few of the last layers would have written.
+
+    None if there is none, or no logit lens.
+    """
+    said, new = {*FUNCTION_WORDS}, set()
+    for word in words(written.tokens):
+        name = spelling(written.tokens, word).lower()
+        new |= {word[0]} if len(word) == 1 and wordlike(name) and name not in said else set()
+        said.add(name)
+    found = [each for each in written.how.tokens if each.layers and each.late and each.token in new]
+    return max(found, key=lambda each: each.probability * (1 - each.late / len(each.layers)), default=None)
 
 
 def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
@@ -128,14 +194,8 @@ def generation_panels(found: "Generation") -> list[Panel]:
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
         attended = _attention_to_prompt(found.plain)
-        return [_with_bars(found.plain), _text_table(found), *likely, *attended, _least_likely(found.plain)]
+        return [_with_bars(found.plain), *likely, *attended, least_likely(found.plain.how.tokens)]
     return [_text_table(found), *likely, _side_by_side(found)]
-
-
-def others_likely_when_written(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
-    """Say what the model found likely in the place of a written token, the likeliest first."""
-    own = written.tokens[each.token].id
-    return [(other.text, other.probability) for other in each.likeliest if other.id != own]
 
 
 def _with_bars(written: "Written") -> Strip:
@@ -151,7 +211,7 @@ def _with_bars(written: "Written") -> Strip:
         name="Text", title="Probability of each written token (full bar: 1)", tokens=pieces,
         values=[chances.get(n) for n in range(len(pieces))], unit="probability",
         note=f"The model wrote {wrote} after a prompt of {written.how.given} and {ended}.",
-        full=1.0, running=True, screen=True, brief=True,
+        full=1.0, running=True, screen=True,
     )  # fmt: skip
 
 
@@ -187,25 +247,19 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 
 
 def _text_table(found: "Generation") -> Table:
-    """All of what was written; of a steered text beside the plain one."""
-    if found.steered is None:
-        rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]
-        return Table(name="Text", title="Text", columns=[Column("prompt"), Column("written")], rows=rows)
-    rows = [[own.text for _, own in found.each]]
+    """All of a steered text beside the plain one."""
+    rows: list[list[Cell]] = [[own.text for _, own in found.each]]
     columns = [Column(name) for name, _ in found.each]
     return Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
 
 
-def _least_likely(written: "Written") -> Table:
-    every = sorted(written.how.tokens, key=lambda each: each.probability)
+def least_likely(tokens: Sequence[WrittenToken]) -> Table:
+    """List what was written, the least likely token first, and what else was likely."""
     rows: list[list[Cell]] = []
-    for n in every:
-        others = [(quoted(text), chance) for text, chance in others_likely_when_written(written, n)[:NAMED]]
-        rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
-    columns = [
-        Column("token"), Column("written"), Column("probability", 2, bar=True),
-        Column("alternatives"),
-    ]  # fmt: skip
+    for own in sorted(tokens, key=lambda each: each.probability):
+        others = [(quoted(each.text), each.probability) for each in own.others[:NAMED]]
+        rows.append([f"{own.token}", quoted(own.text), own.probability, Shares(others, digits=2, one_line=True)])
+    columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("alternatives")]
     return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
 
 
@@ -248,6 +302,11 @@ def _of_text(text: "Written") -> dict[str, Any]:
     """Collect the numbers of a text's sentences."""
     writing, tokens = text.how, text.tokens
     numbers: dict[str, Any] = {"nothing": not writing.tokens, "sinks": writing.sinks}
+    if (said := telling(text)) is not None:
+        layers, late = len(said.layers) - 1, said.late
+        alone = late <= layers / 2 and sum(layer.rank == 1 for layer in said.layers) == late
+        numbers |= {"said": named(tokens, said.token), "its": said.probability, "layers": layers}
+        numbers |= {"few": f"{late} of" if late > 1 else "of"} if alone else {"since": layers - late}
     received = [pair for pair in prompt_words(writing, tokens) if wordlike(spelling(tokens, pair[0]))]
     received = [(word, weight) for word, weight in received if weight is not None]
     word, weight = max(received, key=lambda pair: pair[1] or 0, default=(range(0), 0.0))
@@ -256,12 +315,8 @@ def _of_text(text: "Written") -> dict[str, Any]:
     if len(writing.tokens) > 1:
         least = min(writing.tokens, key=lambda token: token.probability)
         numbers |= {"least": named(tokens, least.token), "probability": least.probability}
-        for other in [other for other in least.likeliest if other.id != tokens[least.token].id][:1]:
+        for other in least.others[:1]:
             numbers |= {"other": quoted(other.text), "chance": other.probability}
-    rest = "to the rest of the prompt" if writing.special + writing.sinks >= WORTH_NAMING else "to the prompt"
-    parts = ((writing.special, "to special tokens"), (writing.sinks, "to attention sinks"), (writing.prompt, rest),
-             (writing.own, "to the new text"))  # fmt: skip
-    numbers["parts"] = listed([f"{part:.0%} {name}" for part, name in parts if part >= WORTH_NAMING]) or None
     return numbers
 
 
@@ -314,13 +369,14 @@ class Generation(TracesAnswer):
         return f"Text generated after {shortened(self.plain.given, LONG)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
-        """Say which probabilities are shown."""
-        return ["Probabilities are the model's own, before temperature and top-k."]
+        """Say which probabilities are shown, and how exact the logit lens is."""
+        lens = list(dict.fromkeys(own.how.lens for _, own in self.each if own.how.lens))
+        return ["Probabilities are the model's own, before temperature and top-k.", *lens]
 
     @property
     def parts_at(self) -> int | None:
         """The first written token that differs in the steered text, or that only one of the texts has."""
-        both = [[written.tokens[each.token].id for each in written.how.tokens] for _, written in self.each]
+        both = [[each.id for each in written.how.tokens] for _, written in self.each]
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
@@ -330,7 +386,7 @@ class Generation(TracesAnswer):
             for each in written.how.tokens:
                 own: Row = {} if self.steered is None else {"written": name}
                 own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
-                other, chance = [*others_likely_when_written(written, each), (None, None)][0]
+                other, chance = [*((each.text, each.probability) for each in each.others), (None, None)][0]
                 rows.append(own | {"likeliest_other": other, "its_probability": chance})
         return rows
 
@@ -344,23 +400,31 @@ class Generation(TracesAnswer):
         }
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the writing of the token that was least likely, of two texts where the sentences begin."""
-        own = self.plain.how.tokens if self.steered is None else []
-        least = min(own, key=lambda each: each.probability, default=None)
-        return {"view": "generation", "token": None if least is None else least.token}
+        """Open at the token that the first sentence names, else the least likely, or where two texts differ."""
+        tokens, at = self.plain.how.tokens, self.parts_at
+        first = telling(self.plain) if at is None else next(iter(tokens[at:]), None)
+        first = first or min(tokens, key=lambda each: each.probability, default=None)
+        return {"token": None if first is None else first.token}
+
+    def overview(self, page: "Page") -> Data | None:
+        """Write what the page's first view needs of what was written."""
+        from regard.web.overview import writing_stage
+
+        return writing_stage(page, [own for _, own in self.each], [each.trace for each in self.traces])
 
 
 def generation(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
     """Look at what a causal model wrote. steered: the same with its states pushed; push: how."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
-    second = None if steered is None else _generated_text_written(steered)
-    return Generation(_generated_text_written(plain), second, push, traces=both, names=names, about=about)
+    readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])
+    written = [_generated_text_written(each, readout) for each in both]
+    return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)
 
 
-def _generated_text_written(done: Generated) -> Written:
+def _generated_text_written(done: Generated, readout: Opens | None) -> Written:
     trace = done.trace
     if not isinstance(trace, Trace):
         raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")
-    found = writing(trace, done.start, done.ended, names_of(trace))
+    found = writing(trace, done.start, done.ended, names_of(trace), readout)
     return Written(done.text.removesuffix(done.new), done.new, trace.tokens, found)
