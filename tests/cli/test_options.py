@@ -22,10 +22,10 @@ VERBS = (
 # of them 9 of paint, see's --remove and --chat, --step and --figures of lesson and of article,
 # --precision of embed, --text-prompt of embed and find, --follow-links, 6 of check,
 # --second of see, why and attribute, --to of why
-OPTIONS = 261
+OPTIONS = 258
 ENTRIES = 192  # the same, with all options of files of a verb counted once: they are declared together
 # with --save and what begins so
-FILES = {"--figure", "--html", "--html-with", "--csv", "--parquet", "--json"}
+FILES = {"--figure", "--shape", "--html", "--html-with", "--csv", "--parquet", "--json"}
 # Of a name that has several values or help sentences: how many. What each of these means is the same everywhere, but
 # its values are the verb's own, and stand in its help: the units of --by, the methods of --method; --like is a word of
 # the text in `attribute`, and in `find` a sentence that has the word. The list may only become shorter.

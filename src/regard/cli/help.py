@@ -98,6 +98,7 @@ Running
 --step  Wait for Enter before each piece of code.
 Output
 --figure FILE  Save a figure: .png, .svg or .pdf.
+--shape slide|column  With --figure: draw a 16:9 slide, or a column of a paper, 85 mm wide.
 --csv FILE  Save a table that spreadsheets can open safely: .csv.
 --json FILE  Save all results at full precision: .json, or - for standard output.
 --html FILE  Save an interactive page as an offline file: .html.

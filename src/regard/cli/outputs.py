@@ -27,6 +27,7 @@ Cell = str | int | float | None
 PARAMETER = "outputs"  # of a verb: where its options stand in the help
 GROUPS = {  # what a verb may offer, and the options of it
     "figure": ("figure",),
+    "figure of texts": ("figure", "shape"),
     "html": ("html",),
     "html of traces": ("html", "html_with"),
     "csv": ("csv",),
@@ -116,19 +117,6 @@ class PageFile:
 
         return Choice(self.layers, numbers=self.numbers, steps=self.steps)
 
-    def assemble(self, page: "Callable[[PageFile], Page] | None") -> "Page | None":
-        """Let a function put the page together, where a file was asked for."""
-        return None if self.file is None or page is None else page(self)
-
-    def write(self, page: "Page | None") -> None:
-        """Write a page that was put together, where there is one; before it what its optional parts take is said."""
-        if self.file is not None and page is not None:
-            if page.optional:
-                print(page.optional, file=sys.stderr)
-            from regard.web.save_page import write_page
-
-            write_page(page, self.file)
-
 
 NO_PAGE = PageFile()
 
@@ -174,7 +162,7 @@ FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files asked for. offered: `FILES` of the verb."""
+    """The files asked for. offered: `FILES` of the verb. shape: of the figure."""
 
     figure: Path | None = None
     html: PageFile = NO_PAGE
@@ -183,6 +171,7 @@ class Outputs:
     json: Path | None = None
     save: TraceFile = TraceFile()
     offered: tuple[str, ...] = FILES
+    shape: Literal["slide", "column"] = "slide"
 
     @property
     def files(self) -> tuple[Path | None, ...]:
@@ -213,9 +202,14 @@ class Outputs:
         anything is written, and traces are written before all others. rows: makes the table's rows. draw: draws the
         picture into a file. data: writes all as JSON into a file.
         """
-        assembled = self.html.assemble(page)
+        assembled = None if self.html.file is None or page is None else page(self.html)
         self.save.write(traces)
-        self.html.write(assembled)
+        if self.html.file is not None and assembled is not None:
+            from regard.web.save_page import write_page
+
+            if assembled.optional:
+                print(assembled.optional, file=sys.stderr)
+            write_page(assembled, self.html.file)
         notes = draw(self.figure) if draw is not None and self.figure is not None else []
         table = rows() if rows is not None and (self.csv is not None or self.parquet is not None) else []
         if self.csv is not None:
@@ -232,6 +226,7 @@ NOTHING = Outputs()
 
 def _options(
     figure: Annotated[Path | None, option("--figure")] = None,
+    shape: Annotated[str | None, option("--shape", "slide")] = None,
     html: Annotated[Path | None, option("--html")] = None,
     html_with: Annotated[list[str] | None, option("--html-with")] = None,
     csv: Annotated[Path | None, option("--csv")] = None,
@@ -243,8 +238,13 @@ def _options(
     save_dtype: Annotated[str | None, option("--save-dtype", "the trace's own precision")] = None,
     save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
+    if shape not in (None, "slide", "column"):
+        raise RegardError(f"--shape: given {shape!r}, needs slide or column")
+    if shape is not None and figure is None:
+        raise RegardError("--shape needs --figure: it is the shape of that file")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved)
+    return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved,
+                   shape="column" if shape == "column" else "slide")  # fmt: skip
 
 
 def writes(*groups: str) -> Callable[[Verb], Verb]:

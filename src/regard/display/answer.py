@@ -140,10 +140,10 @@ class Answer(Table):
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: every panel is a tab. choice: what it has of traces, of which this one has none."""
         from regard.display.page import panel_data
-        from regard.web.page import Page, status_lines
+        from regard.web.page import Page, model_name, status_lines
 
-        page = Page(self.title(), self.findings())
         statuses = [each for each in self.about.statuses if each.model]
+        page = Page(self.title(), self.findings(), model=model_name(statuses))
         page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
         page.panels = [panel_data(panel) for panel in made(self.for_page().panels())]
         page.opening["view"] = "panel 0"
@@ -197,6 +197,12 @@ class TracesAnswer(Answer):
         """Say of which layers its page has values, hidden states and projections where not of all."""
         return []
 
+    def overview(self, page: "Page") -> Data | None:
+        """Write what the page's first view needs, if there is one for its texts."""
+        from regard.web.overview import overview_data
+
+        return overview_data(page, self.traces)
+
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has."""
         from regard.display.page import panel_data
@@ -213,6 +219,7 @@ class TracesAnswer(Answer):
         page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
+        page.overview = self.overview(page)
         return page
 
 

@@ -1,6 +1,7 @@
 """Draw every kind of panel into axes, with matplotlib: `picture` puts them together."""
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -13,7 +14,6 @@ from regard.display.elements import colours
 from regard.display.elements.canvas import or_nan
 from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
-from regard.display.elements.labels import drawn_text_width, framed_label_points
 from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
@@ -46,13 +46,25 @@ class Drawing:
     paint: Callable[[Axes], None]
 
 
-@singledispatch
 def drawn(panel: Panel, small: bool) -> Drawing:
-    """Say how large a panel is, and what draws it. small: it stands beside others."""
+    """Say how large a panel is, and what draws it; of an empty one, a sentence. small: it stands beside others."""
+    held = ("parts", "rows", "columns", "tokens", "series", "points")
+    empty = any(not len(vars(panel)[name]) for name in held if name in vars(panel))
+    empty |= isinstance(panel, Heat) and all(value is None for row in panel.values for value in row)
+    return Drawing(6.0, 0.9, _say_nothing) if empty else _drawn(panel, small)
+
+
+def _say_nothing(axes: Axes) -> None:
+    axes.text(0, 0.5, "There is nothing to show.", va="center", fontsize=9)
+    axes.set_axis_off()
+
+
+@singledispatch
+def _drawn(panel: Panel, small: bool) -> Drawing:
     raise NotImplementedError(type(panel).__name__)
 
 
-@drawn.register
+@_drawn.register
 def _bars(panel: Bars, small: bool) -> Drawing:
     """The first parts from above, the others together below."""
     shown, rest = list(panel.parts[:MOST]), panel.parts[MOST:]
@@ -85,7 +97,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     return Drawing(7.5, 1.1 + BAR * len(shown), into)
 
 
-@drawn.register
+@_drawn.register
 def _table(panel: Table, small: bool) -> Drawing:
     """The bars of its first barred column."""
     barred = next((n for n, column in enumerate(panel.columns) if column.bar), None)
@@ -98,7 +110,7 @@ def _table(panel: Table, small: bool) -> Drawing:
     return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
 
 
-@drawn.register
+@_drawn.register
 def _heat(panel: Heat, small: bool) -> Drawing:
     """Colours, and numbers where a cell has room for one; cells without a number are hatched.
 
@@ -166,7 +178,7 @@ def _thinned_panel_names(names: Sequence[str], room: float) -> list[str]:
     return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
 
-@drawn.register
+@_drawn.register
 def _strip(panel: Strip, small: bool) -> Drawing:
     """A bar a token, in the text's order; where a number is full the text itself, each token on its colour."""
     if panel.full is not None:
@@ -184,6 +196,11 @@ def _strip(panel: Strip, small: bool) -> Drawing:
         axes.set_ylabel(visible(panel.unit), fontsize=8)
 
     return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, into)
+
+
+def drawn_text_width(text: str) -> float:
+    """Characters, those of East Asian writing counted as they are drawn."""
+    return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
 
 
 def _shaded_text(panel: Strip, full: float) -> Drawing:
@@ -210,7 +227,7 @@ def _shaded_text(panel: Strip, full: float) -> Drawing:
     return Drawing(7.5, 0.7 + 0.27 * (y + 1), into)
 
 
-@drawn.register
+@_drawn.register
 def _curves(panel: Curves, small: bool) -> Drawing:
     """A line a series, with the range of what its points are means of."""
 
@@ -229,7 +246,7 @@ def _curves(panel: Curves, small: bool) -> Drawing:
     return Drawing(7.5, 3.6, into)
 
 
-@drawn.register
+@_drawn.register
 def _scatter(panel: Scatter, small: bool) -> Drawing:
     """A point each, an arrow from where it was before, and the names: beside points, or of groups in a legend."""
     groups: dict[str, list[Point]] = {}
@@ -243,14 +260,13 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
             (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
             marks.set_gid(name)
-        apart = panel.equal and (panel.drawn == "groups" or len(panel.points) <= NAMED)
-        if apart:
-            _name_points(axes, panel, groups)
+        if panel.drawn == "groups" and panel.equal:
+            _name_groups(axes, groups)
         elif panel.drawn == "groups" and any(groups):
             axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
         for point in panel.points:
             colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
-            if panel.drawn == "labels" and not apart:
+            if panel.drawn == "labels":
                 axes.annotate(spelled(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
                               fontsize=7)  # fmt: skip
             if point.after is not None:
@@ -260,27 +276,26 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
                 axes.add_patch(arrow)
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
-        axes.margins(0.2 if apart else 0.12)
+        axes.margins(0.2 if panel.equal else 0.12)
         if panel.equal:
             axes.set_aspect("equal", adjustable="datalim")
 
     return Drawing(6.5, 5.0, into)
 
 
-def _name_points(axes: Axes, panel: Scatter, groups: Mapping[str, Sequence[Point]]) -> None:
-    """Write each point's label, or each group's name beside the middle of its points, away from marks and names."""
-    every = [(each.x, each.y) for each in panel.points]
-    labels = framed_label_points(axes, every, 4.6, 3.6)
-    labels.keep_free(every[:400], 5.0)
-    for n, (name, own) in enumerate(groups.items()):
-        if panel.drawn == "labels":
-            for point in own:
-                if point.label:
-                    labels.put(spelled(point.label), (point.x, point.y), 8.0, color=line_style(n)[0])
-            continue
-        middle = sum(each.x for each in own) / len(own), sum(each.y for each in own) / len(own)
-        labels.put(visible(name), middle, 9.0, bbox={"boxstyle": "round", "fc": "white", "ec": line_style(n)[0]})
-    axes.set_autoscale_on(True)  # the axes' own shape may want more room
+def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
+    """Write each group's name at the middle of its points, moved up where it would lie on another."""
+    every = [point for own in groups.values() for point in own]
+    wide, high = (max(values) - min(values) for values in zip(*((each.x, each.y) for each in every), strict=True))
+    gap, lowest = 0.3 * max(wide / 4.0, high / 3.0), -math.inf  # 0.3 inches, in the units of both axes
+    middles = {name: [sum(part) / len(own) for part in zip(*((each.x, each.y) for each in own), strict=True)]
+               for name, own in groups.items()}  # fmt: skip
+    for name, (x, y) in sorted(middles.items(), key=lambda item: item[1][1]):
+        lowest = max(y, lowest + gap)
+        colour = line_style([*groups].index(name))[0]
+        axes.annotate(visible(name), (x, y), (x, lowest), ha="center", va="center", fontsize=9,
+                      bbox={"boxstyle": "round", "fc": "white", "ec": colour, "alpha": 0.85},
+                      arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5} if lowest > y else None)  # fmt: skip
 
 
 def _panel_number_colour(number: float, both: bool) -> str:

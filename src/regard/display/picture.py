@@ -1,14 +1,13 @@
 """Put panels together to one picture: grids of a group side by side, titles and captions above."""
 
-import textwrap
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import Row, stack_rows_in_figure
-from regard.display.figure import LETTER, LINE, Drawing, drawn
+from regard.display.elements.canvas import Row, stack_rows_in_figure, title_axes
+from regard.display.figure import LINE, Drawing, drawn
 from regard.display.panels import Heat, Panel, untold
 from regard.errors import RegardError
 from regard.text.quoting import visible
@@ -26,22 +25,17 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     grids = _grids(panels)
     drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
     wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
-    letters = max(24, int(wide / LETTER))
-    heading = textwrap.wrap(visible(title), letters)
-    if len(panels) == 1:
-        heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
     rows: list[Row] = []
     for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
-        above = heading if n == 0 else []
+        above = [title] if n == 0 else []
         if group and (n == 0 or grids[n - 1][0] != group):
             above = [*above, group]
-        titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
-        names = [_wrapped_panel_texts(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
+        names = [("" if len(panels) == 1 else panel.title, untold(panel, panel.title, title)) for panel in each]
         highs = [
-            max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
+            max(own[k].high + LINE * len(names[k][1]) // 60 for k in range(first, min(first + across, len(own))))
             for first in range(0, len(own), across)
         ]
-        rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
+        rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, above, across, highs, wide)))
     return stack_rows_in_figure(rows, wide)
 
 
@@ -57,14 +51,10 @@ def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
     return grids
 
 
-def _wrapped_panel_texts(texts: Sequence[str], wide: float) -> list[str]:
-    """A panel's title and caption in lines."""
-    return [line for text in texts for line in textwrap.wrap(visible(text), max(24, int(wide / 0.075)))]
-
-
 def _painter(
-    drawings: Sequence[Drawing], names: Sequence[Sequence[str]], above: str, across: int, highs: Sequence[float]
-) -> Callable[[FigureBase, Any], None]:
+    drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
+    highs: Sequence[float], wide: float,
+) -> Callable[[FigureBase, Any], None]:  # fmt: skip
     """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
 
     def into(part: FigureBase, place: Any) -> None:
@@ -72,8 +62,9 @@ def _painter(
         for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
             axes = part.add_subplot(cells[divmod(n, across)])
             each.paint(axes)
-            axes.set_title("\n".join(name), fontsize=9)
+            title_axes(axes, *name, wide / across)
         if above:
-            part.suptitle(above, fontsize=10)
+            size = min(12.0, *(wide * 125 / max(1, len(line)) for line in above))
+            part.suptitle("\n".join(map(visible, above)), x=0.01, ha="left", fontsize=size, fontweight="bold")
 
     return into

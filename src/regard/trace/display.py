@@ -6,11 +6,10 @@ what a terminal would show; it needs nothing from outside.
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
 from regard.text.quoting import visible
-from regard.trace.layer_subset import call_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
     from regard.attention.attention_map import AttentionMap
     from regard.attention.recording import Calls
     from regard.generation.generator import Generated
+    from regard.questions.generate.answer import Generation
     from regard.questions.see.answer import Seen
+    from regard.questions.see.picture.whole import Shape
     from regard.trace.labelled_map import Labels
     from regard.trace.trace import Trace
 
@@ -71,9 +72,14 @@ class ShownTrace(Shown):
         """
         return see([self], word, references=references, control=control, layer=layer, head=head, top=top)
 
-    def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these."""
-        return self.see(word, layer=layer, head=head).plot(layer=layer, head=head)
+    def plot(
+        self, word: str | None = None, *, layer: int | None = None, head: int | None = None, shape: "Shape" = "slide"
+    ) -> "Figure":
+        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment.
+
+        layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
+        """
+        return self.see(word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """What a notebook shows of it."""
@@ -103,7 +109,7 @@ def see(
     return seen(given, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
-def seen_on_a_page(traces: Sequence[Any], word: str | None, **how: Any) -> "Seen | list[str]":
+def seen_on_a_page(traces: Sequence[Any], word: str | None, **how: Any) -> "Seen | Generation | list[str]":
     """Look at traces for a page, or say why not: `regard.questions.see.answer.on_a_page`, its arguments and errors."""
     from regard.questions.see.answer import on_a_page
 
@@ -135,7 +141,6 @@ def _traces_as_list(what: str, given: "Trace | Sequence[Trace]", needs: str) -> 
 
 def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
-    from rich.console import Group
     from rich.text import Text
 
     from regard.display.terminal_parts import trust_lines_in_terminal
@@ -144,14 +149,9 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     if max(len(side.tokens) for side in kept.sides) > LONG or not kept.sides[0].tokens:
         return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
     try:
-        first, *rest = trace.see().shown(width)
+        return trace.see().shown(width)
     except RegardError:  # a trace that holds no attention
         return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
-    maps: Any = getattr(kept, "attention", ())
-    each, shaded = [maps[number] for number in call_numbers(maps)], cast("Any", Group(first))
-    label, what = each[0].key_labels if each else None, f"in all {len(each)} layers"
-    shaded._repr_html_ = lambda: (map_html(each, label, what) or "") + html([first])
-    return [shaded, *rest]
 
 
 def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]":

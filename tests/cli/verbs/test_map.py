@@ -147,7 +147,7 @@ def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Pa
     out = " ".join(capsys.readouterr().out.split())
     said = text_choice(best.layer)
     assert said in out
-    assert said in (folder / "a.svg").read_text(encoding="utf-8")
+    assert f"layer {best.layer}" in (folder / "a.svg").read_text(encoding="utf-8")
     assert regard.open("a.safetensors").attention.kept == (best.layer,)
     of_head = most_specific_weight(specific_weights(trace, head=3))
     run(Path("text.txt"), head=3)

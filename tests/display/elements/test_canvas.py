@@ -1,24 +1,10 @@
-"""Rows are as high as they say, axes have the tokens' names, and text stays text."""
+"""Rows are as high as they say, and text stays text."""
 
 from pathlib import Path
 
 import pytest
 
-from regard.display.elements.canvas import (
-    LABELS,
-    Row,
-    all_axes,
-    mark_names,
-    name_of_drawn_weights,
-    stack_rows_in_figure,
-    token_names_on_axis,
-    write_figure,
-)
-from regard.text.tokens import Token
-
-
-def tokens(count: int) -> list[Token]:
-    return [Token(n, f"t{n}", n, n + 1, n, n == 0) for n in range(count)]
+from regard.display.elements.canvas import Row, all_axes, stack_rows_in_figure, write_figure
 
 
 def test_rows_have_the_height_that_they_ask_for(tmp_path: Path) -> None:
@@ -29,31 +15,6 @@ def test_rows_have_the_height_that_they_ask_for(tmp_path: Path) -> None:
     upper, lower = (axes.get_window_extent() for axes in all_axes(figure))
     assert lower.y1 < 4.5 * figure.dpi <= upper.y0 + 1
     assert upper.height < 1.5 * figure.dpi
-
-
-def test_many_tokens_are_named_in_steps_with_their_numbers() -> None:
-    places, labels, _ = token_names_on_axis(tokens(LABELS))
-    assert places == list(range(LABELS))
-    assert labels[3] == "t3"
-    places, labels, _ = token_names_on_axis(tokens(3 * LABELS))
-    assert places == list(range(0, 3 * LABELS, 3))
-    assert labels[2] == "6 t6"
-
-
-def test_special_tokens_sinks_and_the_followed_word_are_marked() -> None:
-    from matplotlib.figure import Figure
-
-    axes = Figure().add_subplot()
-    axes.set_xticks(range(4), ["t0", "t1", "t2", "t3"])
-    mark_names(axes, "x", tokens(4), followed={2}, sinks={1})
-    assert [(label.get_text(), label.get_color(), label.get_fontweight()) for label in axes.get_xticklabels()] == [
-        ("t0", "#999999", "normal"), ("t1 (sink)", "#999999", "normal"), ("t2", "#d55e00", "bold"),
-        ("t3", "black", "normal"),
-    ]  # fmt: skip
-    assert (name_of_drawn_weights(2, None), name_of_drawn_weights(2, 5)) == (
-        "layer 2, mean of heads",
-        "layer 2, head 5",
-    )
 
 
 def test_a_pdf_is_the_same_each_time(tmp_path: Path) -> None:

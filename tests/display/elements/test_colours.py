@@ -8,13 +8,10 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from regard.display.elements.colours import (
-    APART,
     DIFFERENCES,
-    FOLLOWED,
     LINES,
     WEIGHTS,
     line_style,
-    weight_scale,
 )
 from tests.support import ROOT
 from tests.support.colour_vision import SIGHT, difference, seen, srgb_to_cielab
@@ -53,13 +50,6 @@ def test_lines_are_told_apart_by_every_sight_as_the_page_says() -> None:
     assert len({line_style(n) for n in range(16)}) == 16
 
 
-def test_a_frame_is_told_from_every_weight_and_a_grey_by_every_sight_as_the_page_says() -> None:
-    shades = np.concatenate([WEIGHTS(EVERY), APART(EVERY)])[:, :3]
-    least = [float(difference(seen(to_rgb(FOLLOWED), s), seen(shades, s)).min()) for s in SIGHT]
-    assert stated("a frame, from every weight and grey") == pytest.approx(least, abs=0.05)
-    assert min(least) > 20
-
-
 @pytest.mark.parametrize(("name", "colours"), [("weights", WEIGHTS), ("differences", DIFFERENCES)])
 def test_a_tenth_of_a_map_is_seen_by_every_sight_as_the_page_says(name: str, colours) -> None:
     shades = colours(np.linspace(0, 1, 11))[:, :3]
@@ -82,8 +72,3 @@ def test_signs_of_differences_are_told_apart_and_0_is_white() -> None:
     least = [float(difference(seen(below[32::8], s), seen(above[32::8], s)).min()) for s in SIGHT]
     assert stated("both signs of one size, from a quarter of the map on") == pytest.approx(least, abs=0.05)
     assert min(least) > 10
-
-
-def test_the_scale_of_weights_is_the_square_root() -> None:
-    np.testing.assert_allclose(weight_scale(1.0)([0, 0.01, 0.25, 1]), [0, 0.1, 0.5, 1])
-    assert float(weight_scale(0.5)(0.9)) == 1

@@ -172,7 +172,7 @@ def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -
     title = Training(own).title()
     assert title == "Training loss: 5.09 at step 1, 1.00 at step 400, held out 4.25 at step 400"
     assert title in " ".join(axes.figure.get_suptitle().split())
-    assert "Each point is the mean of 4 updates" in " ".join(axes.figure.get_suptitle().split())
+    assert "Each point is the mean of 4 updates" in " ".join(axes.texts[-1].get_text().split())
     assert Training(own[:1]).draw(tmp_path / "loss.png") == []
     assert (tmp_path / "loss.png").is_file()
     (line,) = Training(own[:3]).plot().axes[0].lines

@@ -26,5 +26,5 @@ def test_heat_lies_where_the_patches_lie() -> None:
     values = np.ma.filled(np.ma.masked_invalid(shown.get_array()), -1)
     assert values == pytest.approx(np.array([[0.1, 0.0, -1], [0.2, 0.05, 0.05]]))
     assert shown.norm.vmax == pytest.approx(4 * 0.4 / 5)
-    assert all(part in heated.get_title() for part in ("[CLS]", "layer 3", "head 1"))
+    assert all(part in heated.get_title("left") for part in ("[CLS]", "layer 3", "head 1"))
     assert "hatched" in bar.get_ylabel()

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from regard.display.panels import Bars, Scatter
 from regard.explain.vectors.neutral import Neutral
-from regard.explain.vectors.static_words import Static, StaticWord, static_words
+from regard.explain.vectors.static_words import static_words
 from regard.questions.see.answer import seen
 from regard.questions.see.word_panels import (
     VALUES,
@@ -15,7 +14,7 @@ from regard.questions.see.word_panels import (
     looks,
     neutral_range_in_words,
     states,
-    static_picture,
+    static_bars,
     token_embeddings,
     updates,
 )
@@ -48,45 +47,16 @@ def test_shares_of_a_step_sum_to_one(bank) -> None:
         assert [value for _, value in row[4].parts] == [each.share for each in step.attention.top]
 
 
-def panels(static: Static) -> tuple[Scatter, Bars]:
-    plane, bars = static_picture(static)
-    assert isinstance(plane, Scatter)
-    assert isinstance(bars, Bars)
-    return plane, bars
-
-
-def test_places_and_cosines() -> None:
+def test_bars_of_static_vectors_are_their_cosines() -> None:
     generator = torch.Generator().manual_seed(5)
     vectors = {word: torch.randn(7, generator=generator) for word in ("bank", "money", "river")}
     static = static_words(vectors, "bank", ["money", "river", "unknown"], "a file")
-    plane, bars = panels(static)
-    drawn = {point.label: (point.x, point.y) for point in plane.points}
-    assert drawn == {each.word: each.place for each in static.words if each.place is not None}
-    assert [point.group for point in plane.points] == ["the word", "beside", "beside"]
-    assert plane.equal
-    assert "“bank” as a static vector (a file), the same in every text" in plane.title
-    assert "in all 7 dimensions" in plane.caption
+    bars = static_bars(static)
+    assert "“bank” of static vectors (a file)" in bars.title
     largest = sorted(static.words[1:3], key=lambda each: -each.cosine)  # the first is the nearest
     assert bars.parts == [(each.word, pytest.approx(each.cosine)) for each in largest]
     rows = static_table(static).rows  # type: ignore[attr-defined]
     assert rows[-1] == ["unknown", "has no vector"]
-
-
-def test_a_plane_that_shows_another_order_says_so() -> None:
-    words = [
-        StaticWord("bank", 1.0, (0.0, 0.0)),
-        StaticWord("money", 0.5, (2.0, 0.0)),
-        StaticWord("river", 0.2, (1.0, 0.0)),
-    ]
-    plane, _ = panels(Static("a file", 7, words, (0.5, 0.2)))
-    assert "in all 7 dimensions, “money” is nearer than “river”" in plane.caption
-
-
-def test_the_word_alone() -> None:
-    static = static_words({"bank": torch.ones(3), "x": torch.zeros(3)}, "bank", ["other"], "a file")
-    (plane,) = static_picture(static)
-    assert isinstance(plane, Scatter)
-    assert [point.label for point in plane.points] == ["bank"]
 
 
 def test_ranges_and_tables() -> None:

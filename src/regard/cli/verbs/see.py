@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OF_MODEL = ("model", "learned")  # the model's token embeddings instead of a file; the second is the old name
 
 
-@writes("figure", "csv", "json", "html of traces", "save parts")
+@writes("figure of texts", "csv", "json", "html of traces", "save parts")
 def see(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -58,7 +58,7 @@ def see(
         told = {
             "--target-text": targets, "--second": seconds, "--compare": references, "--control": control,
             "--logit-lens": next_token or None, "--window": window, "--stride": stride, "--static": static,
-            "--open": open_file, "--chat": chat,
+            "--open": open_file, "--chat": chat, "--shape": outputs.shape != "slide",
         }  # fmt: skip
         for name, value in told.items():
             if value:
@@ -98,7 +98,7 @@ def see(
         )
         if static is not None:
             found = replace(found, summary=with_static(found.summary, static, vectors, found.traces, compared))
-    tell(found, outputs, everything=everything, traces=found.traces)
+    tell(replace(found, shape=outputs.shape), outputs, everything=everything, traces=found.traces)
 
 
 def see_images(

@@ -46,7 +46,7 @@ def train(
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
-    starting = starting_settings(files or [], pairs)
+    starting = Settings.for_pairs() if pairs is not None else Settings() if files else Settings.for_repeated()
     with_changes(starting, changes)  # refuses what no settings can have
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
@@ -80,13 +80,6 @@ def evolve(
     from regard.questions.evolve.answer import evolution_of
 
     tell(evolution_of(run, layer, head, part=part), outputs, everything=everything)
-
-
-def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
-    """Settings of a run that begins: of text files, of pairs, or, of none, of repeated letters."""
-    if pairs is not None:
-        return Settings.for_pairs()
-    return Settings() if files else Settings.for_repeated()
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:

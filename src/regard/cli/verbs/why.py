@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STRONGEST = "that of the largest weight (with --edge only)"
 
 
-@writes("figure", "json", "html of traces", "csv", "save parts")
+@writes("figure", "json", "html of traces", "csv", "save")
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,

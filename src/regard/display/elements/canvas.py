@@ -1,9 +1,10 @@
 """What every picture is put together from: names on axes, and the writing of the file."""
 
 import io
+import textwrap
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +20,12 @@ from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from regard.display.elements.colours import FOLLOWED, SPECIAL
+from regard.display.elements.colours import GREY, GROUND, INK, SINK
 from regard.files import whole
-from regard.text.quoting import spelled
-from regard.text.tokens import Token
+from regard.text.quoting import visible
 
-FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
+SANS, SERIF = ("Noto Sans", "DejaVu Sans"), ("Noto Serif", "DejaVu Serif")  # matplotlib brings the second of each
+FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 MISSING = "No installed font has "
 
@@ -54,16 +55,20 @@ class Plot(Figure):
 def as_written(artist: Artist) -> Iterator[None]:
     """Show texts as they are, whatever the user's settings, also those that are made meanwhile."""
     fonts = write_texts_as_they_are(artist)
-    with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts}):
+    with matplotlib.rc_context(
+        {"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts, "text.hinting": "none"}
+    ):
         yield
 
 
 def write_texts_as_they_are(artist: Artist) -> list[str]:
     """Write its texts without TeX and formulas, in fonts that have their characters; returns these."""
     here = fontManager.get_font_names()
-    fonts = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in here)]
+    fonts = [*(name for name in SANS if name in here), *(name for name in FALLBACK_FONTS if name in here)]
+    serif = [*(name for name in SERIF if name in here), *fonts, "serif"]
     for text in artist.findobj(Text):
-        text.set(fontfamily=[*fonts, "sans-serif"], usetex=False, parse_math=False)
+        own = serif if text.get_fontfamily()[-1] == "serif" else [*fonts, "sans-serif"]
+        text.set(fontfamily=own, usetex=False, parse_math=False)
     return fonts
 
 
@@ -72,8 +77,13 @@ def notes_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
 
 
+STYLE: Any = {
+    "figure.facecolor": GROUND, "axes.facecolor": "none", "axes.edgecolor": SINK, "text.color": INK,
+    "axes.labelcolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "axes.titlecolor": INK,
+    "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False,
+    "legend.frameon": False,
+}  # fmt: skip
 GAP = 0.2  # inches between axes, one above the other
-LABELS = 48  # tokens up to which every row and column is named
 
 
 class Row(NamedTuple):
@@ -85,7 +95,7 @@ class Row(NamedTuple):
 
 def empty_figure(wide: float, high: float, title: str = "") -> Figure:
     """Begin a picture of so many inches, which lays out what comes into it."""
-    figure = Plot(figsize=(wide, high), layout="constrained")
+    figure = Plot(figsize=(wide, high), layout="constrained", facecolor=GROUND)
     FigureCanvasAgg(figure)
     if title:
         figure.suptitle(title, fontsize=12)
@@ -98,59 +108,26 @@ def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
     """
     high = sum(row.high for row in rows)
-    figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
+    figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high), facecolor=GROUND)
     FigureCanvasAgg(figure)
     parts = figure.subfigures(len(rows), 1, height_ratios=[row.high for row in rows], squeeze=False)
-    for part, row in zip(parts[:, 0], rows, strict=True):
-        row.paint(part, part.add_gridspec(1, 1)[0, 0])
+    with matplotlib.rc_context(STYLE):
+        for part, row in zip(parts[:, 0], rows, strict=True):
+            row.paint(part, part.add_gridspec(1, 1)[0, 0])
     return figure
 
 
-def places_spread_apart(places: Sequence[int], gap: float, last: float) -> list[float]:
-    """Places in order, moved apart to at least gap where they fit before last, and no further than that takes."""
-    gap = min(gap, last / max(1, len(places) - 1))
-    found: list[float] = []
-    for place in places:
-        found.append(max(float(place), found[-1] + gap) if found else float(place))
-    for n in range(len(found) - 1, -1, -1):
-        found[n] = min(found[n], last - gap * (len(found) - 1 - n))
-    return found
+def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
+    """Write a panel's title in one line, and below it what a reader has to know. wide: inches that both have."""
+    lines = textwrap.wrap(visible(caption), int(wide * 14.5))
+    axes.set_title(visible(title), fontsize=min(10.0, wide * 120 / max(1, len(title))), pad=6 + 10.5 * len(lines))
+    if lines:
+        axes.annotate("\n".join(lines), (0, 1), (0, 4), "axes fraction", "offset points", fontsize=8, color=GREY)
 
 
 def or_nan(values: Sequence[float | None]) -> list[float]:
     """Numbers as matplotlib draws them: NaN, a gap, where there is none."""
     return [float("nan") if value is None else value for value in values]
-
-
-def token_names_on_axis(tokens: Sequence[Token]) -> tuple[list[int], list[str], int]:
-    """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
-    step = max(1, -(-len(tokens) // LABELS))
-    places = list(range(0, len(tokens), step))
-    labels = [spelled(tokens[n].text, 16) for n in places]
-    size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
-    return places, labels if step == 1 else [f"{n} {name}" for n, name in zip(places, labels, strict=True)], size
-
-
-def mark_names(
-    axes: Axes, which: str, tokens: Sequence[Token], followed: Collection[int] = (), sinks: Collection[int] = ()
-) -> None:
-    """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    places, labels, _ = token_names_on_axis(tokens)
-    labels = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, labels, strict=True)]
-    if sinks:
-        axis.set_ticks(places, labels)
-    for place, label in zip(places, axis.get_ticklabels(), strict=True):
-        if tokens[place].special or place in sinks:
-            label.set_color(SPECIAL)
-        if place in followed:
-            label.set_color(FOLLOWED)
-            label.set_fontweight("bold")
-
-
-def name_of_drawn_weights(layer: int, head: int | None) -> str:
-    """What weights a picture shows."""
-    return f"layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:

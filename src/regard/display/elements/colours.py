@@ -7,13 +7,14 @@ that tell things apart, have a least difference (CIEDE2000) for normal sight and
 (Machado, Oliveira and Fernandes 2009): tests/display/elements/test_colours.py, with figures in docs/pictures.md.
 """
 
-from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
-LINES = ("#266da1", "#993432", "#b48c3d", "#000000")  # occurrences, tokens: what is told apart by its colour
-BAR, MORE, LESS = "#2272b5", "#b41d2d", "#2267ac"  # bars: of a number without a sign, of one above 0, of one below it
+GROUND, INK, GREY, RULE = "#fbfaf6", "#191b22", "#5b606c", "#e3e0d7"  # of every picture: its ground, words, small words
+TEXTS = ("#0b6ca6", "#bf420b")  # the first text, which is the colour of weights as well, and the second
+SINK, NEUTRAL = "#8a8f99", "#d9d7cf"  # special tokens and sinks; the range of neutral sentences
+LINES = ("#0b6ca6", "#bf420b", "#b48787", "#191b22")  # occurrences, tokens: what is told apart by its colour
+BAR, MORE, LESS = "#0b6ca6", "#b41d2d", "#2267ac"  # bars: of a number without a sign, of one above 0, of one below it
 DASHES = ("-", "--", ":", "-.")  # of the next four, and so on
-FOLLOWED = "#d55e00"  # the followed word, and what is framed
-SPECIAL = "#999999"  # the names of special tokens and sinks
 
 
 def line_style(number: int) -> tuple[str, str]:
@@ -44,6 +45,13 @@ HEAT_OVER = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, 0.7
 """Of weights over a picture, from nothing for 0; HEAT is its colour, the page's."""
 
 
-def weight_scale(largest: float) -> PowerNorm:
-    """Colours by the square root of a weight: small weights that differ can be seen to, beside large ones."""
-    return PowerNorm(0.5, vmin=0.0, vmax=max(largest, 1e-6), clip=True)
+def tint(hue: str, part: float, ground: str = GROUND) -> str:
+    """A part of a hue on the ground."""
+    r, g, b = (own + (other - own) * part for own, other in zip(to_rgb(ground), to_rgb(hue), strict=True))
+    return to_hex((r, g, b))
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever contrasts more (WCAG 2)."""
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour))
+    return "#000000" if 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 else "#ffffff"

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from regard.display.elements.canvas import empty_figure
+from regard.display.elements.canvas import STYLE, empty_figure
 from regard.display.elements.colours import HEAT
 from regard.display.elements.heatmap import heat_over_picture
 
@@ -18,6 +19,7 @@ WIDE = 5.2  # inches of a picture
 SCREEN = 900  # pixels of its longer side
 
 
+@matplotlib.rc_context(STYLE)
 def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
     """Draw a row for each image: as it was given, in grey under its heat map, and under the effect of removals."""
     across = 3 if any(look.removal for look in looks) else 2

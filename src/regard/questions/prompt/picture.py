@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.display.elements.canvas import empty_figure
+from regard.display.elements.canvas import STYLE, empty_figure
 from regard.display.elements.heatmap import heat_over_picture
 from regard.explain.wording import fixed
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 ACROSS = 4  # pictures beside each other
 
 
+@matplotlib.rc_context(STYLE)
 def draw_prompt(found: "PromptPainting", most: int) -> Figure:
     """Draw the first picture, and it under the heat of the words that stand out most, the mean of all steps."""
     words, picture = found.words[:most], found.painted_as.pictures[0]

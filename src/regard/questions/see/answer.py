@@ -1,17 +1,20 @@
 """Hold what is seen of a followed word, or of whole texts: the summary, the traces that it is of, and how they read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
+from regard.explain.logits import names_of
 from regard.explain.texts.summary import Summary, attended_by_every_token, summarise
 from regard.explain.weights.attended import Attended
 from regard.explain.weights.head_scores import SCORED
 from regard.generation.generator import Generated
+from regard.questions.generate.answer import Generation, generation, least_likely, written_tokens
 from regard.questions.movement.panels import Data, movement_panels, not_shown
 from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
@@ -20,10 +23,13 @@ from regard.text.quoting import quoted, some_of
 from regard.text.tokens import Token, shortened
 from regard.trace.display import LONG as LONG_TEXT
 from regard.trace.status import merge_statuses
+from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import RenderableType
 
+    from regard.questions.see.picture.whole import Shape
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
@@ -38,7 +44,7 @@ class Seen(TracesAnswer):
     """What `see` found: the summary as plain numbers, and the traces that it is of, or their windows.
 
     layer, head: the single heads that were asked for, which the picture shows and the page opens at. read: of texts
-    that were read in windows the whole traces, which the page has.
+    that were read in windows the whole traces, which the page has. shape: of the picture, "slide" or "column".
     """
 
     format: ClassVar[str] = "regard see"
@@ -48,6 +54,7 @@ class Seen(TracesAnswer):
     layer: int | None = None
     head: int | None = None
     read: Sequence[Any] = field(default=(), kw_only=True)
+    shape: "Shape" = field(default="slide", kw_only=True)
 
     def title(self) -> str:
         """Of which word and texts."""
@@ -126,31 +133,61 @@ class Seen(TracesAnswer):
         return {"layer": links[0].layer, "head": links[0].head, "token": links[0].query}
 
     def tabs(self) -> list[Panel | Data]:
-        """List the word's way through the layers alone: the page shows where tokens look itself."""
-        return [*movement_panels(self.summary, self.names)]
+        """List the word's way through the layers, and what a model wrote: the page shows where tokens look itself."""
+        done = [(each.trace.sides[-1], each.start) for each in self.read if isinstance(each, Generated)]
+        written = [least_likely(written_tokens(side, start, names_of(side))) for side, start in done]
+        return [*movement_panels(self.summary, self.names), *written]
+
+    def overview(self, page: "Page") -> Data | None:
+        """Write what the page's first view needs: of short texts what the sentences name, and the followed word."""
+        from regard.web.overview import overview_data, writing_stage
+
+        if self.read and all(isinstance(each, Generated) and isinstance(each.trace, Trace) for each in self.read):
+            return writing_stage(
+                page, [generation(each).plain for each in self.read], [each.trace for each in self.read]
+            )
+        return overview_data(page, self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: the texts with their attention, and the word's movement, or why it is not shown."""
-        from regard.web.overview import overview_data
-
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
-        if not self.read or self.read == self.traces:
-            chosen = self.layer is not None or self.head is not None
-            page.overview = overview_data(page, self.summary, self.traces, chosen=chosen)
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 
-    def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these."""
+    def plot(
+        self, *names: str, layer: int | None = None, head: int | None = None, shape: "Shape | None" = None
+    ) -> "Figure":
+        """Draw what `regard see --figure` draws, or the panels of these names.
+
+        layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
+        """
         if layer is not None or head is not None:
             self = replace(self, layer=layer, head=head)
-        return super().plot(*names)
+        return super(Seen, replace(self, shape=shape or self.shape)).plot(*names)
+
+    def shown(self, *how: Any, **options: Any) -> "list[RenderableType]":
+        """Return what a terminal shows; in a notebook, the small stage is in the place of the texts."""
+        parts = super().shown(*how, **options)
+        texts: list[Any] = [part for part in parts[:-1] if "_repr_html_" in getattr(part, "__dict__", ())]
+        whole = partial(self._stage, [each._repr_html_ for each in texts])
+        for n, part in enumerate(texts):
+            part._repr_html_ = str if n else whole
+        return parts
+
+    def _stage(self, texts: "Sequence[Callable[[], str]]") -> str:
+        """Make the HTML of the small stage; of what has none, that of its texts."""
+        from regard.questions.see import stage
+        from regard.questions.see.picture.small import small_stage
+
+        lines = [] if self.summary.target else stage.lines(self.summary, self.traces, self.layer, self.head)
+        short = lines and max(len(line.trace.tokens) for line in lines) <= stage.LONGEST
+        return small_stage(lines) if short else "".join(html() for html in texts)
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show."""
         from regard.questions.see.picture.whole import paint_seen
 
-        return paint_seen(self.summary, self.traces, self.layer, self.head)
+        return paint_seen(self.summary, self.traces, self.layer, self.head, self.shape)
 
 
 def _with_turns(row: Row, tokens: Sequence[Token], columns: dict[str, str]) -> Row:
@@ -196,7 +233,7 @@ def on_a_page(
     references: Sequence[Any] = (),
     control: Sequence[Any] | None = None,
     names: Sequence[str] | None = None,
-) -> Seen | list[str]:
+) -> Seen | Generation | list[str]:
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
     most = LONG_TEXT if word is None else SCORED
@@ -208,6 +245,8 @@ def on_a_page(
         why = "some texts are read in windows and others are not"
     else:
         try:
+            if word is None and len(traces) == 1 and plain[0] is not traces[0] and isinstance(plain[0], Trace):
+                return replace(generation(traces[0]), names=names)
             return replace(seen(plain, word, references=references, control=control), read=traces, names=names)
         except RegardError:
             if word is not None:

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from regard.display.sentences import Template, sentences
+from regard.explain.texts.highlights import FAR, SHORT
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.neutral import direction
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import WordLink
-from regard.explain.wording import listed, number, numbered, quoted, word_numbered
+from regard.explain.wording import listed, named, number, numbered, quoted, word_numbered
 
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
 SMALLEST_DROP = 0.01  # of a cosine in a layer
@@ -47,6 +48,9 @@ TABLE: list[list[Template]] = [
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
+    [("{in_text}{query} attends distinctively to {far} ({weight}, {head}), then to {key_2} ({weight_2}).",
+      lambda n: n["head"] == n.get("head_2")),
+     ("{in_text}{query} attends distinctively to {far} ({weight}, {head}).", None)],
     [("{place}, the model predicts {candidate} ({probability}).", None)],
     [
         ("{in_text}{query} attends distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
@@ -68,7 +72,7 @@ def findings(summary: Summary) -> list[str]:
         if not several:
             return sentences(WHOLE_TEXT, written[0] | texts[0])
         first = sentences(WHOLE_TEXT[:1], written[0])
-        of_texts = [sentences(WHOLE_TEXT[1:3], numbers) for numbers in texts]
+        of_texts = [sentences(WHOLE_TEXT[1:4], numbers) for numbers in texts]
         return [*first, *(said[0] for said in of_texts if said), *(said[1] for said in of_texts if len(said) > 1)][:3]
     numbers = _alignments(summary, target) if target is not None else {}
     if summary.occurrences:
@@ -114,7 +118,7 @@ def _movement(summary: Summary) -> dict[str, Any]:
         return {}
     ranges = {neutral.word: neutral for neutral in summary.neutral}
     numbers: dict[str, Any] = {}
-    ways: list[tuple[float, int, str]] = []
+    ways: list[tuple[bool, float, int, str]] = []
     for place, occurrence in enumerate(summary.occurrences):
         name = occurrence_name(summary, occurrence.label)
         numbers[f"name_{place + 1}"] = name
@@ -129,14 +133,14 @@ def _movement(summary: Summary) -> dict[str, Any]:
                 text = (
                     f"{way} {quoted(reference.word)} (cosine {number(value)}, neutral {number(low)} to {number(high)})"
                 )
-                outside.append((max(value - high, low - value), place, text))
-        if outside:
+                outside.append((way == "towards", max(value - high, low - value), place, text))
+        if outside:  # where it goes says more than what it leaves
             ways.append(max(outside))
-            numbers[f"way_{place + 1}"] = ways[-1][2]
+            numbers[f"way_{place + 1}"] = ways[-1][-1]
         elif comparable(summary, occurrence.label):
             numbers["inside"] = name
     if ways:
-        _, place, way = max(ways)
+        *_, place, way = max(ways)
         return numbers | {"way": way, "where": numbers[f"name_{place + 1}"], "leaving": len(ways)}
     if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
         return numbers | {"neutral": summary.neutral[0].sentences}
@@ -239,8 +243,12 @@ def _whole_text(summary: Summary, text: int, several: bool) -> dict[str, Any]:
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
     if found.links:
         first, second = found.links[0], found.links[1] if len(found.links) > 1 else None
-        numbers |= {"query": numbered(tokens, first.query), "key": numbered(tokens, first.key)}
-        numbers |= {"weight": first.weight, "head": f"layer {first.layer}, head {first.head}"}
+        numbers |= {"query": numbered(tokens, first.query), "weight": first.weight}
+        numbers |= {"head": f"layer {first.layer}, head {first.head}"}
+        if len(tokens) > SHORT and abs(gap := first.key - first.query) > FAR:
+            numbers["far"] = f"{named(tokens, first.key)}, {abs(gap)} tokens {'later' if gap > 0 else 'earlier'}"
+        else:
+            numbers["key"] = numbered(tokens, first.key)
         if second is not None and second.query == first.query:
             numbers |= {"key_2": numbered(tokens, second.key), "weight_2": second.weight}
             numbers["head_2"] = f"layer {second.layer}, head {second.head}"

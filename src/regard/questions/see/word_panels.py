@@ -1,9 +1,8 @@
 """The tables of a followed word (where it starts, how it moves, what it attends to) and of cross-attention."""
 
-import math
 from collections.abc import Sequence
 
-from regard.display.panels import Bars, Called, Cell, Column, Panel, Point, Scatter, Shares, Table
+from regard.display.panels import Bars, Cell, Column, Panel, Shares, Table
 from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending
 from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary, Target
@@ -175,39 +174,13 @@ def static(static: Static) -> Panel:
     return Table(name="Static vectors", title=title, note=note, columns=columns, rows=rows, screen=True)
 
 
-def static_picture(static: Static) -> list[Panel]:
-    """The words on the plane on which they differ most, one scale on both axes, and their cosines to the word."""
-    word, kept = quoted(static.words[0].word), " + ".join(f"{part:.0%}" for part in static.share)
-    points = [
-        Point(*each.place, each.word, "the word" if n == 0 else "beside")
-        for n, each in enumerate(static.words)
-        if each.place is not None
-    ]
-    plane = Scatter(
-        name="Plane", title=f"{word} as a static vector ({static.source}), the same in every text", equal=True,
-        x=f"a plane through these vectors, scaled to length 1: {kept} of their variance", y="", points=points,
-        called=Called("word"), caption=_near_on_static_plane(static),
-    )  # fmt: skip
+def static_bars(static: Static) -> Bars:
+    """The cosines of static vectors to the word's."""
     known = sorted(
         ((each.word, each.cosine) for each in static.words[1:] if each.cosine is not None), key=lambda e: -e[1]
     )
-    title = f"cosine to {word} of static vectors"
-    bars = Bars(name="Cosines", title=title, parts=known, part="word", unit="cosine", signed=False, digits=2)
-    return [plane, bars] if known else [plane]
-
-
-def _near_on_static_plane(static: Static) -> str:
-    """What near and far mean on the plane: the order of the cosines, or which two words stand otherwise."""
-    placed = [(each.word, each.cosine, each.place) for each in static.words if each.cosine is not None and each.place]
-    (word, _, start), *others = placed
-    if len(others) < 2:
-        return ""
-    far = {word: math.dist(start, place) for word, _, place in others}
-    wrong = [(a, b) for a, of_a, _ in others for b, of_b, _ in others if of_a - of_b > SAME and far[a] > far[b]]
-    if not wrong:
-        return f"Seen from {quoted(word)}, a nearer word has the larger cosine in all {static.width} dimensions"
-    one, other = map(quoted, wrong[0])
-    return f"The plane misleads here: in all {static.width} dimensions, {one} is nearer than {other}"
+    title = f"Cosine to {quoted(static.words[0].word)} of static vectors ({static.source})"
+    return Bars(name="Cosines", title=title, parts=known, part="word", unit="cosine", signed=False, digits=2)
 
 
 def neutral_range_in_words(neutral: Neutral) -> str:

@@ -1,0 +1,154 @@
+"""Draw in points on one ground: text that fits its room, cells, arcs, and axes at a place."""
+
+import re
+import warnings
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.figure import FigureBase
+from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
+from matplotlib.path import Path
+from matplotlib.textpath import text_to_path
+
+from regard.display.elements.canvas import FALLBACK_FONTS, SANS, SERIF
+from regard.display.elements.colours import GREY, GROUND, INK, RULE, SINK, tint
+
+CURVE = [Path.MOVETO, *[Path.CURVE4] * 3]
+SLIDE = 960.0, 540.0  # points: 16:9
+SMALLEST = 4.5  # points of a text that is made to fit
+Run = tuple[str, str, bool, float]  # a text, its colour, whether it is bold, and its part of the size
+
+
+class Pen:
+    """Draws into a part of a figure, so many points wide and high, from its upper left corner."""
+
+    def __init__(self, part: FigureBase, wide: float, high: float, ground: str = GROUND) -> None:
+        self.part, self.wide, self.high, self.ground = part, wide, high, ground
+        part.set_facecolor(ground)
+        self.axes = self.inset(0, 0, wide, high)
+        self.axes.set(xlim=(0, wide), ylim=(high, 0))
+        self.axes.set_axis_off()
+
+    def text(
+        self, x: float, y: float, said: str, size: float, colour: str = INK, align: str = "left", *,
+        bold: bool = False, serif: bool = False, room: float = float("inf"), **more: Any,
+    ) -> float:  # fmt: skip
+        """Write on a base line, as small as it takes where there is little room; returns how wide it is."""
+        size = min(size, max(SMALLEST, size * room / max(1.0, text_width(said, size, bold, serif))))
+        self.axes.text(x, y, said, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
+                       fontfamily="serif" if serif else "sans-serif", **more)  # fmt: skip
+        return text_width(said, size, bold, serif)
+
+    def runs(self, x: float, y: float, runs: Sequence[Run], size: float, room: float) -> None:
+        """Write texts one after the other, in one line that fits the room."""
+        wide = sum(text_width(said, part * size, bold) for said, _, bold, part in runs)
+        size = min(size, max(SMALLEST, size * room / max(1.0, wide)))
+        for said, colour, bold, part in runs:
+            for word in re.findall(r"\s+|\S+", said):  # one by one, so that differences in width don't add up
+                if not word.isspace():
+                    self.text(x, y, word, part * size, colour, bold=bold)
+                x += text_width(word, part * size, bold)
+
+    def headline(self, said: Sequence[str], runs: Sequence[Run] = ()) -> None:
+        """Write the title of a slide, by default the first sentence with grey asides, and the others below it."""
+        parts = filter(None, re.split(r"(\([^)]*\))", said[0]))
+        plain = [(part, *((GREY, False, 0.62) if part.startswith("(") else (INK, True, 1.0))) for part in parts]
+        self.runs(24, 42, runs or plain, 20, self.wide - 48)
+        self.runs(24, 64, [(" ".join(said[1:]), GREY, False, 1.0)], 11, self.wide - 48)
+
+    def title(
+        self, x: float, y: float, said: str, room: float, under: str = "", sizes: tuple[float, float] = (11.0, 8.6)
+    ) -> float:
+        """Write a panel's name, and a line on how to read it; returns where the panel begins."""
+        self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
+        self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
+        return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
+
+    def box(self, x: float, y: float, wide: float, high: float, colour: str, edge: str = "none", **more: Any) -> None:
+        """Draw a rectangle with round corners."""
+        style = f"round,pad=0,rounding_size={min(2.2, high / 8)}"
+        self.axes.add_patch(FancyBboxPatch((x, y), wide, high, style, fc=colour, ec=edge, **more))
+
+    def shape(self, points: Sequence[tuple[float, float]], colour: str, wide: float = 0.0, **more: Any) -> None:
+        """Fill an arc of eight corners; of four draw the curve."""
+        path = Path(points, [*CURVE, Path.LINETO, *CURVE[1:]] if len(points) > 4 else CURVE)
+        fill, edge = ("none", colour) if wide else (colour, "none")
+        self.axes.add_patch(PathPatch(path, lw=wide, fc=fill, ec=edge, **more))
+
+    def inset(self, x: float, y: float, wide: float, high: float, size: float = 8.0) -> Axes:
+        """Make axes at a place, with quiet names. size: of these."""
+        place = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
+        axes = self.part.add_axes(place, facecolor="none")
+        axes.spines[:].set_visible(False)
+        axes.tick_params(labelsize=size, labelcolor=GREY, color=RULE, length=0, pad=2)
+        return axes
+
+    def cells(
+        self, x: float, y: float, wide: float, high: float, values: Any, hue: str,
+        names: Sequence[Sequence[str]] = ((), ()), *, size: float = 8.0, power: float = 0.75,
+        apart: Collection[int] = (), gid: str = "", rotation: float = 0,
+    ) -> Axes:  # fmt: skip
+        """Draw a matrix of weights, each in a part of the hue, with the ground between them; columns apart are grey.
+
+        names: of the rows and of the columns, as far as there is room. power: of a weight, for its part of the hue.
+        """
+        axes, (rows, columns) = self.inset(x, y, wide, high, size), values.shape
+        grey = np.broadcast_to([n in apart for n in range(columns)], values.shape)
+        for colour, hidden, kind in ((hue, grey, ""), (SINK, ~grey, " apart")):
+            if not hidden.all():
+                scale = LinearSegmentedColormap.from_list("hue", [tint(colour, 0.04, self.ground), colour])
+                axes.pcolormesh(np.ma.masked_array(values, hidden), cmap=scale, norm=PowerNorm(power, 0, 1, clip=True),
+                                edgecolors=self.ground, gid=gid + kind,
+                                linewidth=min(1.6, 0.12 * min(wide / columns, high / rows)))  # fmt: skip
+        axes.set(xlim=(0, columns), ylim=(rows, 0), xticks=[], yticks=[])
+        axes.xaxis.tick_top()
+        for axis, own, room in ((axes.yaxis, names[0], high / rows), (axes.xaxis, names[1], wide / columns)):
+            letters = 1 if rotation or axis is axes.yaxis else max(map(len, own), default=1) * 0.75
+            step = -(-size * letters // room) if own else 1
+            places = range(0, len(own), max(1, int(step)))
+            axis.set_ticks([n + 0.5 for n in places], [own[n] for n in places])
+        if rotation:
+            axes.tick_params(axis="x", rotation=rotation)
+            for label in axes.get_xticklabels():
+                label.set(ha="left", rotation_mode="anchor")
+        return axes
+
+
+def mark(axes: Axes, x: float, y: float | None, which: int, colour: str, size: float, ground: str) -> None:
+    """Draw a circle for the first text, a square for the second, where there is a number."""
+    if y is not None:
+        axes.plot([x], [y], "os"[which], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
+
+
+def frame(axes: Axes, x: float, y: float, wide: float = 1, high: float = 1, line: float = 1.8) -> None:
+    """Draw a frame around a cell, or more of them."""
+    own = Rectangle((x, y), wide, high, fill=False, ec=INK, lw=line, gid="framed", clip_on=False, zorder=4)
+    axes.add_patch(own)
+
+
+def ribbon(x0: float, x1: float, wide: float, lift: float, up: int, unit: float) -> list[tuple[float, float]]:
+    """Return the corners of an arc from x0, where it is thin, to x1, where it is wide, from y 0: two curves, a line
+    between them. up: −1 for above, 1 for below.
+    """
+    half, thin = wide / 2 * (1 if x1 < x0 else -1), 0.6 * unit
+    outer, inner = up * (lift + wide * 0.42), up * max(6 * unit, lift - wide * 0.42)
+    return [(x0 - thin, 0), (x0 - thin, outer), (x1 - half, outer), (x1 - half, 0), (x1 + half, 0), (x1 + half, inner),
+            (x0 + thin, inner), (x0 + thin, 0)]  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def text_width(said: str, size: float, bold: bool = False, serif: bool = False) -> float:
+    """Points that a text takes, with the blanks at its ends."""
+    family = [name for name in (*(SERIF if serif else SANS), *FALLBACK_FONTS) if name in fontManager.get_font_names()]
+    font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a character that no font has: drawing says so
+        whole, ends = (
+            text_to_path.get_text_width_height_descent(t, font, ismath=False)[0] for t in (f"|{said}|", "||")
+        )
+    return float(whole - ends) * size / 100

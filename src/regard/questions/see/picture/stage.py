@@ -1,0 +1,402 @@
+"""Draw the stage: sentences with arcs, every head, and how a word moves; as a slide, or as a column of a paper."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import MaxNLocator
+
+from regard.display.elements.canvas import Plot, or_nan
+from regard.display.elements.colours import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, ink_on, tint
+from regard.display.elements.pen import SLIDE, Pen, frame, mark, ribbon, text_width
+from regard.display.figure import drawn
+from regard.explain.texts.curves import curves
+from regard.explain.texts.summary import Summary
+from regard.explain.wording import capital, number, short_head, signed
+from regard.questions.see import stage
+from regard.questions.see.panels import likeliest_tokens_seen
+from regard.questions.see.sentences import findings, leaves_range
+from regard.questions.see.stage import Line
+from regard.text.quoting import direction, short
+from regard.trace.status import exactness
+
+COLUMN = 241.0  # points: 85 mm
+ROWS, WORDS, LINKS = 3, 10, 9  # texts in which no word is followed, reference words, and links that are drawn
+MAPPED = 48  # tokens whose matrix is drawn
+Painter = Callable[[float, float, float, float], object]  # left, top, width and height
+Place = tuple[float, float, int]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Sizes in points. unit: a pixel of the page; small, plain, title: of words; serif: of texts, the largest first."""
+
+    unit: float
+    small: float
+    plain: float
+    title: float
+    serif: tuple[float, ...]
+
+
+ON_SLIDE = Look(0.74, 8.6, 9.6, 11.0, (30, 27, 24, 21, 19, 17, 15.5, 14, 12.5, 11, 10, 9))
+IN_COLUMN = Look(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
+
+
+class Stage:
+    """The stage of a summary. lines: what `stage.lines` chose of its traces."""
+
+    def __init__(self, summary: Summary, lines: Sequence[Line], pen: Pen, look: Look) -> None:
+        self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
+        self.two = summary.word is not None and len(lines) > 1
+        compared = bool(summary.references) and summary.movement is not None
+        self.rows, self.fork = curves(summary)[:WORDS] if compared else [], stage.fork(summary, lines)
+
+    def slide(self) -> None:
+        """Draw all of it, with the first sentence of what was found as its title."""
+        pen, (right, high), first = self.pen, SLIDE, self.lines[0]
+        write_headline(pen, self.summary, self.lines)
+        heads = f"{len(first.layers)} layers × {len(first.strongest[0])} heads"
+        pen.text(24, high - 12, f"{first.trace.status.model} · {heads}", self.look.small, GREY, room=430)
+        checked = exactness([line.trace.status for line in self.lines])
+        pen.text(right - 24, high - 12, checked, self.look.small, GREY, "right", room=470)
+        if self.two:
+            self._sentences(24, 82, 580, 254)
+            self._grids(24, 350, 580, 160)
+            (self._fork if self.fork else self._list)(636, 82, 300, 244)
+            (self._dots if self.rows else self._list)(636, 350, 300, 160)
+        elif len(self.lines) == 1:
+            self._sentences(24, 80, right - 48, 246)
+            self._grid(0, 24, 338, 300, 172)
+            wide = 282 if self.rows or likeliest_tokens_seen(self.summary) or len(first.shown) <= MAPPED else 584
+            if wide == 282:
+                self._middle(352, 338, 270, 172)
+            self._list(936 - wide, 338, wide, 172)
+        else:
+            tall = 436 / min(ROWS, len(self.lines))
+            for n in range(min(ROWS, len(self.lines))):
+                self._stack((n,), 24, 82 + n * tall, 600, tall - 12)
+                self._grid(n, 660, 86 + n * tall, 276, tall - 24)
+
+    def column(self) -> list[tuple[Painter, float]]:
+        """List the panels of a column, each with its height: sentences, then two more, without a title."""
+        last: tuple[Painter, float] = (self._dots, 30 + 13.0 * len(self.rows)) if self.rows else (self._list, 96.0)
+        if self.two:
+            return [(self._sentences, 112.0), (self._fork if self.fork else self._grids, 112.0), last]
+        return [(self._sentences, 74.0), (lambda *at: self._grid(0, *at), 96.0), last]
+
+    def _middle(self, *at: float) -> None:
+        """Of one text: reference words, else what comes next, else all of its links."""
+        likeliest = likeliest_tokens_seen(self.summary)
+        if self.rows:
+            self._dots(*at)
+        elif likeliest:
+            title, (x, y, wide, high) = likeliest[-1].title.partition(": ")[2].rpartition(": ")[0], at
+            y, bottom = self._title(x, y, capital(title), wide, "the likeliest tokens and their probability"), y + high
+            axes = self.pen.inset(x + 62, y, wide - 62, bottom - y - 4)
+            drawn(likeliest[-1], True).paint(axes)
+            axes.set(xlabel="", xlim=(0, 1.15), xticks=[])
+        else:
+            self._map(*at)
+
+    def _title(self, x: float, y: float, said: str, room: float, under: str = "") -> float:
+        return self.pen.title(x, y, said, room, under, (self.look.title, self.look.small))
+
+    # sentences
+
+    def _sentences(self, x: float, y: float, wide: float, high: float) -> None:
+        """One sentence, or two with the followed word of both in one column where they fit in a line each."""
+        badge, look = 30 * self.look.unit, self.look
+        for size in (min(size, 22.0) for size in look.serif) if self.two else ():
+            every = [self._laid(n, 1e9, size) for n in (0, 1)]
+            at = [self._start(n, places) for n, places in enumerate(every)]
+            after = max(places[-1][0] + places[-1][1] - own for places, own in zip(every, at, strict=True))
+            if max(at) + after + badge <= wide:
+                column = x + badge + max(at) + (wide - badge - max(at) - after) / 2
+                gap = size * 1.36 + 2.3 * look.plain + 6 * look.unit
+                lift = (high - gap - size * 1.4) / 2
+                for n in (0, 1):
+                    base = y + lift + size + n * gap
+                    self._write(n, column - at[n], base, every[n], size, 1 if n else -1, lift, 0)
+                if stage.same_start(self.summary, self.lines):
+                    tie = [base - gap + size * 0.45, base - size * 1.1]
+                    self.pen.axes.plot([column] * 2, tie, color=GREY, lw=1.1 * look.unit, ls=(0, (1.5, 3)))
+                return
+        self._stack(range(len(self.lines)), x, y, wide, high)
+
+    def _stack(self, which: Sequence[int], x: float, y: float, wide: float, high: float) -> None:
+        """Sentences below one another in one size: as large as fits in a line each, else in several."""
+        look = self.look
+        badge = 30 * look.unit * (len(self.lines) > 1)
+        for size in look.serif:
+            every = [self._laid(n, wide - badge, size) for n in which]
+            rows = [places[-1][2] + 1 for places in every]
+            gap = size * 1.36 + (1.5 * look.plain + 12 * look.unit) * (sum(rows) < 7)
+            under = look.plain * 1.6 + look.small * 1.3 * (max(rows) == 1)
+            if max(rows) == 1 or (size <= look.serif[5 if look is ON_SLIDE else 3] and sum(rows) * gap + under <= high):
+                break
+        free = high - sum(size * 1.3 + (own - 1) * gap + under for own in rows)
+        reach = 26 * look.unit
+        if max(rows) == 1:  # as high as its arcs
+            ends = [abs(p[k][0] + p[k][1] / 2 - self._start(n, p)) for n, p in zip(which, every, strict=True)
+                    for k, weight, *_ in self.lines[n].arcs if weight > 0.004]  # fmt: skip
+            reach = 0.27 * max(ends, default=0.0) + 36 * look.unit
+        lift = max(0.0, min(free / len(which), reach))
+        base = y + max(0.0, free - lift * len(which)) / 2
+        for n, places, own in zip(which, every, rows, strict=True):
+            full = max(left + w for left, w, _ in places)
+            start = x + badge + (wide - badge - full) / 2 * (max(rows) == 1 and len(self.lines) == 1)
+            base += lift + size
+            self._write(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
+            base += size * 0.3 + (own - 1) * gap + under
+
+    def _laid(self, n: int, room: float, size: float) -> list[Place]:
+        return stage.laid(self.lines[n], lambda text: text_width(text, size, serif=True), room)
+
+    def _start(self, n: int, places: Sequence[Place]) -> float:
+        """The middle of the word, of its first token where it goes on in the next line."""
+        own = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
+        own = [place for place in own if place[2] == own[0][2]]
+        return (own[0][0] + own[-1][0] + own[-1][1]) / 2
+
+    def _write(
+        self, n: int, x: float, base: float, places: Sequence[Place], size: float, up: int, room: float, gap: float
+    ) -> None:
+        """Write a sentence whose first line stands on base, with its arcs, as high as room, and the weights."""
+        pen, line, unit, hue = self.pen, self.lines[n], self.look.unit, TEXTS[n % 2]
+        full = max(left + wide for left, wide, _ in places)
+        if direction(line.trace.text) == "rtl":
+            places = [(full - left - wide, wide, row) for left, wide, row in places]
+        boxes = {k: (x + left, wide, base + row * gap) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
+        if len(self.lines) > 1:
+            pen.axes.plot([x - 20 * unit], [base - size * 0.33], "o", color=hue, markersize=20 * unit)
+            pen.text(x - 20 * unit, base - size * 0.33 + self.look.small * 0.36, line.label, self.look.small, "#ffffff",
+                     "center", bold=True)  # fmt: skip
+        weights = {k: weight for k, weight, *_ in line.arcs}
+        written = stage.pieces(line)
+        for k, (left, wide, y) in boxes.items():
+            apart, special = k in line.apart, line.trace.tokens[k].special
+            part = min(1.0, weights.get(k, 0.0) ** 0.5 * (0.45 if apart else 0.92))
+            ground = tint(SINK if apart else hue, part, pen.ground)
+            if part >= 0.12:
+                pen.box(left - 1.5 * unit, y - size * 0.95, wide + 3 * unit, size * 1.28, ground)
+            ink = GREY if special else ink_on(ground) if part >= 0.12 else INK
+            pen.text(left, y, written[k][0], size * (0.45 if special else 1), ink, serif=not special, zorder=4)
+        own = [boxes[k] for k in line.tokens if boxes[k][2] == boxes[line.tokens[0]][2]]
+        edge, end, level = min(box[0] for box in own), max(box[0] + box[1] for box in own), own[0][2]
+        room_of_word = edge - 2 * unit, level - size, end - edge + 4 * unit, size * 1.36
+        pen.box(*room_of_word, "none", hue, lw=1.8 * unit, zorder=4.5)
+        arcs = sorted((arc for arc in line.arcs if arc[1] > 0.004 and arc[0] in boxes), key=lambda arc: -arc[1])
+        middles = {k: boxes[k][0] + boxes[k][1] / 2 for k, *_ in arcs}
+        tight = min((b - a for a, b in pairwise(sorted(middles.values()))), default=pen.wide)
+        start, put = (edge + end) / 2, list[tuple[float, float]]()
+        for k, weight, layer, head in arcs:
+            middle, y, apart = middles[k], boxes[k][2], k in line.apart
+            colour = SINK if apart else hue
+            look: Any = {"alpha": 0.22 if apart else min(0.85, 0.25 + 0.6 * weight**0.5), "gid": f"arc {n} {k}"}
+            if y == level:
+                most = max(6 * unit, (max(12 * unit, gap - size * 1.3) if gap else room) / 0.75 - 15 * unit)
+                lift = min(most, 32 * unit + abs(middle - start) * (0.44 if self.two else 0.36))
+                edge = y - size * 1.02 if up < 0 else y + size * 0.4
+                arc = ribbon(start, middle, (1 + weight * 34) * unit, lift, up, unit)
+                pen.shape([(px, edge + py) for px, py in arc], colour, zorder=1 if apart else 2, **look)
+            else:
+                one, other = (level + size * 0.4, y - size) if y > level else (level - size, y + size * 0.4)
+                bend = (other - one) * 0.6
+                curve = [(start, one), (start, one + bend), (middle, other - bend), (middle, other)]
+                pen.shape(curve, colour, (1 + weight * 8) * unit, zorder=1, **look)
+            near = any(abs(px - middle) < 2.4 * self.look.plain and py == y for px, py in put)
+            if weight < 0.015 or near or (gap and gap < size * 1.4):
+                continue
+            put.append((middle, y))
+            low = y + size * 0.34 + self.look.plain if up < 0 else y - size * 1.02 - 3 * unit
+            strong = weight >= 0.1 and not apart
+            pen.text(middle, low, number(weight), self.look.plain, hue if strong else GREY, "center", bold=strong,
+                     gid=f"weight {n} {k}", zorder=6)  # fmt: skip
+            if line.head is None and not gap:
+                said = f"layer {layer} head {head}"
+                said = said if tight > text_width(said, self.look.small) * 1.1 else short_head(layer, head)
+                pen.text(middle, low + self.look.small * 1.25, said, self.look.small, GREY, "center")
+
+    # panels
+
+    def _grids(self, x: float, y: float, wide: float, high: float) -> None:
+        """The heads of both texts side by side."""
+        for n in (0, 1):
+            self._grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
+
+    def _grid(self, n: int, x: float, y: float, wide: float, high: float) -> None:
+        """A cell for every head: how large its strongest link is. Layers go across where they are more than heads."""
+        line, look, bottom = self.lines[n], self.look, y + high
+        which = f"{line.label} · " if len(self.lines) > 1 else ""
+        largest = sorted(line.arcs, key=lambda arc: -arc[1])[:3]
+        caption = line.where() + "".join(f" · {line.name(k)} {number(w)}" for k, w, *_ in largest if w > 0.003)
+        title = f"{which}Every head: its strongest link from “{short(line.word, 14)}”"
+        y, left = self._title(x, y, title, wide, caption) + look.small * 1.4, look.small * 2.6
+        values = np.array(line.strongest)
+        names = [[str(each) for each in line.layers], [str(head) for head in range(values.shape[1])]]
+        if turned := values.shape[0] > values.shape[1]:
+            values, names = values.T, names[::-1]
+        tall = min(bottom - y, (wide - left) / values.shape[1] * 1.25 * values.shape[0])
+        place = x + left, y, wide - left, tall
+        axes = self.pen.cells(*place, values, TEXTS[n % 2], names, size=look.small, gid=f"heads {n}")
+        axes.set_ylabel("head" if turned else "layer", fontsize=look.small, color=GREY, labelpad=2)
+        for layer, head in [line.head] if line.head else [(arc[2], arc[3]) for arc in line.arcs]:
+            if head is not None:
+                row = line.layers.index(layer)
+                at = (row, head) if turned else (head, row)
+                frame(axes, *at, line=1.8 * look.unit)
+
+    def _fork(self, x: float, y: float, wide: float, high: float) -> None:
+        """Curves over the states of the word, with their last numbers at their ends."""
+        fork = self.fork
+        assert fork is not None
+        pen, look, unit, bottom = self.pen, self.look, self.look.unit, y + high
+        under = f"cosine to “{fork.ends[0]}” minus cosine to “{fork.ends[1]}”" if fork.ends else ""
+        if fork.band and self.summary.neutral:
+            under += "; " * bool(under) + f"grey: {self.summary.neutral[0].sentences} neutral sentences"
+        y = self._title(x, y, fork.title, wide, under) + look.small
+        last = [curve[-1] for curve in fork.curves]
+        ends = [[] if v is None else [f"nearer {fork.ends[v < 0]}", signed(v)] if fork.ends else [number(v)]
+                for v in last]  # fmt: skip
+        right = max((text_width(said, look.plain, True) for told in ends for said in told), default=0.0) + 14 * unit
+        left, states = look.small * 3.2, len(fork.curves[0])
+        axes = pen.inset(x + left, y, wide - left - right, bottom - y - look.small * 1.6, look.small)
+        if fork.band is not None:
+            mean, low, most = map(or_nan, fork.band)
+            axes.fill_between(range(states), low, most, color=NEUTRAL, alpha=0.75, lw=0)
+            axes.plot(mean, color=GREY, lw=1.5 * unit, ls=(0, (1, 2)))
+        for curve in fork.others:
+            axes.plot(or_nan(curve), color=SINK, lw=1.2 * unit, alpha=0.5)
+        hues = TEXTS if len(fork.curves) > 1 else (INK,)
+        for n, (curve, hue) in enumerate(zip(fork.curves, hues, strict=True)):
+            axes.plot(or_nan(curve), color=hue, lw=4 * unit, gid=f"curve {n}", solid_capstyle="round")
+            mark(axes, states - 1, curve[-1], n, hue, 14 * unit, pen.ground)
+        if fork.ends:
+            axes.axhline(0, color=RULE, lw=unit, zorder=0.5)
+            axes.yaxis.set_major_formatter(lambda value, _: signed(value, ".2g") if value else "0")
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        step = -(-states // 14)
+        names = {0: "in"} | {n + 1: str(n) for n in range(0 if step == 1 else step, states - 1, step)}
+        axes.set_xticks([*names], names.values())
+        pen.text(x + wide - right + 14 * unit, bottom - look.small * 0.4, "layer", look.small, GREY)
+        bottom_y, top_y = axes.get_ylim()
+        places = [value or 0.0 for value in last]
+        apart = (2.7 if fork.ends else 1.4) * look.plain / (bottom - y - look.small * 1.6) * (top_y - bottom_y)
+        if len(places) == 2 and abs(places[0] - places[1]) < apart:
+            middle, way = sum(places) / 2, apart / 2 * (1 if places[0] >= places[1] else -1)
+            places = [middle + way, middle - way]
+        for place, told, hue in zip(places, ends, hues, strict=True):
+            axes.annotate("\n".join(told), (states - 1, place), (11 * unit, 0), textcoords="offset points", va="center",
+                          fontsize=look.plain, color=hue, fontweight="bold", annotation_clip=False)  # fmt: skip
+
+    def _dots(self, x: float, y: float, wide: float, high: float) -> None:
+        """A row for each reference word: the range in neutral sentences, a circle and a square, and the cosines."""
+        pen, look, bottom = self.pen, self.look, y + high
+        labels = [each.label for each in self.summary.occurrences]
+        own = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
+        neutral = next((row.neutral for row in self.rows if row.neutral), None)
+        under = "cosine to each reference word" + (f"; bar: {neutral.sentences} neutral sentences" if neutral else "")
+        left_out = len({each.word for each in self.summary.references}) - len(self.rows)
+        under += f"; {left_out} more in --json" * (left_out > 0)
+        title = f"Which words “{short(self.lines[0].word, 14)}” is near after the last layer"
+        y, words = self._title(x, y, title, wide, under) + look.small, [short(row.word or "", 12) for row in self.rows]
+        left, room = max(text_width(word, look.plain, True) for word in words) + 6, 4.4 * look.plain
+        axes = pen.inset(x + left, y, wide - left - room * len(own), bottom - y - look.small * 1.2, look.small)
+        axes.set(ylim=(len(words) - 0.5, -0.5))
+        axes.set_yticks(range(len(words)), words, fontsize=look.plain, fontweight="bold", color=INK)
+        axes.hlines(range(len(words)), 0, 1, RULE, lw=look.unit, transform=axes.get_yaxis_transform(), zorder=0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axes.plot([0], [0], alpha=0)
+        for n, (_, name) in enumerate(own):
+            pen.text(x + wide - room * (len(own) - 1 - n), y - 1, name, look.small, TEXTS[n], "right")
+        for at, row in enumerate(self.rows):
+            low, most = (row.neutral.low[-1], row.neutral.high[-1]) if row.neutral else (None, None)
+            if low is not None and most is not None:
+                axes.hlines(at, low, most, color=NEUTRAL, lw=15 * look.unit)
+            for n, (which, _) in enumerate(own):
+                if (value := row.paths[which][-1]) is not None:
+                    leaves = leaves_range(self.summary, labels[which], row.word or "", value)
+                    colour = tint(TEXTS[n], 1.0 if leaves or row.neutral is None else 0.65, pen.ground)
+                    mark(axes, value, at, n, colour, 13 * look.unit, pen.ground)
+                    said = {"towards": "▲ ", "away from": "▼ "}.get(leaves or "", "") + number(value)
+                    base = y + (bottom - y - look.small * 1.2) * (at + 0.5) / len(words) + look.plain * 0.36
+                    pen.text(x + wide - room * (len(own) - 1 - n), base, said, look.plain, TEXTS[n] if leaves else GREY,
+                             "right", bold=bool(leaves))  # fmt: skip
+
+    def _map(self, x: float, y: float, wide: float, high: float) -> None:
+        """All links that stand out, or the weights of the head that is drawn."""
+        line, size, bottom = self.lines[0], len(self.lines[0].shown), y + high
+        title = "All links that stand out" if line.head is None else f"All of {line.where()}"
+        y = self._title(x, y, title, wide, "each row looks at the columns")
+        values = np.zeros((size, size))
+        for q, k, _, _, weight in line.links:
+            values[q, k] = weight
+        if line.head is not None:
+            (layer, head), own = line.head, slice(line.shown.start, line.shown.stop)
+            weights = line.trace.attention[layer]
+            every = weights.dense().mean(0) if head is None else weights[head]
+            values = every.double().cpu().numpy()[own, own]
+        names, font = [line.name(n) for n in line.shown], min(self.look.small, max(4.0, 0.72 * (bottom - y) / size))
+        left = max(text_width(name, font) for name in names) + 4
+        side = min(wide - left, (bottom - y - left * 0.87 - 2))
+        place = x + left, bottom - side, side, side
+        axes = self.pen.cells(*place, values, TEXTS[0], [names, names], size=font, gid="map", rotation=60)
+        for token in line.tokens:
+            frame(axes, 0, token - line.shown.start, size, line=1.1)
+
+    def _list(self, x: float, y: float, wide: float, high: float) -> None:
+        """The links that stand out most, or the largest weights that are drawn."""
+        pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
+        title, under = "The most distinctive links", "beyond what distance or the word alone explains"
+        first = sorted(line.links[:LINKS], key=lambda link: -link[4])
+        rows = [(line.name(q), line.name(k), weight, f"layer {n} head {h}") for q, k, n, h, weight in first]
+        if not rows or line.head is not None:
+            title, under = "The largest weights", "special tokens and sinks aside"
+            rows = [(short(own.word, 14), own.name(k), weight, f"text {own.label}" if self.two else own.where())
+                    for own in self.lines for k, weight, *_ in own.arcs if k not in own.apart]  # fmt: skip
+            rows.sort(key=lambda row: -row[2])
+        y = self._title(x, y, title, wide, under)
+        each = max(look.plain * 1.6, (bottom - y) / LINKS)
+        if not rows:
+            pen.text(x, y + each, "There is no other word.", look.plain, GREY)
+        where = max((text_width(row[3], look.small) for row in rows), default=0.0)
+        for n, (query, key, weight, said) in enumerate(rows[: int((bottom - y + 2) / each)]):
+            base = y + (n + 0.65) * each
+            begin = x + pen.text(x, base, f"{query} → ", look.plain * 1.15, serif=True)
+            pen.text(begin, base, key, look.plain * 1.15, TEXTS[0], serif=True, bold=True)
+            pen.text(x + wide - where - 10, base, number(weight), look.plain, align="right", bold=True)
+            pen.text(x + wide, base, said, look.small, GREY, "right")
+
+
+def write_headline(pen: Pen, summary: Summary, lines: Sequence[Line]) -> None:
+    """Write the first sentence of what was found as a title, and the next below it."""
+    said = findings(summary) or ["No head attends to a word more than usual."]
+    followed = lines[0].word if lines else summary.word or ""
+    known = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
+    known |= {each.word.lower() for each in summary.references}
+    asked = [f"Arcs: {line.where()}." for line in lines[:1] if line.asked]
+    first = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
+             for text, of, aside in stage.marked(said[0], lines, followed, known)]  # fmt: skip
+    pen.headline([said[0], *asked, *said[1:3]], first)
+
+
+def paint_slide(part: FigureBase, summary: Summary, lines: Sequence[Line]) -> None:
+    """Draw the slide into a part of a figure that is 16:9."""
+    Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide()
+
+
+def paint_column(summary: Summary, lines: Sequence[Line]) -> Figure:
+    """Draw the column: panels a, b and c, as wide as one of a paper."""
+    high = 12 + sum(each + 8 for _, each in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
+    figure = Plot(figsize=(COLUMN / 72, high / 72))
+    FigureCanvasAgg(figure)
+    whole, y = Stage(summary, lines, Pen(figure, COLUMN, high, "#ffffff"), IN_COLUMN), 8.0
+    for letter, (painter, high) in zip("abc", whole.column(), strict=True):
+        whole.pen.text(4, y + 6, letter, 8.5, bold=True)
+        painter(16, y, COLUMN - 20, high)
+        y += high + 8
+    return figure
