@@ -10,6 +10,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 BUILT = tuple(
     f"{name}.{end}" for name in ("panels", "weights", "paths", "page", "widget", "live") for end in ("js", "css")
 )
+THEMED = re.compile(r'<picture>.*?<img src="([^"]+)" alt="([^"]+)">.*?</picture>', re.S)
 RELATIVE = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|mailto:)([^)\s]+)\)")
 
 
@@ -26,7 +27,7 @@ def read_elsewhere(text: str, address: str | None) -> str:
         between = "" if place.startswith("#") else "/raw/main/" if image else "/blob/main/"
         return f"{image}[{words}]({address}{between}{place})"
 
-    return RELATIVE.sub(placed, text)
+    return RELATIVE.sub(placed, THEMED.sub(r"![\2](\1)", text))
 
 
 class PageHook(BuildHookInterface):

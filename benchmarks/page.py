@@ -157,7 +157,7 @@ def large(chromium: Any, file: Path) -> None:
     size = regard.save_page(trace, file, title="SmolLM2", findings=["A sentence."]) / MB
     print(f"  file of {length} tokens: {size:.2f} MB, target 18 MB{verdict(size, 18)}", flush=True)
     with opened(chromium, file) as tab:
-        tab.click("role=tab[name='Map']")
+        tab.click("role=tab[name='Matrix']")
         tab.select_option("[data-choose=head]", str(HEADS[0]))
         tab.evaluate("settled()")
         print(f"  opened, and the first whole map exact, after {tab.evaluate('performance.now()') / 1e3:.2f} s")

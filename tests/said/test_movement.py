@@ -70,19 +70,19 @@ def two(value: float) -> float:
     return float(f"{value:z.2f}")
 
 
-def beyond(summary: Summary) -> dict[str, tuple[float, str, str]]:
+def beyond(summary: Summary) -> dict[str, tuple[bool, float, str, str]]:
     """Of each occurrence that leaves a range: how far it does most, of which word and which way."""
     ranges = {neutral.word: (neutral.low[-1], neutral.high[-1]) for neutral in summary.neutral}
     gone = [out.name if out.kind == "reference" else out.of for out in summary.movement.left_out]
     gone += summary.control.otherwise if summary.control is not None else []
-    found: dict[str, tuple[float, str, str]] = {}
+    found: dict[str, tuple[bool, float, str, str]] = {}
     for reference in summary.references:
         if reference.word not in ranges or reference.word in gone or reference.occurrence in gone:
             continue
         (low, high), value = ranges[reference.word], reference.last_hidden_state
         if two(low) <= two(value) <= two(high):
             continue
-        most = max(value - high, low - value), reference.word, "towards" if value > high else "away from"
+        most = value > high, max(value - high, low - value), reference.word, "towards" if value > high else "away from"
         found[reference.occurrence] = max(most, found.get(reference.occurrence, most))
     return found
 
@@ -100,7 +100,7 @@ def test_a_move_is_that_to_the_word_whose_range_is_left_furthest(seed: int) -> N
         else [max(moves.values(), default=None)] * len(named)
     )
     ranges = {neutral.word: (neutral.low[-1], neutral.high[-1]) for neutral in summary.neutral}
-    for (way, word, value, low, high), (_, most, side) in zip(named, wanted, strict=True):
+    for (way, word, value, low, high), (_, _, most, side) in zip(named, wanted, strict=True):
         assert (way, word) == (side, most)
         assert any(reads(value, r.last_hidden_state) for r in summary.references if r.word == word)
         assert reads(low, ranges[word][0])

@@ -15,7 +15,7 @@ from tests.web.tables import read_number
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "regard" / "web" / "built" / "page.js"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-FRAMED = {"Tokens": "Numbers", "Map": "Matrix"}  # what views are called on a page that has an overview
+INSIDE = {"Compare": ("Matrix", "text=two side by side"), "Movement": ("Numbers", "[data-paths][aria-expanded=false]")}
 PICTURES = os.environ.get("REGARD_SCREENSHOTS")  # a folder: each test leaves there what it saw last
 
 
@@ -34,8 +34,10 @@ class Opened:
 
     def open_view(self, name: str) -> None:
         """Open a view by its tab, as a hand would."""
-        framed = self.tab.locator("[data-more]").count() > 0
-        self.tab.click(f"role=tab[name='{FRAMED.get(name, name) if framed else name}']")
+        tab, inside = INSIDE.get(name, (name, None))
+        self.tab.click(f"role=tab[name='{tab}']")
+        if inside is not None:
+            self.tab.click(inside)
 
     def open_grid(self, name: str, tab: str = "Heat maps") -> None:
         """Open one of several panels of a tab."""
@@ -50,7 +52,7 @@ class Opened:
         """What axe-core finds wrong for people who cannot see, point or tell colours apart, light and dark."""
         found = []
         for scheme in ("light", "dark"):
-            self.tab.emulate_media(color_scheme=scheme)
+            self.tab.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             self.tab.wait_for_timeout(100)
             for each in self.tab.evaluate("axe.run()")["violations"]:
                 found += [f"{scheme}: {each['id']}: {node['html'][:200]}" for node in each["nodes"]]
@@ -84,8 +86,8 @@ def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> It
         opened.append(page)
         if not overview and tab.locator("[data-more]").count():  # the first view has tests of its own
             tab.click("[data-more]")
-            if tab.locator("role=tab[name=Overview][selected=true]").count():
-                page.open_view("Tokens")
+            if tab.locator("[role=tab][aria-selected=true]:text('Overview') ~ [role=tab]:text('Numbers')").count():
+                page.open_view("Numbers")
         return page
 
     yield show

@@ -78,8 +78,7 @@ class Prepared:
 
     def __init__(self, page: Any, picture: Saved) -> None:
         self._tab = page.tab
-        framed = page.tab.locator(".framed").count() > 0
-        title = page.tab.title().removesuffix(" · regard") if framed else page.tab.inner_text("h1")
+        title = page.tab.title().removesuffix(" · regard")
         said = picture.root.findtext(f"{SVG}title") or ""
         self._lines = [title, said.removeprefix(title).removeprefix(" · ")]
 

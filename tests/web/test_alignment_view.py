@@ -26,7 +26,7 @@ def pair() -> Any:
 
 def opened(page_of: Any, pair: Any, **arguments: Any) -> Any:
     page = page_of(pair, numbers="float32", **arguments)
-    page.open_view("Alignment")
+    page.open_view("Overview")
     page.tab.wait_for_selector("[data-says]")
     return page
 
@@ -97,9 +97,9 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     page = opened(page_of, pair)
     rows = written(found, found.written_layer)
     page.tab.click("[aria-label^='target: choose'] [data-unit='3']")
-    page.open_view("Tokens")
+    page.open_view("Numbers")
     same(shown(page, "as it was written"), rows[2])
-    page.open_view("Map")
+    page.open_view("Matrix")
     page.tab.wait_for_selector("[data-state=exact]")
     query, _, weight = rows_of(page.tab, page.tab.inner_text("caption:has-text('The largest')"))[0]
     assert read_number(weight) == pytest.approx(float(rows.max()), rel=1e-3)
@@ -108,7 +108,7 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     page.tab.wait_for_selector("[aria-label=Difference]")  # with another layer of the same texts
     page.open_view("Steps")
     page.tab.wait_for_selector(f"h2:has-text('“{readable(pair.decoder.tokens[2])}” (token 2)')")
-    page.open_view("Tokens")
+    page.open_view("Numbers")
     page.tab.click("[aria-label^='target: choose'] [data-unit='0']")
     page.tab.wait_for_selector("text=Nothing wrote this token")
 

@@ -16,7 +16,7 @@ from regard.web.assemble import Choice, Opening, page_as_seen, page_of
 from regard.web.html_file import write_html
 from regard.web.page import Page
 from tests.support import RIVER
-from tests.support.own_models import TARGETS, TEXTS, opened, pair
+from tests.support.own_models import TARGETS, TEXTS, pair
 from tests.support.web_pages import SHELL, Read, check_page
 
 
@@ -30,7 +30,7 @@ def test_it_opens_at_the_word_in_the_head_that_the_first_sentence_names(bank: li
     seen = see(bank, "bank")
     assert page.data["findings"] == seen.findings()
     opening = page.data["opening"]
-    assert opening["view"] == "tokens"
+    assert opening["view"] == "overview"
     assert opening["token"] == bank[0].word("bank")[0].tokens[0]
     layer, head = (int(n) for n in re.findall(r"layer (\d+), head (\d+)", seen.findings()[0])[0])
     assert (layer, head) == (page.data["calls"][opening["call"]]["layer"], opening["head"])
@@ -76,20 +76,8 @@ def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
     check_page(page, trace.sides)
     (alignment,) = page.data["alignment"]
     assert [page.data["calls"][n]["name"] for n in alignment["calls"]] == ["layer 0, cross", "layer 1, cross"]
-    assert page.data["opening"]["view"] == "alignment"
+    assert page.data["opening"]["view"] == "overview"
     assert page.data["opening"]["call"] == alignment["best"]["call"]
-
-
-def test_what_a_model_wrote_has_its_steps(tmp_path: Path) -> None:
-    written = opened("gpt").generate("A man", max_new_tokens=3)
-    page = read(tmp_path, page_of(written, None, Opening("generation")))
-    (generation,) = page.data["generation"]
-    assert (generation["text"], generation["first"]) == (0, written.start)
-    assert [step["chosen"] for step in generation["steps"]] == [t.text for t in written.trace.tokens[written.start :]]
-    assert all(step["probability"] >= step["others"][0][1] for step in generation["steps"])  # the likeliest each time
-    both = page_of(pair().generate("A bank", max_new_tokens=3))
-    assert both.generation[0]["text"] == 1
-    assert both.alignment
 
 
 def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], tmp_path: Path) -> None:
@@ -106,7 +94,9 @@ def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], t
 
 
 def test_steps_are_opt_in_and_say_what_they_take(bank: list[Trace]) -> None:
-    assert page_of(bank[0]).steps == []
+    (alone,) = page_of(bank[0]).steps  # of the layer that it opens at
+    assert (alone["call"], alone["projection"], alone["entering"]) == (0, None, None)
+    assert "--html-with steps" in alone["refused"]
     page = page_of(bank[0], Choice(steps=[2]))
     assert [step["call"] for step in page.steps] == [2]
     assert any(line.startswith("Values, hidden states and projections, for Steps, take up to") for line in page.status)

@@ -29,7 +29,7 @@ def read(shown: Any, file: Path) -> Read:
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_a_head_view_opens_at_a_layer_and_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = read(regard.head_view(tuple(W), TOKENS, layer=1, heads=[2, 3], html_action="return"), tmp_path / "a.html")
-    assert page.data["opening"] == {"view": "lines", "call": 1, "head": 2, "token": None}
+    assert page.data["opening"] == {"view": "overview", "call": 1, "head": 2, "token": None}
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [PRETTY]
     for number, call in enumerate(page.data["calls"]):
         assert (call["name"], call["layer"]) == (f"layer.{number}", number)
@@ -47,7 +47,7 @@ def test_a_model_view_of_an_encoder_decoder(tmp_path: Path) -> None:
     names = {"encoder_tokens": TOKENS, "decoder_tokens": ["Ġx", "y"], "prettify_tokens": False}
     view = regard.model_view(**stacks, **names, include_layers=[0, 2], include_heads=[1], html_action="return")
     page = read(view, tmp_path / "a.html")
-    assert page.data["opening"]["view"] == "heads"
+    assert page.data["opening"]["view"] == "map"
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [TOKENS, ["Ġx", "y"]]
     calls = [(call["name"], call["queries"], call["keys"], call["head_numbers"]) for call in page.data["calls"]]
     sides = {"encoder": (0, 0), "decoder": (1, 1), "cross": (1, 0)}

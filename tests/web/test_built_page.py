@@ -31,9 +31,9 @@ def test_a_page_that_is_not_built_is_said_in_one_line(tmp_path: Path, monkeypatc
         ({"calls": [{}], "panels": [{"kind": "paths"}]}, "paths"),
         ({"panels": [{"kind": "paths"}]}, "paths"),
         ({"calls": [{}], "panels": [{"kind": "paths"}, {"kind": "heat"}]}, "page"),
-        ({"calls": [{}], "alignment": [{"calls": [0]}]}, "page"),
-        ({"calls": [{}], "alignment": [{"calls": []}], "generation": [{"steps": []}]}, "weights"),
-        ({"calls": [{}], "generation": [{"steps": [{}]}]}, "page"),
+        ({"calls": [{}], "overview": {"kind": "pair"}}, "page"),
+        ({"calls": [{}], "overview": {"kind": "image"}}, "weights"),
+        ({"calls": [{}], "overview": {"kind": "writing"}}, "page"),
     ],
 )
 def test_a_page_takes_the_smallest_bundle_that_has_all_its_views(has: dict[str, Any], name: str) -> None:

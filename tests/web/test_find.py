@@ -28,7 +28,7 @@ def test_in_texts_the_token_is_chosen_and_comes_into_sight(page_of: Any, bank: l
     assert page.tab.input_value("[data-choose=text]") == "1"
     page.tab.keyboard.press("Shift+Enter")
     assert page.tab.input_value("[data-choose=text]") == "0"
-    page.open_view("Map")
+    page.open_view("Matrix")
     assert page.tab.inner_text("[data-count]") == ""
     assert seek(page, "river") in ("1 of 1", "not here")
     chosen = page.tab.wait_for_selector("[data-query]").get_attribute("data-query")
@@ -42,13 +42,13 @@ def test_a_long_text_is_brought_to_the_word(page_of: Any, minilm: Any) -> None:
     trace = minilm.trace(text)
     page = page_of(trace)
     at = [token.text for token in trace.tokens].index("zebra")
-    for view in ("Tokens", "Lines"):
+    for view in ("Numbers", "Steps"):
         page.open_view(view)
         assert seek(page, "zebra") == "1 of 1"
         option = page.tab.locator("[role=option][aria-selected=true]").first
         assert option.inner_text() == "zebra"
         box, height = option.bounding_box(), page.tab.viewport_size["height"]
         assert 0 <= box["y"] <= height - box["height"]
-    page.open_view("Map")
+    page.open_view("Matrix")
     seek(page, "zebra")
     assert int(page.tab.wait_for_selector("[data-query]").get_attribute("data-query")) == at

@@ -9,25 +9,26 @@ from regard.trace.trace import Trace
 
 pytestmark = pytest.mark.browser
 LOOKS = """() => [document.querySelector("[role=tab][aria-selected=true]").innerText,
-    ...["text", "layer", "head"].map((each) => document.querySelector(`[data-choose=${each}]`).selectedOptions[0].text),
-    document.querySelector("[aria-selected=true][data-left]")?.innerText]"""
+    ...["text", "layer", "head"].map((one) => document.querySelector(`[data-choose=${one}]`)?.selectedOptions[0].text),
+    document.querySelector("[aria-selected=true][data-unit]")?.innerText]"""
 
 
 def test_a_link_shows_the_same_again(page_of: Any, bank: list[Trace]) -> None:
-    page = page_of(bank)
+    page = page_of(bank, overview=True)
     opened, first = page.tab.url, page.tab.evaluate(LOOKS)
     assert "#" not in opened
+    page.open_view("Numbers")
     page.choose("text", "1")
     page.choose("layer", "3")
     page.choose("head", "5")
-    page.open_view("Lines")
-    page.tab.click("[data-left='7']")
-    page.tab.wait_for_url("**lines**")
+    page.open_view("Steps")
+    page.tab.click("[data-unit='7']")
+    page.tab.wait_for_url("**steps**")
     looked = page.tab.evaluate(LOOKS)
-    assert looked == ["Lines", looked[1], "3", "5", bank[1].tokens[7].text]
+    assert looked == ["Steps", looked[1], "3", "5", bank[1].tokens[7].text]
     other = page.tab.context.new_page()
     other.goto(page.tab.url)
-    other.wait_for_selector("[aria-selected=true][data-left]")
+    other.wait_for_selector("[aria-selected=true][data-unit]")
     assert other.evaluate(LOOKS) == looked
     for wrong in ("top", "{", '{"view":"lines","call":99,"choices":{}}', '{"view":1,"call":0,"choices":null}'):
         other.goto("about:blank")

@@ -22,7 +22,7 @@ MARGIN = 96  # pixels beside the matrix, where names stand
 
 def opened(page: Any, layer: int, head: int | str) -> Any:
     """The map of a head, at rest."""
-    page.open_view("Map")
+    page.open_view("Matrix")
     page.choose("layer", str(layer))
     page.choose("head", str(head))
     rest(page)
@@ -86,8 +86,8 @@ def test_a_cell_under_the_mouse_has_the_librarys_weight(page_of: Any, bank: Any)
     weights = bank[0].attention[3][5]
     page = page_of(bank[0])
     tab = opened(page, 3, 5)
-    tab.locator("canvas").scroll_into_view_if_needed()
-    box = tab.locator("canvas").bounding_box()
+    tab.locator(".map canvas").scroll_into_view_if_needed()
+    box = tab.locator(".map canvas").bounding_box()
     cell = (box["width"] - MARGIN - 2) / weights.shape[1]
     for query, key in ((0, 0), (11, 10), (5, 3)):
         tab.mouse.move(box["x"] + MARGIN + (key + 0.5) * cell, box["y"] + MARGIN + (query + 0.5) * cell)
@@ -98,7 +98,7 @@ def test_a_cell_under_the_mouse_has_the_librarys_weight(page_of: Any, bank: Any)
     tab.mouse.down()
     tab.mouse.up()
     assert tab.evaluate("document.querySelector('[role=tab][aria-selected=true]').textContent").strip() == "Matrix"
-    page.open_view("Tokens")
+    page.open_view("Numbers")
     assert tab.get_attribute("[data-unit='5']", "aria-selected") == "true"
 
 
@@ -121,7 +121,7 @@ def test_keys_alone_move_zoom_choose_and_go_home(page_of: Any, bank: Any) -> Non
     press(page, "Home")
     assert tab.inner_text("caption") == whole
     press(page, "ArrowDown", "ArrowDown", "ArrowDown", "Enter")
-    page.open_view("Tokens")
+    page.open_view("Numbers")
     assert tab.get_attribute("[data-unit='3']", "aria-selected") == "true"
 
 
@@ -226,7 +226,7 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         tab.check("[value=largest]")
         press(page, *["ArrowDown"] * 12, *["ArrowLeft"] * 12)  # the last query may attend to the first key, or not
         assert ("the mask forbids it" in tab.inner_text(".readout")) is not bool(visible[layer][-1][0])
-        page.open_view("Tokens")
+        page.open_view("Numbers")
         page.tab.click("[data-unit='1']")
         page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text.strip()}” looks at')")
         assert page.tab.locator("tbody td:text-is('masked')").count() > 0
@@ -239,7 +239,7 @@ def test_a_large_map_is_exact_from_the_whole_to_single_weights(page_of: Any) -> 
     weights = trace.attention[0][7] if len(trace.attention) == 1 else trace.attention[5][7]
     assert len(weights) > 1200
     page = page_of(trace)
-    page.open_view("Map")
+    page.open_view("Matrix")
     page.choose("head", "7")
     rest(page)
     tab = page.tab

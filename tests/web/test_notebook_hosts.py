@@ -209,10 +209,10 @@ def test_marimo_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp_pat
         tab.locator(".regard [data-unit='4'][aria-selected=true]").wait_for(timeout=30_000)
         chosen = [tab.input_value(f".regard [data-choose={each}]") for each in ("layer", "head")]
         assert chosen == ["3", "5"]
-        tab.get_by_role("tab", name="Tokens").focus()  # in a shadow tree, as marimo has widgets
+        tab.get_by_role("tab", name="Numbers").focus()  # in a shadow tree, as marimo has widgets
         tab.keyboard.press("ArrowRight")
         assert tab.get_by_role("tab", selected=True).evaluate("(each) => each.getRootNode().activeElement === each")
-        assert tab.get_by_role("tab", name="Tokens").get_attribute("aria-selected") != "true"
+        assert tab.get_by_role("tab", name="Numbers").get_attribute("aria-selected") != "true"
 
 
 def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def row(traces: Any, text: int, layer: int, head: int | None, token: int) -> lis
 
 def test_every_number_of_two_texts_is_the_library_s(opened: Any, two: Seen) -> None:
     page = opened(two)
-    assert set(two.page().overview) == fields("Opened")
+    assert set(two.page().overview) == fields("OfTexts")
     summary = two.summary
     texts = page.tab.inner_text("header")
     for sentence in two.findings():
@@ -213,10 +213,8 @@ def test_it_plays_and_moves_unless_motion_is_unwanted(opened: Any, one: Seen) ->
 
 def test_other_views_are_reached_and_a_picture_is_saved(opened: Any, two: Seen, tmp_path: Path) -> None:
     page = opened(two)
-    names = page.tab.locator("role=tab").all_inner_texts()
-    assert names == ["Overview", "Matrix", "Numbers", "Steps"]
+    assert page.tab.locator("role=tab").all_inner_texts() == ["Overview", "Matrix", "Numbers", "Steps"]
     page.tab.click("[data-more]")
-    assert page.tab.locator("role=tab").all_inner_texts() == [*names, "Lines", "Heads", "Compare", "Movement"]
     with page.tab.expect_download() as waited:
         page.tab.click("[data-save=svg]")
     waited.value.save_as(tmp_path / "overview.svg")
@@ -225,8 +223,28 @@ def test_other_views_are_reached_and_a_picture_is_saved(opened: Any, two: Seen, 
     assert picture.count("<path") > 10
 
 
-def test_what_it_does_not_show_has_the_views_of_before(page_of: Any, minilm: Model, bank: list[Trace]) -> None:
-    for traces, how in ((bank, {}), (minilm.trace("a word " * 40), {}), ([*bank, bank[0]], {"word": "bank"})):
-        page = page_of(traces, overview=True, **how)
-        assert page.tab.inner_text("role=tab[selected=true]") == "Tokens"
-        assert page.tab.locator("[data-more]").count() == 0
+def test_one_of_several_texts_is_chosen(page_of: Any, bank: list[Trace]) -> None:
+    page = page_of(bank, overview=True)
+    page.tab.select_option("[data-choose=text]", "1")
+    assert page.tab.locator("[data-sentence]").count() == 1
+    assert "money" in page.tab.inner_text("[data-sentence='0']")
+    assert page.tab.inner_text("[data-caption] b") == "what stands out"
+
+
+def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm: Model, bank: list[Trace]) -> None:
+    same = minilm.trace("He sat on the bank of a wide river.")
+    references = [minilm.trace(word) for word in ("river", "money")]
+    page = page_of([bank[0], same, bank[1]], word="bank", references=references, overview=True)
+    cosines = {n: trace["bank"] @ references[1]["money"] for n, trace in enumerate((bank[0], same, bank[1]))}
+    assert page.tab.locator("[data-sentence] .number").all_inner_texts()[1] == "3"
+    assert page.tab.locator("[data-curve]").count() == 3
+    assert len(cosines) == 3
+
+
+def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(opened: Any, two: Seen) -> None:
+    page = opened(two)
+    link = two.summary.occurrences[0].link
+    page.tab.click(".lead [data-told=word] >> nth=0")
+    assert page.tab.locator("[data-sentence='0'] [aria-selected=true]").inner_text() == link.text
+    page.tab.click(".lead [data-told=aside] >> nth=0")
+    assert page.tab.inner_text("[data-caption='0'] b") == f"layer {link.layer}, head {link.head}"

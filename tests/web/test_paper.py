@@ -85,7 +85,7 @@ def test_what_a_panel_draws_is_whole_on_paper(panels: Any, view: str, width: int
 def test_the_map_is_whole_on_paper_and_keeps_its_shape(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0], width=1400)
     page.tab.set_viewport_size({"width": 1400, "height": 1200})
-    page.open_view("Map")
+    page.open_view("Matrix")
     page.tab.wait_for_selector("[data-state=exact]")
     before = page.tab.locator(".map canvas").bounding_box()
     to_paper(page)
@@ -99,30 +99,30 @@ def test_paper_has_the_title_the_findings_and_one_view_without_what_is_for_hands
     page = page_of(bank, width=1000)
     page.choose("layer", "3")
     page.choose("head", "5")
-    assert not page.tab.is_visible(".printed")
-    for view in ("Tokens", "Lines", "Heads", "Map", "Compare"):
+    assert not page.tab.is_visible("p.printed")
+    for view in ("Numbers", "Matrix", "Compare"):
         page.open_view(view)
         page.tab.wait_for_timeout(300)
         page.tab.emulate_media(media="print")
-        assert page.tab.locator(f":is({HAND}):not([data-head], [data-layer]):visible").count() == 0
+        assert page.tab.locator(f":is({HAND}):not([data-head], [data-layer], [data-told]):visible").count() == 0
         assert page.tab.is_visible("h1")
-        assert page.tab.is_visible(".findings li")
-        said = page.tab.get_attribute(".printed", "data-said")
-        assert page.tab.is_visible(".printed")
-        assert said.startswith(view)
-        if view in ("Tokens", "Map"):
+        assert page.tab.is_visible(".findings h1")
+        said = page.tab.get_attribute("p.printed", "data-said")
+        assert page.tab.is_visible("p.printed")
+        assert said.startswith("Numbers" if view == "Numbers" else "Matrix")
+        if view != "Compare":
             assert "layer 3, head 5" in said  # where the controls said it
         colours = "getComputedStyle(document.querySelector('[role=tabpanel] *')).printColorAdjust"
         assert page.tab.evaluate(colours) == "exact"
         page.tab.emulate_media(media="screen")
-    assert not page.tab.is_visible(".printed")
+    assert not page.tab.is_visible("p.printed")
 
 
 def test_a_dark_page_is_printed_light_and_is_dark_again(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.tab.emulate_media(color_scheme="dark")
     page.tab.wait_for_selector(".regard.dark")
-    page.open_view("Map")
+    page.open_view("Matrix")
     page.tab.wait_for_selector("[data-state=exact]")
     page.tab.evaluate(  # after all that waits for printing
         """addEventListener('beforeprint', () => {

@@ -134,7 +134,7 @@ def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: 
     assert [call["layer"] for call in page["calls"]] == [0]
     assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
     assert page["findings"][-1] == sweep().findings()[-1]
-    assert page["opening"]["view"] == "tokens"
+    assert page["opening"]["view"] == "overview"
 
 
 def test_several_are_one_with_a_tab_for_each_panel() -> None:

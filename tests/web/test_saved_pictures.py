@@ -53,36 +53,33 @@ def looked_at(page: Any, view: str) -> None:
     page.tab.wait_for_timeout(400)
 
 
-@pytest.mark.parametrize("view", ["Tokens", "Lines", "Heads", "Map", "Compare", "Steps"])
+@pytest.mark.parametrize("view", ["Numbers", "Matrix", "Compare", "Steps"])
 def test_alone_it_looks_like_the_view_and_says_what_it_is(page_of: Any, bank: Any, view: str) -> None:
     page = page_of(bank[0], word="bank", steps=True)
     looked_at(page, view)
     picture = check(page, STRIPS if view == "Steps" else ALIKE)
     assert picture.texts[0] == bank[0].text
     line = {
-        "Tokens": "Tokens · layer 0, head 3 · What “bank” looks at",
-        "Lines": "Lines · layer 0, head 3 · What “bank” looks at",
-        "Heads": "Heads",
-        "Map": "Map · layer 0, head 3",
-        "Compare": "Compare",
+        "Numbers": "Numbers · layer 0, head 3 · What “bank” looks at",
+        "Matrix": "Matrix · layer 0, head 3",
+        "Compare": "Matrix · text 1, layer 0, head 4 and text 1, layer 0, head 5",
         "Steps": "Steps · layer 0, head 3 · the way of “bank”",
     }[view]
     assert picture.texts[1] == line
     assert picture.root.findtext(f"{saved.SVG}title") == f"{bank[0].text} · {line}"
     assert picture.name == {
-        "Heads": "regard-heads.svg",
-        "Map": "regard-map-layer-0-head-3.svg",
-        "Compare": "regard-compare-text-1-layer-0-head-4-and-text-1-layer-0-head-5.svg",
+        "Matrix": "regard-matrix-layer-0-head-3.svg",
+        "Compare": "regard-matrix-text-1-layer-0-head-4-and-text-1-layer-0-head-5.svg",
     }.get(view, f"regard-{view.lower()}-layer-0-head-3-bank.svg")
-    assert len(picture.all("image")) == (1 if view == "Map" else 0)
+    assert len(picture.all("image")) == (1 if view == "Matrix" else 0)
 
 
 def test_bars_and_shades_are_the_weights(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0], word="bank")
-    looked_at(page, "Tokens")
+    looked_at(page, "Numbers")
     picture = save(page)
     weights = bank[0].attention[0][3, 11]
-    bars = [float(each.get("width")) for each in picture.all("rect") if each.get("fill") == "#2272b5"]
+    bars = [float(each.get("width")) for each in picture.all("rect") if each.get("fill") == "#0b6ca6"]
     largest = weights.sort(descending=True).values[: len(bars)]
     assert len(bars) == 8
     np.testing.assert_allclose(np.array(bars) / bars[0], (largest / largest[0]).numpy(), atol=2e-3)
@@ -111,7 +108,6 @@ def test_every_script_stands_as_on_the_page(page_of: Any, minilm: Any, text: int
     turned = [each for each in picture.all("text") if each.get("direction") == "rtl"]
     assert "שלום עולם," in {"".join(each.itertext()) for each in turned}  # of the title
     page.open_view("Compare")
-    page.tab.check("text=the maps")
     page.tab.wait_for_timeout(400)
     check(page)
 

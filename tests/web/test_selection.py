@@ -84,7 +84,7 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
         (lambda c: widget.check_number("token", 0, range(0), "it"), "token 0 is not on the page: it has no tokens"),
         (lambda c: widget.check_side("takes"), "side: given 'takes', needs 'gives' or 'receives'"),
         (lambda c: widget.check_view("map", ["tokens", "panel 0"]), "it has 'tokens', 'panel 0'$"),
-        (lambda c: widget.check_view("panel x", []), "view 'panel x' is not on the page: it has 'tokens', 'lines'"),
+        (lambda c: widget.check_view("panel x", []), "view 'panel x' is not on the page: it has 'overview', 'map'"),
     ],
 )
 def test_what_is_not_there_is_refused_in_one_line(check: Any, says: str) -> None:

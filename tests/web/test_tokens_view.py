@@ -77,8 +77,8 @@ def test_a_token_of_a_chat_is_named_with_its_message(page_of: Any, bank: Any) ->
     assert page.tab.get_attribute("[data-unit='2']", "title") == f"{bank[0].tokens[2].text} (user 1)"
     assert page.tab.inner_text("[data-unit='2']") == bank[0].tokens[2].text
     page.choose("head", "5")
-    page.open_view("Map")
-    page.tab.locator("canvas").focus()
+    page.open_view("Matrix")
+    page.tab.locator(".map canvas").focus()
     page.tab.wait_for_selector(".readout:has-text('“bank (assistant 1)” (11) looks at')")
 
 

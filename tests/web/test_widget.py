@@ -42,7 +42,7 @@ def widget(page: Page) -> AttentionWidget:
 
 def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> None:
     assert widget.texts == ["text 1", "text 2"]
-    assert (widget.text, widget.side, widget.view) == ("text 1", "gives", "tokens")
+    assert (widget.text, widget.side, widget.view) == ("text 1", "gives", "overview")
     assert widget.token == bank[0].word("bank")[0].tokens[0]
     call = widget.page["calls"][widget.page["opening"]["call"]]
     assert (widget.layer, widget.nth) == (call["layer"], call["nth"])
@@ -67,7 +67,7 @@ def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: Atten
         ("token", 99, "token 99 is not on the page: 'text 1' has tokens 0 to 1"),
         ("text", "text 3", "text 'text 3' is not on the page: it has 'text 1', 'text 2'"),
         ("side", "both", "side: given 'both', needs 'gives' or 'receives'"),
-        ("view", "film", "view 'film' is not on the page: it has 'tokens'"),
+        ("view", "film", "view 'film' is not on the page: it has 'overview'"),
     ],
 )
 def test_what_is_not_there_is_refused_and_changes_nothing(

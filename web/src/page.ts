@@ -19,7 +19,6 @@ export function open(bundle: Bundle): void {
   }
   target.replaceChildren();
   const shared = new PageState(page, new ScriptSource(), bundle);
-  if (page.opening.view === "tokens" && bundle.views[0]?.Headline && bundle.views[0].has(page)) shared.view = "overview";
   keepAddress(shared);
   mount(App, { target, props: { page, shared } });
 }

@@ -20,6 +20,14 @@ export interface Shows {
 
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
 
+/** A head, a link of it, or one end of it: null what is not meant. */
+export interface At {
+  call: number;
+  head: number | null;
+  query: number | null;
+  key: number | null;
+}
+
 /** What is in sight of the map of one matrix, where its cursor is, and how its weights are coloured. */
 export interface MapLook extends MapSight {
   place: Place | null;
@@ -45,8 +53,7 @@ export class PageState {
   words = $state(false); // tokens of one word taken together
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
-  cut?: ((link: { query: number; key: number }) => void) | null; // a link of the chosen head, where a server can
-  acts: () => [says: string, does: () => void][] = () => []; // what a server can do to what is chosen
+  acts: ((at: At) => [says: string, does: () => void][]) | null = null; // what a server can do at a head, a link or a token, in words
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
   choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
   map = $state.raw<MapLook | null>(null); // null: the whole
@@ -144,6 +151,12 @@ export class PageState {
     this.call = call;
     this.head = head !== null && head < this.description.heads ? head : null;
     if (!sameText && token !== null) this.token = sameWord(own, token, this.own) ?? lastWord(this.own);
+  }
+
+  /** What is chosen: a head and one end of its links. */
+  get at(): At {
+    const { call, head, token, side } = this;
+    return { call, head, query: side === "gives" ? token : null, key: side === "gives" ? null : token };
   }
 
   /** Look from the other side. The token stays where both sides are of one text. */

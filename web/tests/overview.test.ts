@@ -1,6 +1,7 @@
 // The first view's plain functions: weights of a token, marks in a sentence, arcs, numbers on their way.
 import { expect, test } from "vitest";
-import { between, marked, moved, ribbon, strongest, sumsOf, weightsOf } from "../src/views/overview/shown";
+import type { Paths } from "../src/data/format";
+import { between, furthest, marked, moved, ribbon, strongest, sumsOf, weightsOf } from "../src/views/overview/shown";
 
 // two heads of two tokens: rows look at columns
 const MATRIX = Float32Array.of(0.25, 0.75, 0.5, 0.5, 1, 0, 0.125, 0.875);
@@ -50,4 +51,12 @@ test("without motion the numbers are there at once", () => {
   let now = Float32Array.of();
   moved(Float32Array.of(1), Float32Array.of(2), 0, (values) => (now = values as Float32Array<ArrayBuffer>));
   expect([...now]).toEqual([2]);
+});
+
+test("of several texts the two whose word ends furthest apart are shown", () => {
+  const cosines = [[[0.5, 0.9]], [[0.5, 0.2], [0.5, 0.4]]]; // of 1 with 0, of 2 with 0 and 1
+  expect(furthest({ marks: [], between: [[], ...cosines] } as unknown as Paths)).toEqual([0, 2]);
+  const curves = [{ paths: [[0, 0.3], [0, 0.5], [0, 0.4]] }];
+  expect(furthest({ marks: [{}], between: null, curves } as unknown as Paths)).toEqual([0, 1]);
+  expect(furthest(undefined)).toEqual([0, 1]);
 });

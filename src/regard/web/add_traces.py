@@ -15,9 +15,12 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
+from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page, text_data
 from regard.web.score_rules import Data
 from regard.web.steps import contribution_norms, entering_of, output_of, steps_data, value_of
+
+VALUES_ALONE = 36_000  # bytes, 48 kB of a file, that all texts' values of a layer may take unasked
 
 
 @dataclass
@@ -98,11 +101,17 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
         values = value_of(trace.values, call)
+        if page.values_alone and (
+            values is None or vector_bytes_in_page((page.tokens, *values.shape[::2]), page.encoding) > VALUES_ALONE
+        ):
+            continue
         if values is None:
             page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")
             continue
         output, weights = output_of(trace.attention_outputs, call), trace.attention[call]
         entering = entering_of(trace, call[0])
+        if page.values_alone:
+            output, entering = UnverifiedOutput("this page was saved without --html-with steps (steps=True)"), None
         if page.heads is not None:
             values = values[key_heads_of_queries(page.heads, weights.shape[0], len(values))]
             output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")

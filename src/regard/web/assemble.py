@@ -1,36 +1,31 @@
 """Put the page of some traces together: their texts and calls, what was found, and where it opens."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
-from regard.explain.logits import candidates
 from regard.explain.weights.alignment import Alignment, align, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
-from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
 from regard.trace import display
 from regard.trace.layer_subset import CallNumber, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
-from regard.web.page import Page, status_lines
+from regard.web.overview import overview_data
+from regard.web.page import Page, model_name, status_lines
 from regard.web.score_rules import Data
 from regard.web.sizes import LIMIT, check_page_size, estimated_size, steps_size
 
 LINE = 80  # characters of a title
 CHANGES = ("ablated: ", "patched: ", "steered: ")  # how a status begins to say what was done to a pass
 Shown = Trace | PairTrace | WindowedTrace | Generated
-OTHERS = 5  # tokens beside the chosen one that a step names
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,9 @@ def page_as_seen(
     how = {"references": references, "control": control, "names": names}
     found = display.seen_on_a_page(each, word, **how) if findings is None else list(findings)
     if isinstance(found, list):
-        return page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
+        page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
+        page.overview = overview_data(page, _plain(each))
+        return page
     page = found.page(choice)
     page.title = page.title if title is None else title
     return page
@@ -104,14 +101,13 @@ def page_of(
     """Put together the page of some traces."""
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), _plain(each)
+    if page.values_alone:
+        page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
     names = _names_by_difference(plain) if names is None else names
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces hold no attention that it is to have")
-    for one, added in zip(each, places, strict=True):
-        if isinstance(one, Generated):
-            _add_generation(page, one, added[-1])
     _add_comparisons(page, plain, places)
     page.status = status_lines([one.status for one in plain], page) + page.status
     _open(page, plain, places, opening or Opening())
@@ -125,9 +121,11 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
     page = Page(
         title or title_of(plain),
+        model=model_name([trace.status for trace in plain]),
         layers=chosen_numbers("layer", choice.layers),
         heads=chosen_numbers("head", choice.heads),
         steps_of=() if steps is False else None if steps is True else steps,
+        values_alone=steps is False,
         numbers=NumberStore(choice.numbers),
         tokens=sum(len(side.tokens) for trace in plain for side in sides(trace)),
     )
@@ -206,15 +204,7 @@ def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
     data = alignment_data(align(pair), added.cross)
     if data is not None:
         page.alignment.append(data)
-
-
-def _add_generation(page: Page, generated: Generated, added: Added) -> None:
-    side = generated.trace.sides[-1]
-    if side.logits is None:
-        page.status.append("What else the model might have written is not known: the trace holds no logits.")
-        return
-    names = next((each.names for each in reversed(generated.trace.sides) if each.names is not None), None)
-    page.generation.append(generation_data(added.text, generated.start, side.tokens, side.logits, names))
+        page.overview = {"kind": "pair"}
 
 
 def _add_comparisons(
@@ -244,7 +234,7 @@ def _open(
     if opening.view == "alignment" and page.alignment:
         best = page.alignment[0]["best"]
         assert isinstance(best, dict)
-        page.opening |= {"view": "alignment", "call": best["call"], "head": best["head"]}
+        page.opening |= {"view": "overview", "call": best["call"], "head": best["head"]}
         return
     head = opening.head
     if head is not None:
@@ -314,27 +304,3 @@ def alignment_data(found: Alignment, calls: dict[CallNumber, int]) -> Data | Non
     left = "" if found.written_layer in own else "; the first of them is left out of this page"
     why = f"{capital(why_these_layers(found))}{left}."
     return {"calls": list(calls.values()), "best": {"call": best, "head": found.head, "why": why}}
-
-
-def generation_data(
-    text: int,
-    first: int,
-    tokens: Sequence[Token],
-    logits: Float[Tensor, "L V"],
-    names: Callable[[int], str] | None = None,
-) -> Data:
-    """Write the steps of a text, its tokens from `first` on. text: its number. names: how ids are spelled.
-
-    Of each step: the token that was chosen, how likely that was, what else was likely. Probabilities are the softmax of
-    the model's own logits, before temperature and top-k change them.
-    """
-    assert 0 < first <= len(tokens)  # the first token of all is nobody's choice
-    steps = [_step(token, row, names) for token, row in zip(tokens[first:], logits[first - 1 :], strict=False)]
-    return {"text": text, "first": first, "steps": steps}
-
-
-def _step(token: Token, logits: Float[Tensor, " V"], names: Callable[[int], str] | None) -> Data:
-    chance = float(logits.detach().double().cpu().softmax(0)[token.id])
-    best = candidates(logits.detach().cpu(), names or "id {}".format, OTHERS + 1)
-    others = [[each.text, each.probability] for each in best if each.id != token.id]
-    return {"chosen": token.text, "probability": chance, "others": others[:OTHERS]}

@@ -12,6 +12,7 @@ from regard.trace.any_attention import PatchGrid, ShownMap, labelled, named_maps
 from regard.web.assemble import Choice
 from regard.web.call import CallName, call_data
 from regard.web.numbers import ENCODINGS, NumberStore, vector_bytes_in_page
+from regard.web.overview import texts_stage
 from regard.web.page import Page, status_lines, text_data
 from regard.web.score_rules import DENSE
 from regard.web.sizes import check_page_size
@@ -73,5 +74,11 @@ def attention_page(
         page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
     exact = f"The weights on this page are within {page.largest_difference():.1e} of those of the calls."
     grids = dict.fromkeys(f"Tokens of an {name}." for name, _ in images.values())
+    weights_of = {entry.layer or 0: entry.weights for entry in shown}
+    if "picture" in page.texts[0]:
+        page.overview = {"kind": "image"}
+    elif len(page.texts) == 1:
+        page.overview = texts_stage(page, [(shown[0].labels[0].tokens, weights_of)])
+    page.opening["view"] = "overview" if page.overview else "map"
     page.status = [exact, *grids, *status_lines([], page)[1:]]
     return page

@@ -67,7 +67,7 @@ def head_view(
     Raises:
         RegardError: no attention, labels that don't fit, no such layer or head, or a choice that the page doesn't have.
     """
-    return _view("lines", locals())
+    return _view("tokens", locals())
 
 
 def model_view(
@@ -81,7 +81,7 @@ def model_view(
     They are those of `head_view`, but for include_heads, which shows only these, and display_mode. Leave it out: the
     page follows the browser's light or dark setting.
     """
-    return _view("heads", locals())
+    return _view("map", locals())
 
 
 def _view(view: str, given: dict[str, Any]) -> Any:
@@ -105,6 +105,8 @@ def _view(view: str, given: dict[str, Any]) -> Any:
     if layer is not None and layer not in layers:
         raise RegardError(f"layer {layer!r}: there is none, given {sorted(set(layers))}")
     page.opening |= {"view": view, "call": 0 if layer is None else layers.index(layer)}
+    if page.overview and (heads or layer is not None):
+        page.overview["chosen"] = True
     if heads:
         page.opening["head"] = from_zero("head", heads[0], shown.weights.shape[0], "the page has")
     return show(PageHTML(page)) if given["html_action"] == "view" else PageHTML(page)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 BUILT = Path(__file__).parent / "built"
 BUNDLES = {  # what each program of a page in a file can show, the smallest first: web/src/bundles
     "panels": {"numbers"},
-    "weights": {"numbers", "weights"},
-    "paths": {"paths", "weights"},
-    "page": {"numbers", "paths", "weights", "alignment", "generation"},
+    "weights": {"numbers", "weights", "texts", "image"},
+    "paths": {"paths", "weights", "texts"},
+    "page": {"numbers", "paths", "weights", "texts", "image", "pair", "writing"},
 }
 ENDINGS = ("js", "css")
 
@@ -36,8 +36,7 @@ def bundle_of(page: "Page") -> str:
     """Name the smallest bundle that shows all that a page has."""
     shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
     shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # with the slider
-    shown |= {"alignment"} if any(each["calls"] for each in page.alignment) else set()
-    shown |= {"generation"} if any(each["steps"] for each in page.generation) else set()
+    shown |= {str(page.overview["kind"])} if page.overview else set()
     return next(name for name, has in BUNDLES.items() if shown <= has)
 
 

@@ -1,54 +1,131 @@
-"""Write the data of a page's first view, of a short text or of two with a followed word: the most distinctive links."""
+"""Write the data of a page's first view. Each kind has a stage of its own on the page, in web/src/views/overview."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from regard.explain.texts.highlights import standing_out
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.specific_weights import distinctive_pairs
+from regard.explain.wording import ROUNDING
+from regard.models.windows import WindowedTrace
+from regard.text.tokens import Token
 from regard.trace.trace import Trace
-from regard.web.add_traces import chosen_calls
 from regard.web.page import Page
 from regard.web.score_rules import Data
 
 LONGEST = 48  # tokens of a text
+MOST_WEIGHTS = 3_000_000  # of what was written with its prompt, whose links are sought
+LINKS = 3  # of a written token
+MOST_CELLS = 1000  # tokens by states, whose three likeliest tokens are written
 
 
-def overview_data(page: Page, summary: Summary, traces: Sequence[Any], *, chosen: bool) -> Data | None:
-    """Write what the first view needs beside queries and keys; None for texts that it doesn't show.
+def overview_data(
+    page: Page, traces: Sequence[Any], summary: Summary | None = None, *, chosen: bool = False
+) -> Data | None:
+    """Write what the first view needs beside queries and keys; None for texts that no stage shows.
 
     page: with its texts and calls. chosen: whether the page opens at a layer or head that was asked for.
     """
-    occurrences = summary.occurrences
-    one_each = summary.word is None or [occurrence.text for occurrence in occurrences] == [*range(len(traces))]
-    if len(traces) > (1 if summary.word is None else 2) or not one_each:
+    traces = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else [trace])]
+    if page.alignment:
+        return {"kind": "pair"}
+    if not all(isinstance(trace, Trace) for trace in traces):
         return None
-    links, at = [], 0
-    for number, trace in enumerate(traces):
-        if not isinstance(trace, Trace) or trace.patches is not None or not 0 < len(trace.tokens) <= LONGEST:
+    if any(trace.patches is not None for trace in traces):
+        return {"kind": "image"} if len(traces) == 1 else None
+    return texts_stage(page, [(trace.tokens, trace.attention) for trace in traces], summary, chosen=chosen)
+
+
+def texts_stage(
+    page: Page, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
+) -> Data | None:
+    """Write the most distinctive links of short texts, and where each has a followed word.
+
+    texts: their tokens, and their weights by layer.
+    """
+    links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
+    shapes: set[Any] = set()
+    for number, (tokens, attention) in enumerate(texts):
+        calls, heads = self_attention(page, number)
+        if not (tokens and calls):
             return None
-        calls = page.calls[at : at + len(page.calls) // len(traces)]
-        layers: list[Any] = [call["layer"] for call in calls]
-        self_attention = all(call["queries"] == call["keys"] == number for call in calls)
-        if not self_attention or len(set(layers)) < len(chosen_calls(page, trace.attention)):
-            return None
-        heads = [*range(trace.attention[layers[0]].shape[0])] if page.heads is None else [*page.heads]
-        named = summary.highlights[number].links if len(traces) == 1 and summary.highlights else []
-        first = [(link.query, link.key, link.layer, link.head, link.weight, link.divergence) for link in named]
-        others = distinctive_pairs(trace, [sink.token for sink in summary.sinks[number]], layers, heads)
-        pairs = {pair[:2]: pair for pair in [*others, *first]}  # as the sentences name them, if they do
+        shapes.add((*(token.id for token in tokens), len(calls), len(heads)))
+        if len(tokens) > LONGEST:
+            links.append(None)
+            continue
+        named = summary.highlights[number].links if summary and len(texts) == 1 and summary.highlights else []
+        sinks: Any = page.texts[number]["tokens"]
         links.append([
-            [q, k, at + layers.index(layer), heads.index(h), round(weight, 4)]
-            for q, k, layer, h, weight, _ in dict.fromkeys([*(pairs[link[:2]] for link in first), *pairs.values()])
-            if layer in layers and h in heads
+            [q, k, calls[layer], heads.index(h), round(weight, 4)]
+            for q, k, layer, h, weight in standing_out(tokens, attention, named, sinks["sinks"], [*calls], heads)
+            if layer in calls and h in heads
         ])  # fmt: skip
-        at += len(calls)
-    difference = summary.difference
+    occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
+    one_each = [occurrence.text for occurrence in occurrences] == [*range(len(texts))]
+    words = [place.tokens[0] for place in occurrences] if one_each else []
+    if not words and len(texts) == 2 and len(shapes) == 1:  # as is and changed
+        words = [int(str(page.opening["token"] or 0))] * 2
     return {
-        "model": traces[0].status.model, "chosen": chosen, "links": links,
-        "tokens": [place.tokens[0] for place in occurrences],
+        "kind": "texts", "chosen": chosen, "links": links, "tokens": words if None not in links else [],
         "difference": None if difference is None else {
             "words": list(difference.words),
             **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
                for name in ("mean", "low", "high")},
         },
     }  # fmt: skip
+
+
+def self_attention(page: Page, number: int) -> tuple[dict[Any, int], list[int]]:
+    """Return a text's calls by layer, and its heads; none if the layers aren't alike."""
+    calls: list[tuple[int, Any]] = [(at, call) for at, call in enumerate(page.calls) if call["queries"] == number]
+    by_layer, heads = {call["layer"]: at for at, call in calls}, {call["heads"] for _, call in calls}
+    if len(heads) != 1 or len(by_layer) < len(calls) or any(call["keys"] != number for _, call in calls):
+        return {}, []
+    return by_layer, calls[0][1]["head_numbers"] or [*range(*heads)]
+
+
+def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -> Data | None:
+    """Write what a model wrote, token by token; None if the page lacks attention that the stage draws.
+
+    page: with its texts and calls. written: of each text its `tokens` and `how`, as a `Generation` has them. Each token
+    has its probability, others that were likely and its most distinctive links. Of each state it has its rank and
+    probability there, and the likeliest tokens, by their numbers in `words`: three, or one if there are many.
+    """
+    names: dict[str, int] = {}
+    count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
+
+    def cell(layer: Any) -> list[float]:
+        parts = [layer.rank, hundredths(layer.probability)]
+        for guess in layer.candidates[:count]:
+            parts += names.setdefault(guess.text, len(names)), hundredths(guess.probability)
+        return parts
+
+    texts = []
+    for number, (text, trace) in enumerate(zip(written, traces, strict=True)):
+        calls, heads = self_attention(page, number)
+        if not (text.how.tokens and calls):
+            return None
+        links: dict[int, list[list[float]]] = {}  # by the token that a row wrote
+        if len(calls) * len(heads) * len(trace.tokens) ** 2 > MOST_WEIGHTS:
+            page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
+        else:
+            for q, k, layer, h, weight, _ in distinctive_pairs(
+                trace.tokens, trace.attention, text.how.sink_tokens, [*calls], heads
+            ):
+                links.setdefault(q + 1, []).append([k, calls[layer], heads.index(h), round(weight, 4)])
+        steps = [
+            {
+                "probability": step.probability, "links": links.get(step.token, [])[:LINKS],
+                "others": [(each.text, each.probability) for each in step.others],
+                "lens": [cell(layer) for layer in step.layers],
+            }
+            for step in text.how.tokens
+        ]  # fmt: skip
+        texts.append({"text": number, "first": text.how.given, "steps": steps})
+    return {"kind": "writing", "texts": texts, "words": list(names)}
+
+
+def hundredths(chance: float) -> float:
+    """Shorten a probability to two decimals, so that what isn't 0 or 1 still doesn't read so."""
+    shown = round(chance, 2)
+    return (shown or 0.001 * (chance > 0)) if shown < 1 or chance >= 1 - ROUNDING else 0.999

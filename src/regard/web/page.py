@@ -26,16 +26,18 @@ SCREEN = 900  # pixels of a picture's longer side
 class Page:
     """A page that is being put together; `data()` is what format.ts calls Page.
 
-    layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has. optional: a
-    sentence on how much of the file they take. tokens: of all texts that have steps.
+    layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has,
+    values_alone: without what follows values. optional: a sentence on the size of steps. tokens: of all.
     """
 
     title: str
     findings: Sequence[str] = ()
     status: list[str] = field(default_factory=list)
+    model: str | None = None
     layers: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
     steps_of: tuple[int, ...] | None = ()
+    values_alone: bool = False
     optional: str = ""
     tokens: int = 0
     numbers: NumberStore = field(default_factory=NumberStore)
@@ -45,7 +47,6 @@ class Page:
     scores: list[Data] = field(default_factory=list)
     panels: list[Data] = field(default_factory=list)
     alignment: list[Data] = field(default_factory=list)
-    generation: list[Data] = field(default_factory=list)
     steps: list[Data] = field(default_factory=list)
     comparisons: list[Data] = field(default_factory=list)
     overview: Data | None = None
@@ -57,11 +58,13 @@ class Page:
 
     def data(self) -> Data:
         """Make the page's data, in which control characters are their pictures: a text may not turn what is shown."""
+        first = {"view": "overview"} if self.overview and self.opening["view"] == "tokens" else {}
         data: Data = {
             "format": FORMAT, "version": VERSION, "made_by": f"regard {__version__}",
-            "title": " ".join(self.title.split()), "findings": list(self.findings), "status": self.status,
-            "opening": self.opening, "texts": self.texts, "calls": self.calls, "heads": self.scores,
-            "panels": self.panels, "alignment": self.alignment, "generation": self.generation, "steps": self.steps,
+            "title": " ".join(self.title.split()), "model": self.model, "findings": list(self.findings),
+            "status": self.status, "opening": self.opening | first,
+            "texts": self.texts, "calls": self.calls, "heads": self.scores,
+            "panels": self.panels, "alignment": self.alignment, "steps": self.steps,
             "comparisons": self.comparisons, "overview": self.overview,
         }  # fmt: skip
         return {name: page_data_with_pictures(each) for name, each in data.items()}
@@ -142,6 +145,11 @@ def page_data_with_pictures(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [page_data_with_pictures(each) for each in value]
     return value
+
+
+def model_name(statuses: Sequence[Status]) -> str | None:
+    """Name the models of all passes; None for none."""
+    return " and ".join(dict.fromkeys(status.model for status in statuses)) or None
 
 
 def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:

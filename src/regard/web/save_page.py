@@ -51,7 +51,7 @@ def save_page(
         tokens, key_tokens, batch, grid, image: labels of any attention, an item of its batch and the image whose
             patches are its keys, as `regard.plot` takes them.
         file: its ending is .html.
-        word: open at it. Sentences and the Movement view are then about it.
+        word: open at it. Sentences and the first view are then about it.
         references: traces of words to compare it with, such as `model.trace("river")`.
         control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`. The page
             then reports movement towards references.

@@ -18,7 +18,7 @@ from regard.web.page import Page
 
 Side = Literal["gives", "receives"]
 SIDES: tuple[Side, ...] = ("gives", "receives")
-VIEWS = ("tokens", "lines", "heads", "map", "steps", "alignment", "generation", "compare")  # as format.ts names them
+VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names them
 
 
 @dataclass(frozen=True)

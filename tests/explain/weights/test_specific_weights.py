@@ -138,7 +138,7 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
     for trace in bank:
         own = trace.word("bank")[0].tokens[0]
         apart = {sink.token for sink in sinks(trace)}
-        pairs = distinctive_pairs(trace, apart)
+        pairs = distinctive_pairs(trace.tokens, trace.attention, apart, range(6), range(12))
         best = next(pair for pair in pairs if pair[0] == own)
         (link,) = word_links(trace, [[own]], apart)
         assert link is not None
@@ -147,5 +147,5 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         assert pairs[-1][-1] >= DISTINCTIVE
         assert len({pair[:2] for pair in pairs}) == len(pairs)
         assert not any(trace.tokens[n].special for pair in pairs for n in pair[:2])
-        one = distinctive_pairs(trace, apart, layers=[1], heads=[3])
+        one = distinctive_pairs(trace.tokens, trace.attention, apart, [1], [3])
         assert {pair[2:4] for pair in one} <= {(1, 3)}

@@ -1,7 +1,7 @@
 // The views of weights, and the paths of a word through the layers.
 import { open } from "../page";
-import { OVERVIEW } from "../views/overview/view";
+import Texts from "../views/overview/Texts.svelte";
 import PathsPanel from "../views/PathsPanel.svelte";
 import { WEIGHTS } from "../views/weights";
 
-open({ ...WEIGHTS, views: [OVERVIEW, ...WEIGHTS.views], PathsPanel });
+open({ ...WEIGHTS, stages: { texts: Texts }, PathsPanel });

@@ -26,6 +26,7 @@ export interface Page {
   version: number;
   made_by: string; // "regard 0.1.0"
   title: string; // one line
+  model: string | null; // its name, or those of several; null where there is none
   findings: string[]; // what was found, in sentences
   status: string[]; // how it was computed, how exact it is, what was left out
   opening: Opening;
@@ -34,26 +35,37 @@ export interface Page {
   heads: HeadScores[]; // one for each text that has them
   panels: Panel[]; // numbers of the library's own: tables, heat maps, scatters
   alignment: Alignment[];
-  generation: Generation[];
   steps: StepsData[];
   comparisons: Comparison[];
-  overview: Opened | null; // what the first view of a short text, or of two with a followed word, needs beside them
+  overview: Opened | null; // what the first view needs beside them; null where there is no stage for the texts
 }
 
-/** model: its name. chosen: whether the page opens at a layer or head that was asked for. links: of each text, for each two of its tokens, the head
- *  in which one attends most distinctively to the other, those that sentences name first. tokens: of two texts the followed word in each. difference:
+/** What the first view shows, each kind with a stage of its own (src/regard/web/overview.py chooses). */
+export type Opened = OfTexts | OfWriting | { kind: "image" } | { kind: "pair" };
+
+/** Texts that a model wrote, from the token `first` on; words: the names of tokens. Of each step, which wrote a token: its probability, the others that were
+ *  likeliest, its most distinctive links, and for each state, none without a logit lens: the token's rank and probability there, then the numbers (of words)
+ *  and probabilities of the likeliest tokens. */
+export interface OfWriting {
+  kind: "writing";
+  texts: { text: number; first: number; steps: { probability: number; others: [string, number][]; links: [key: number, call: number, head: number, weight: number][]; lens: number[][] }[] }[];
+  words: string[];
+}
+
+/** Texts. chosen: whether the page opens at a layer or head that was asked for. links: of each text, for each two of its tokens, the head
+ *  in which one attends most distinctively to the other, those that sentences name first. tokens: the followed word in each, or none. difference:
  *  of two reference words, the cosine to the first minus that to the second, in neutral sentences, state by state. */
-export interface Opened {
-  model: string;
+export interface OfTexts {
+  kind: "texts";
   chosen: boolean;
-  links: [query: number, key: number, call: number, head: number, weight: number][][];
+  links: ([query: number, key: number, call: number, head: number, weight: number][] | null)[]; // null: of a long text
   tokens: number[];
   difference: { words: [string, string]; mean: (number | null)[]; low: (number | null)[]; high: (number | null)[] } | null;
 }
 
 /** Where the page opens. */
 export interface Opening {
-  view: "tokens" | "lines" | "heads" | "map" | "steps" | "alignment" | "generation" | "compare" | `panel ${number}`;
+  view: "overview" | "map" | "compare" | "tokens" | "steps" | `panel ${number}`;
   call: number; // of calls
   head: number | null; // null: the mean of heads
   token: number | null; // a query of that call
@@ -318,13 +330,6 @@ export interface Called {
 export interface Alignment {
   calls: number[]; // of calls, cross-attention of one pair
   best: { call: number; head: number | null; why: string }; // what the library's alignment chose
-}
-
-/** A text that a model wrote: tokens from `first` on are new. Step s wrote token first + s, reading up to the one before. */
-export interface Generation {
-  text: number; // of texts
-  first: number;
-  steps: { chosen: string; probability: number; others: [string, number][] }[];
 }
 
 /** What Steps needs beside queries and keys, of the calls where it was asked for. */

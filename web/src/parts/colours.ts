@@ -21,7 +21,7 @@ const STOPS: Record<"light" | "dark", Partial<Record<Scale, string>> & { weights
   },
 };
 const GROUPS = {
-  light: "266da1 993432 b48c3d 000000",
+  light: "0b6ca6 bf420b b48787 191b22",
   dark: "6499c7 c03b42 f8b954 ffffff",
 };
 const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "868d9c"] }; // ground, texts 1 and 2, what stands apart: page.css

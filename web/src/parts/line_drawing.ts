@@ -10,7 +10,6 @@ export interface Lines {
   apart: boolean[]; // of the rows on the right: their lines are grey
   largest: number; // the value of the darkest line
   row: number; // px that a row is high
-  shift: number; // rows that the first on the right stands lower
   width: number;
   height: number;
   thick: number; // px of the strongest line
@@ -44,7 +43,7 @@ export function drawLines(canvas: HTMLCanvasElement, lines: Lines): void {
 
 /** The lines by their shades, the faintest first. */
 function strokesOf(lines: Lines): Strokes[] {
-  const { from, values, apart, largest, row, shift, width, dark } = lines;
+  const { from, values, apart, largest, row, width, dark } = lines;
   const count = apart.length;
   const shades: number[][] = Array.from({ length: 256 }, () => []);
   for (let n = 0; n < from.length * count; n++) {
@@ -52,11 +51,11 @@ function strokesOf(lines: Lines): Strokes[] {
   }
   return shades.flatMap((those, shade) =>
     [true, false].map((grey) => ({
-      colour: css(table(grey ? "apart" : "weights", dark)[shade]!),
+      colour: css(grey ? table("apart", dark)[shade >> 1]! : table("weights", dark)[shade]!), // special tokens are not the point
       width: Math.max(0.5, lines.thick * (shade / 255) ** (lines.root ? 2 : 1)),
       lines: those
         .filter((n) => apart[n % count] === grey)
-        .map((n): [number, number, number, number] => [0, (from[Math.floor(n / count)]! + 0.5) * row, width, ((n % count) + shift + 0.5) * row]),
+        .map((n): [number, number, number, number] => [0, (from[Math.floor(n / count)]! + 0.5) * row, width, ((n % count) + 0.5) * row]),
     })),
   );
 }

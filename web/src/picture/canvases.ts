@@ -41,7 +41,8 @@ export function drawCells(canvas: HTMLCanvasElement, rows: number, columns: numb
   for (let n = 0; n < high * wide; n++) {
     const [y, x] = [Math.floor(n / wide), n % wide];
     const found = colour(Math.floor((y * rows) / high), Math.floor((x * columns) / wide));
-    if (found) cells.data.set([...found.map((each) => each * (1 - INK * (picture?.[y]![x] ?? 0))), 255], 4 * n);
+    const light = 1 - INK * (picture?.[y]![x] ?? 0);
+    for (let c = 0; found && c < 4; c++) cells.data[4 * n + c] = c < 3 ? found[c]! * light : 255;
   }
   [canvas.width, canvas.height] = [wide, high];
   canvas.getContext("2d")!.putImageData(cells, 0, 0);

@@ -3,7 +3,7 @@ import { paintOf } from "./colour";
 import { familyOf } from "./texts";
 import { escaped, opening, painted, round, type Attributes, type Box, type Shapes } from "./shapes";
 
-const OWN = ["d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "ry", "width", "height", "points", "transform", "dx", "dy", "text-anchor"];
+const OWN = ["d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "ry", "width", "height", "points", "transform", "dx", "dy"];
 const LEFT_OUT = new Set(["title", "desc", "script", "style", "foreignObject"]);
 
 /** Draw an SVG element of the page into its box of the picture. */
@@ -43,6 +43,7 @@ function strokeOf(style: CSSStyleDeclaration): Attributes {
 
 function lettersOf(style: CSSStyleDeclaration): Attributes {
   return {
+    "text-anchor": style.textAnchor === "start" ? undefined : style.textAnchor,
     "font-family": familyOf(style.fontFamily),
     "font-size": parseFloat(style.fontSize),
     "font-weight": style.fontWeight === "400" ? undefined : style.fontWeight,

@@ -5,6 +5,7 @@ import { nameOf, wordsOf } from "../words";
 
 /** Which way the differences are taken, beside their colours. */
 export const WAY = "Red where B has more, blue where A has more.";
+export const LEAST = 0.01; // the difference that the darkest colour stands for at least: smaller ones are pale
 export const CELLS = 48; // of a map that is shown whole, each way
 
 export interface Chosen {

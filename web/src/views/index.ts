@@ -2,7 +2,7 @@
 import type { Component, ComponentProps } from "svelte";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
-import type { Cloud, Heat, Page, Panel as PanelData, Paths, Over } from "../data/format";
+import type { Cloud, Heat, Opened, Page, Panel as PanelData, Paths, Over } from "../data/format";
 import type { Findable } from "../find.svelte";
 import type { Group } from "../groups";
 import type { PageState } from "../page_state.svelte";
@@ -15,7 +15,6 @@ export interface View {
   component: Component<{ shared: PageState }>;
   has(page: Page): boolean; // whether the page carries what it shows
   shows?: string[]; // ids that it shows, where they are several
-  Headline?: Component<{ page: Page; lead: boolean }>; // of a page that has a frame with this view first
   own?: true; // has no use for the choice of text, layer and head above the views
 }
 
@@ -25,6 +24,7 @@ type Shows<P> = Component<{ panel: P; number: number; shared: PageState }>; // n
 /** What one of the built files can show. Which of them a page takes, src/regard/web/built_page.py chooses. */
 export interface Bundle {
   views: View[]; // beside the panels
+  stages?: Partial<Record<Opened["kind"], View["component"]>>; // what the first view, Overview, shows of each kind
   NumbersPanel?: Shows<Numbers>;
   HeatPanels?: View["component"]; // of grids that are alike
   Film?: Component<ComponentProps<typeof HeatMap> & { over: Over; picture?: Heat }>; // of grids at several places of one more axis
@@ -60,15 +60,28 @@ export function heatsOf({ panels }: Page, number: number): number[] {
   return !panels[number]!.tab && end - first < FEW ? [number] : Array.from({ length: end - first }, (_, n) => first + n);
 }
 
-/** The views that a page has: those that it carries something for, and one for each of its panels, or for several that are shown together. */
-export function viewsOf(page: Page, { views, HeatPanels }: Bundle): View[] {
+/** Whether a panel is shown among the numbers of a text. */
+export function inNumbers(page: Page, { kind }: PanelData): boolean {
+  return kind === "paths" || page.overview?.kind === "writing";
+}
+
+/** The views that a page has: those that it carries something for, and one for each of its panels, or for several that are shown together. Numbers show the
+ *  paths of a word too, and all panels of what a model wrote. A page that opens at a panel has the panels first. */
+export function viewsOf(page: Page, { views, stages, HeatPanels }: Bundle): View[] {
+  const stage = page.overview && stages?.[page.overview.kind];
+  const first: View[] = stage ? [{ id: "overview", name: "Overview", component: stage, has: () => true, own: true }] : [];
+  const own = views.filter((view) => view.has(page));
+  const numbers = own.find(({ id }) => id === "tokens");
+  const within = page.panels.flatMap((panel, n) => (inNumbers(page, panel) ? [`panel ${n}`] : []));
+  const texts = [...first, ...own.map((view) => (view === numbers ? { ...view, shows: ["tokens", ...within] } : view))];
   const panels = page.panels.flatMap((panel, n): View[] => {
+    if (numbers && inNumbers(page, panel)) return [];
     const beside = heatsOf(page, n);
     if (HeatPanels && beside[0] !== n) return [];
     const several = HeatPanels !== undefined && beside.length > 1;
     return [{ id: `panel ${n}`, name: several ? panel.tab || "Heat maps" : panel.name, component: several ? HeatPanels! : Panel, shows: several ? beside.map((each) => `panel ${each}`) : undefined, has: () => true, own: true }];
   });
-  return [...views.filter((view) => view.has(page)), ...panels];
+  return page.opening.view.startsWith("panel ") ? [...panels, ...texts] : [...texts, ...panels];
 }
 
 /** The view that shows what an id names. */

@@ -1,7 +1,8 @@
 """Find what is most worth a look in a text: its most distinctive links, and the words whose vectors change most."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import divergences, weights_at_hand
+from regard.explain.weights.specific_weights import distinctive_pairs, divergences, weights_at_hand
 from regard.text.tokens import Token
 from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
@@ -20,6 +21,8 @@ LONG = 512  # tokens of a short text, of which
 CANDIDATES = 64  # largest weights of a head are compared,
 OF_A_LONG_TEXT, LISTED = 8, 16  # of a longer one these, found among so many of each query
 OF_A_TOKEN, LEAST = 2, 0.2  # leading links of one token, and their smallest weight
+SHORT, FAR = 48, 8  # tokens of a text from which on a far link comes first, and between the ends of that link
+SECOND, DIAGONAL = 0.1, 0.1  # least weight of that token's next link; part of rows on a diagonal of a positional head
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,23 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, own)[:top], _links(trace, own, head)[:top])
+
+
+def standing_out(
+    tokens: Sequence[Token],
+    attention: Any,
+    named: Sequence[Link],
+    sinks: Collection[int],
+    layers: Sequence[int],
+    heads: Sequence[int],
+) -> list[tuple[int, int, int, int, float]]:
+    """List (query, key, layer, head, weight) of all links that stand out in a short text, the named ones first.
+
+    named: the links of the sentences, whose heads are kept. The other arguments are those of `distinctive_pairs`.
+    """
+    first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
+    found = [pair[:5] for pair in distinctive_pairs(tokens, attention, sinks, layers, heads)]
+    return list({pair[:2]: pair for pair in [*first, *found, *first]}.values())
 
 
 def sweep_long_text(trace: Trace) -> None:
@@ -113,7 +133,7 @@ def _links(
     """Rank the links between words that are no neighbours: at most one for each query token and key word.
 
     Links from content words, pronouns and the last token to content words come first: the two of the token whose
-    divergences have the largest sum, then those of the next token.
+    divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
     """
     place = torch.full((len(trace.tokens),), -1)  # the number of each token's word, -1 for tokens that are left out
     for number, word in enumerate(own):
@@ -145,8 +165,29 @@ def _links(
         if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
-    leading = {id(link): link for links in first for link in links}
-    return [*leading.values(), *(link for link in ranked if id(link) not in leading)]
+    leading = [link for links in first for link in links]
+    far = _far_links(trace, ranked, own, place) if len(place) > SHORT else []
+    return [*dict.fromkeys([*far, *leading, *ranked])]
+
+
+def _far_links(trace: Trace, ranked: Sequence[Link], own: Sequence[Sequence[int]], place: Tensor) -> list[Link]:
+    """Find the most distinctive link between content words that are far apart, and the next one of its row.
+
+    It is the largest of its row, of a head whose largest weights are not on diagonals: those follow positions.
+    """
+    first = {word[0] for word in own if is_content_word(spelling(trace.tokens, word))}
+    some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
+    others = (place >= 0) & ((place[some, None] - place).abs() > 1)
+    for link in (link for link in ranked if abs(link.query - link.key) > FAR and {link.query, link.key} <= first):
+        weights, head = trace.attention[link.layer], link.head
+        row = weights[head, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
+        largest = (weights[head, some].cpu() * others).argmax(1)
+        if row.argmax() == link.key and float((largest.diff() == 1).double().mean()) <= DIAGONAL:
+            key = int((row * (place != place[link.key])).argmax())
+            (weight,), (beyond,) = divergences(weights, [(head, link.query, key)])
+            then = replace(link, key=key, key_text=trace.tokens[key].text, weight=weight, divergence=beyond)
+            return [link, then] if weight >= SECOND and key in first else [link]
+    return []
 
 
 def _counted(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ sinks, and tokens of the query's own word do not count as keys.
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -169,27 +170,26 @@ def divergences(
 
 
 def distinctive_pairs(
-    trace: Trace, apart: Collection[int] = (), layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
+    tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> list[tuple[int, int, int, int, float, float]]:
     """Find the head in which each token's weight on another word has the largest divergence, of a short text.
 
-    apart: the numbers of the tokens that are attention sinks. layers, heads: by default all. Returned are (query, key,
-    layer, head, weight, divergence) of the pairs whose divergence is at least 0.25 nats, the largest first.
+    attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. Returned are
+    (query, key, layer, head, weight, divergence) of pairs with a divergence of at least 0.25 nats, the largest first.
     """
-    allowed = torch.zeros(len(trace.tokens), len(trace.tokens), dtype=torch.bool)
-    for word in words(trace.tokens):
-        if not trace.tokens[word[0]].special and not set(word) <= set(apart):
-            allowed[torch.tensor(word)[:, None], other_words(trace.tokens, word, apart, alike=False)] = True
+    allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for word in words(tokens):
+        if not tokens[word[0]].special and not set(word) <= set(apart):
+            allowed[torch.tensor(word)[:, None], other_words(tokens, word, apart, alike=False)] = True
     queries = torch.arange(len(allowed))
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
-    for layer in kept_numbers(trace.attention) if layers is None else layers:
-        weights = weights_at_hand(trace.attention[layer])
+    for layer in layers:
+        weights = weights_at_hand(attention[layer])
         rows = weights[:, queries].double().cpu()
         equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
         most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
         divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
-        if heads is not None:
-            divergence[[h for h in range(len(divergence)) if h not in heads]] = 0
+        divergence[[h for h in range(len(divergence)) if h not in heads]] = 0
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
             if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:

@@ -1,5 +1,7 @@
 // What the first view shows, as plain functions: weights of a token in the chosen heads, the shape of an arc, the marks in a sentence.
 
+import type { Paths } from "../../data/format";
+
 /** Which head is looked at; head null: all of the layer. */
 export interface Pick {
   layer: number; // of those that the page has, from 0
@@ -61,8 +63,8 @@ export interface Marked {
 export function marked(sentence: string, texts: number, followed: string | null, known: Set<string>): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
-    const named = /\btext (\d)/i.exec(clause)?.[1];
-    const of = texts === 1 ? 0 : named ? Number(named) - 1 : -1;
+    const [, named, window] = /\btext (\d+)(?:\.(\d+))?/i.exec(clause) ?? [];
+    const of = texts === 1 ? 0 : window ? Number(window) : named ? Number(named) - 1 : -1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };
@@ -75,6 +77,16 @@ export function between(values: (number | null)[], at: number): number | null {
   const low = Math.min(Math.floor(at), values.length - 1);
   const [a, b] = [values[low] ?? null, values[Math.min(low + 1, values.length - 1)] ?? null];
   return a === null || at === low ? a : b === null ? null : a + (b - a) * (at - low);
+}
+
+/** The two texts in which a word ends furthest apart: in its cosine to a reference word, else from each other. */
+export function furthest(paths: Paths | undefined): [number, number] {
+  const end = (values: (number | null)[]) => values.at(-1) ?? 0;
+  const pairs = (paths?.between ?? []).flatMap((own, a) => own.map((values, b) => ({ far: -end(values), texts: [b, a] })));
+  const rows = paths?.marks.length ? paths.curves.map((curve) => curve.paths.map(end)) : [];
+  const spread = rows.map((row) => ({ far: Math.max(...row) - Math.min(...row), texts: [row.indexOf(Math.min(...row)), row.indexOf(Math.max(...row))] }));
+  const [most] = (spread.length ? spread : pairs).sort((a, b) => b.far - a.far);
+  return most && most.texts[0] !== most.texts[1] ? [Math.min(...most.texts), Math.max(...most.texts)] : [0, 1];
 }
 
 /** Take numbers from where they are to where they should be, in so many milliseconds: cubic in and out. Returns how to end that at once. */
