@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see course page page-if-possible test test-fast test-annotations test-all test-zoo test-nightly test-latest lint docs dist format clean
+.PHONY: pictures see course page page-if-possible test test-fast test-annotations test-all test-zoo test-nightly test-latest lint docs dist format clean
 
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
@@ -88,6 +88,10 @@ docs: $(VENV)/.for-docs
 	test -n "$$TIKTOKEN_CACHE_DIR" || $(BIN)/regard fetch cl100k_base
 	$(BIN)/mkdocs build --strict
 	REGARD_SITE=out/site $(BIN)/python -m pytest $(if $(RECORD),--record-durations docs) -m docs tests/site
+
+# The images of the README and the docs, each by a command of theirs; the tests compare titles and sizes.
+pictures: $(VENV)/.for-test page
+	$(BIN)/python docs/hooks/images.py
 
 # A release: a wheel and an sdist in dist/, checked as the index does and run in an environment that has nothing else.
 dist: $(VENV)/.for-test page

@@ -1,22 +1,18 @@
-"""The images in docs/images have the size and title that the documented commands give them today."""
+"""The images in docs/images have the size and title that the commands of the docs give them today."""
 
-import os
 import re
 import runpy
-import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import matplotlib.image
 import pytest
 
 from benchmarks.attention import draw
-from tests.support import ROOT, run_in_process
-from tests.support.pages import commands
+from tests.support import ROOT
 
 IMAGES = ROOT / "docs" / "images"
-OPUS = os.environ.get("REGARD_OPUS_MT", "")
+HOOK = runpy.run_path(str(ROOT / "docs" / "hooks" / "images.py"))
 
 
 def assert_alike(made: Path) -> None:
@@ -26,9 +22,11 @@ def assert_alike(made: Path) -> None:
     assert min(new[..., :3].std(), old[..., :3].std()) > 0.02
 
 
-def test_every_image_is_remade_here() -> None:
-    remade = {"alignment.png", "memory.png", "page.png"}
-    assert {file.name for file in IMAGES.iterdir()} == remade | {"look.jpg"}  # which needs DINOv2-small
+def test_every_image_is_remade_and_small() -> None:
+    assert {file.name for file in IMAGES.iterdir()} == {"page.png", "page_dark.png", *HOOK["FOLDERS"], "memory.png"}
+    sizes = [file.stat().st_size for file in IMAGES.iterdir()]
+    assert max(sizes) <= 150_000
+    assert sum(sizes) <= 500_000
 
 
 def test_memory(tmp_path: Path) -> None:
@@ -39,22 +37,25 @@ def test_memory(tmp_path: Path) -> None:
     assert_alike(tmp_path / "memory.png")
 
 
+def remade(name: str, folder: Path, browser: Any = None) -> None:
+    """Remake an image, and compare its title and size with those of the one that is kept."""
+    title = HOOK["make"](name, folder, browser)
+    if title is None:
+        pytest.skip(f"no model for {name}")
+    assert HOOK["title_of"](folder / name) == HOOK["title_of"](IMAGES / name) == title
+    assert_alike(folder / name)
+
+
 @pytest.mark.real
-@pytest.mark.skipif(not Path(OPUS, "model.safetensors").is_file(), reason=f"no model in REGARD_OPUS_MT={OPUS!r}")
-def test_alignment(tmp_path: Path) -> None:
-    (call,) = (call for call in commands("docs/commands/see.md") if "alignment.png" in call)
-    assert run_in_process(tmp_path, [OPUS if word == "opus-mt-en-fr" else word for word in call]).returncode == 0
-    assert_alike(tmp_path / "alignment.png")
+@pytest.mark.parametrize("name", HOOK["FOLDERS"])
+def test_figures_have_the_title_and_size_that_their_commands_give_today(tmp_path: Path, name: str) -> None:
+    remade(name, tmp_path)
 
 
 @pytest.mark.browser
-def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chromium: Any) -> None:
-    call = [*commands("README.md")[0], "--html", "bank.html"]
-    assert run_in_process(tmp_path, call).returncode == 0
-    for name in ("mkdocs.exceptions", "mkdocs.structure.files"):  # which the screenshot doesn't need
-        monkeypatch.setitem(sys.modules, name, MagicMock())
-    hook = runpy.run_path(str(ROOT / "docs" / "hooks" / "live_page.py"))
-    text = hook["shoot"](chromium, tmp_path / "bank.html", tmp_path / "page.png")
-    assert "attends most distinctively to" in text
-    assert "layer 0, head 4" in text  # as the image's description in the README says
-    assert_alike(tmp_path / "page.png")
+@pytest.mark.parametrize("name", ["page.png", "page_dark.png"])
+def test_so_has_the_page(tmp_path: Path, chromium: Any, name: str) -> None:
+    remade(name, tmp_path, chromium)
+    alt = re.search(r'page.png" alt="([^"]+)"', (ROOT / "README.md").read_text("utf-8"))
+    assert alt is not None
+    assert set(re.findall("“[^”]+”", alt[1])) <= set(re.findall("“[^”]+”", HOOK["title_of"](IMAGES / name)))

@@ -1,21 +1,37 @@
-"""What tests of pictures need: what was drawn into which axes."""
+"""What tests of pictures need: what was drawn, by its name."""
 
 from typing import Any
 
 import numpy as np
+from matplotlib.text import Text
 
 from regard.display.elements.canvas import all_axes
 
 
-def drawn_weights(axes: Any) -> np.ndarray:
-    """The numbers behind the cells of axes that `weight_cells.paint_weights` has drawn on, NaN where there are none."""
-    parts = {image.get_gid(): np.ma.filled(image.get_array().astype(float), np.nan) for image in axes.images}
-    return np.where(np.isnan(parts["weights"]), parts["apart"], parts["weights"])
+def artists(figure: Any) -> dict[str, Any]:
+    """What has a name in a figure, by it."""
+    return {artist.get_gid(): artist for artist in figure.findobj(lambda each: bool(each.get_gid()))}
+
+
+def texts_of(figure: Any) -> list[str]:
+    """Every text that is not empty, in the order in which it was drawn."""
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def drawn_cells(figure: Any, name: str) -> list[tuple[Any, np.ndarray]]:
+    """The axes and the numbers of matrices that `Pen.cells` drew under this name."""
+    found = []
+    for axes in all_axes(figure):
+        own = {mesh.get_gid(): np.ma.filled(mesh.get_array().astype(float), np.nan) for mesh in axes.collections}
+        if name in own:
+            cells = own[name]
+            found.append((axes, np.where(np.isnan(cells), own.get(f"{name} apart", cells), cells)))
+    return found
 
 
 def framed(axes: Any) -> list[tuple[int, int]]:
     """The (row, column) of every framed cell."""
-    return [(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in axes.patches if p.get_gid() == "framed"]
+    return [(round(p.get_y()), round(p.get_x())) for p in axes.patches if p.get_gid() == "framed"]
 
 
 def axes_with(figure: Any, title: str) -> list[Any]:
