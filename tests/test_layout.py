@@ -37,6 +37,7 @@ THROUGH_OTHERS = {
     "nn/layer",
     "train/samples",
     "train/watched",
+    "questions/see/picture/small",
     "web/overview",
 }
 
@@ -54,7 +55,6 @@ ABOUT_SEVERAL = {
     "questions/map/windowed",
     "questions/patch/panels",
     "questions/score/panels",
-    "questions/see/picture/pairs",
     "questions/shift/panels",
     "questions/why/panels",
     "server/asking",
@@ -120,7 +120,6 @@ ABOUT_SEVERAL = {
     "web/picture_view",
     "web/find",
     "web/firefox",
-    "web/generation_view",
     "server/follow_page",
     "server/generated_requests",
     "server/live_corpora",
@@ -129,9 +128,9 @@ ABOUT_SEVERAL = {
     "server/pictures",
     "web/heads_view",
     "web/kept_address",
-    "web/lines_view",
     "web/map_view",
     "web/movement_view",
+    "web/long_view",
     "web/overview_view",
     "web/notebook_hosts",
     "web/panels_view",
@@ -145,6 +144,7 @@ ABOUT_SEVERAL = {
     "web/store_pages_view",
     "web/tokens_view",
     "web/workers",
+    "web/writing_view",
 }
 
 
@@ -176,7 +176,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 59_800, "tests": 58_100}  # lines of Python: only lowered
+BUDGET = {"src": 59_600, "tests": 57_800}  # lines of Python: only lowered
 
 
 @pytest.mark.parametrize("folder", BUDGET)
