@@ -137,6 +137,7 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         lab.cell(0).locator("table").wait_for()
         before = look(tab)
         lab.run(1)
+        tab.click(".regard [role=tab]:has-text('Numbers')", timeout=SECONDS)
         tab.wait_for_selector(".regard [data-unit]", timeout=SECONDS)
         assert look(tab) == before
         page, token = lab.cell(1), bank[0].word("fishing")[0].tokens[0]
@@ -170,6 +171,7 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         # A second page in the same notebook, of its own choices; then the notebook's dark theme.
         lab.run(5)
         second = lab.cell(5)
+        second.get_by_role("tab", name="Numbers").click()
         second.locator("[data-unit]").first.wait_for(timeout=30_000)
         second.get_by_label("is looked at by").check()
         assert page.get_by_label("is looked at by").is_checked()
@@ -201,6 +203,7 @@ def test_marimo_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp_pat
     (tmp_path / "n.py").write_text(MARIMO, encoding="utf-8")
     with marimo(tmp_path / "n.py") as address:
         tab.goto(address)
+        tab.click(".regard [role=tab]:has-text('Numbers')", timeout=SECONDS)
         tab.wait_for_selector(".regard [data-unit]", timeout=SECONDS)
         tab.click(".regard [data-unit='5']")
         tab.select_option(".regard [data-choose=layer]", "2")

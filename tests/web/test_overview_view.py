@@ -98,14 +98,25 @@ def test_every_number_of_one_text_is_the_library_s(opened: Any, one: Seen) -> No
     page = opened(one)
     links = one.summary.highlights[0].links
     rows = page.tab.locator("[data-link]")
-    for n, link in enumerate(links):
-        said = rows.nth(n).inner_text().split()
-        assert said == [link.query_text, "→", link.key_text, number(link.weight), "layer", str(link.layer), "head",
-                        str(link.head)]  # fmt: skip
+    said = rows.all_inner_texts()
+    for link in links:
+        words = [
+            link.query_text,
+            "→",
+            link.key_text,
+            number(link.weight),
+            "layer",
+            str(link.layer),
+            "head",
+            str(link.head),
+        ]
+        assert words in [each.split() for each in said]
+    weights = [float(each.split()[-5]) for each in said]
+    assert weights == sorted(weights, reverse=True)
     told = {number(link.weight) for link in links if link.query == links[0].query}
     assert len(told) == 2
     assert told <= shown_weights(page, 0)
-    rows.nth(2).click()
+    rows.filter(has_text=number(links[2].weight)).first.click()
     page.tab.wait_for_timeout(100)
     own = {number(w) for w in row(one.traces, 0, links[2].layer, links[2].head, links[2].query)}
     assert number(links[2].weight) in shown_weights(page, 0) <= {"<0.01", *own}

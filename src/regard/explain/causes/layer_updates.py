@@ -101,7 +101,8 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
     itself, across = _Blocks(own, place), _Blocks(own, place, "cross")
     found = []
     for layer in range(len(own.hidden_states) - 1):
-        enters, leaves = (_mean_of_updated_rows(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
+        states = (own.hidden_states[n][itself.rows] for n in (layer, layer + 1))
+        enters, leaves = (state.detach().cpu().double().mean(0) for state in states)
         first = itself.of_layer(layer, enters)
         second = across.of_layer(layer, enters if first is None else first.vector.cpu())
         found.append(_update(layer, enters, leaves, (first, second), (own.tokens, names), top))
@@ -113,7 +114,7 @@ class _Blocks:
 
     def __init__(self, trace: Trace, place: Place, part: Part | None = None) -> None:
         self.trace, self.place, self.part = trace, place, part
-        self.rows = tokens_of(trace, place)
+        self.rows = list(tokens_of(trace, place))
         maps, self.outputs = trace.attention, trace.attention_outputs
         if part == "cross":
             maps, self.outputs = trace.cross, trace.cross_attention_outputs
@@ -132,18 +133,13 @@ class _Blocks:
             )
         block = self.outputs[layer] if self.outputs else None
         if isinstance(block, AttentionOutput):
-            begins = _mean_of_updated_rows(block.residual, self.rows)
+            begins = block.residual[self.rows].detach().cpu().double().mean(0)
             if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
                 raise RegardError(
                     f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
                     f"{self.name}, so that its step has no exact split"
                 )
         return contributions(self.trace, self.place, layer, part=self.part)
-
-
-def _mean_of_updated_rows(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:
-    """The mean of some rows in float64, on the CPU."""
-    return vectors[list(rows)].detach().cpu().double().mean(0)
 
 
 def _update(

@@ -7,7 +7,7 @@ import torch
 
 from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
-from regard.explain.causes.layer_updates import Attending, LayerUpdate, layer_updates
+from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
 from regard.explain.frames import Row, Table
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine
@@ -225,8 +225,12 @@ def word_updates(
         return WordUpdates(occurrence.label, None, str(error))
     others = set(other_words(sides[-1].tokens, occurrence.tokens, sinks))
     named = [
-        replace(s, attention=_update_with_first_tokens(s.attention, top), cross=_update_with_first_tokens(s.cross, top))
-        for s in steps
+        replace(
+            step,
+            attention=step.attention and replace(step.attention, top=step.attention.top[:top]),
+            cross=step.cross and replace(step.cross, top=step.cross.top[:top]),
+        )
+        for step in steps
     ]
     return WordUpdates(occurrence.label, named, None, most_brought(steps, others))
 
@@ -240,8 +244,3 @@ def most_brought(steps: Sequence[LayerUpdate], others: Collection[int]) -> Broug
         if source.token in others and source.share > 0
     ]
     return max(found, key=lambda each: each.share, default=None)
-
-
-def _update_with_first_tokens(part: Attending | None, top: int) -> Attending | None:
-    """What an attention block did, with its first source tokens alone."""
-    return None if part is None else replace(part, top=part.top[:top])

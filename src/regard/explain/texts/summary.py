@@ -255,7 +255,7 @@ def _summary_of_texts_side(
         target=None,
         neutral=ranges,
         control=held,
-        difference=largest_difference(references, ends, in_control),
+        difference=largest_difference(references, ends, in_control) if in_control else None,
     )
 
 

@@ -86,7 +86,7 @@ class Comparisons:
 
     def kept(self, points: Float[Tensor, "p D"]) -> Bool[Tensor, " C"]:
         """Return which comparisons come out the same among points, which are those of another space."""
-        distances = _distances_of_plane_points(points, self.pairs)
+        distances = (points[self.pairs[:, 0]] - points[self.pairs[:, 1]]).norm(dim=1)
         return distances[self.near] < distances[self.far]
 
 
@@ -103,7 +103,8 @@ def comparisons(
         index.append(torch.combinations(torch.arange(start, start + len(group))).reshape(-1, 2))
         start += len(group)
     one, other = torch.cat(index).T
-    distances = _distances_of_plane_points(points, every) if full is None else full[every[:, 0], every[:, 1]]
+    first, second = every.T
+    distances = (points[first] - points[second]).norm(dim=1) if full is None else full[first, second]
     apart = distances[other] - distances[one]
     known = apart.abs() > TIE
     near = torch.where(apart > 0, one, other)[known]
@@ -114,10 +115,6 @@ def comparisons(
 def count_plane_comparisons(groups: Sequence[Sequence[tuple[int, int]]]) -> int:
     """Count the comparisons of groups, ties among them."""
     return sum(len(group) * (len(group) - 1) // 2 for group in groups)
-
-
-def _distances_of_plane_points(points: Float[Tensor, "p D"], pairs: Int[Tensor, "P 2"]) -> Float[Tensor, " P"]:
-    return (points[pairs[:, 0]] - points[pairs[:, 1]]).norm(dim=1)
 
 
 def plane_axes_turned(
