@@ -593,7 +593,7 @@ if folder:
     )
     # over all heads and written tokens, by word of the prompt: many heads
     # attend to a word without content, as they attend to [CLS] in lesson 6
-    rests = generation(said["France"]).findings()[0]
+    rests = generation(said["France"]).findings()[1]
     print(rests)
     assert "attended most to “the”" in rests
     assert "Paris" in said["France"].text[len(frame) :]
