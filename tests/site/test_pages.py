@@ -125,7 +125,7 @@ def pictures(name: str, page: Page) -> list[bytes]:
             kind, _, rest = given["src"].partition(",")
             found.append(
                 base64.b64decode(rest) if kind in ("data:image/png;base64", "data:image/svg+xml;base64")
-                else (SITE / name).parent.joinpath(given["src"]).read_bytes()
+                else (SITE / name).parent.joinpath(given["src"].partition("#")[0]).read_bytes()  # "#only-dark"
             )  # fmt: skip
     return found
 
