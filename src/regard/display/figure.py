@@ -41,8 +41,8 @@ UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 class Drawing:
     """How large a panel is, in inches, and what draws it into its axes."""
 
-    wide: float
-    high: float
+    wide: int | float
+    high: int | float
     paint: Callable[[Axes], None]
 
 
@@ -74,7 +74,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
-    def write(number: float) -> str:
+    def write(number: int | float) -> str:
         return with_sign(number, panel.digits) if panel.signed else number_text(number, panel.digits, panel.unbounded)
 
     def into(axes: Axes) -> None:
@@ -104,7 +104,7 @@ def _table(panel: Table, small: bool) -> Drawing:
     if barred is None:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
     column = panel.columns[barred]
-    parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, float))]
+    parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, int | float))]
     own = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0,
            "unbounded": column.unbounded}  # fmt: skip
     return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ def _folded(panel: Heat) -> Heat:
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
-def _thinned_panel_names(names: Sequence[str], room: float) -> list[str]:
+def _thinned_panel_names(names: Sequence[str], room: int | float) -> list[str]:
     """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
     step = max(1, -(-len(names) // min(NAMED, max(1, round(room)))))
     return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
@@ -198,12 +198,12 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, into)
 
 
-def drawn_text_width(text: str) -> float:
+def drawn_text_width(text: str) -> int | float:
     """Characters, those of East Asian writing counted as they are drawn."""
     return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
 
 
-def _shaded_text(panel: Strip, full: float) -> Drawing:
+def _shaded_text(panel: Strip, full: int | float) -> Drawing:
     """The tokens in lines, special ones on grey."""
     places, x, y = [], 0.0, 0
     for token in panel.tokens:
@@ -298,6 +298,6 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
                       arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5} if lowest > y else None)  # fmt: skip
 
 
-def _panel_number_colour(number: float, both: bool) -> str:
+def _panel_number_colour(number: int | float, both: bool) -> str:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
     return (colours.MORE if number >= 0 else colours.LESS) if both else colours.BAR

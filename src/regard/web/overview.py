@@ -94,7 +94,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
     names: dict[str, int] = {}
     count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
 
-    def cell(layer: Any) -> list[float]:
+    def cell(layer: Any) -> list[int | float]:
         parts = [layer.rank, hundredths(layer.probability)]
         for guess in layer.candidates[:count]:
             parts += names.setdefault(guess.text, len(names)), hundredths(guess.probability)
@@ -105,7 +105,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
         calls, heads = self_attention(page, number)
         if not (text.how.tokens and calls):
             return None
-        links: dict[int, list[list[float]]] = {}  # by the token that a row wrote
+        links: dict[int, list[list[int | float]]] = {}  # by the token that a row wrote
         if len(calls) * len(heads) * len(trace.tokens) ** 2 > MOST_WEIGHTS:
             page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
         else:

@@ -44,7 +44,7 @@ def _draw(part: FigureBase, place: Any, matrix: "Matrix", said: Sequence[str], l
     pen.headline([said[0], f"{label}{matrix.title()}.", *said[1:]])
     pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, "special tokens and sinks aside")
     farthest = max((pair.distance for pair in matrix.pairs), default=1)
-    put: list[float] = []
+    put: list[int | float] = []
     for rank, pair in enumerate(matrix.pairs, 1):
         query, key = (LEFT + WIDE * (each.token + 0.5) / matrix.tokens for each in (pair.query, pair.key))
         lift = 40 + 190 * pair.distance / farthest
@@ -77,7 +77,7 @@ def _draw(part: FigureBase, place: Any, matrix: "Matrix", said: Sequence[str], l
     _whole(pen, matrix, 640, 362)
 
 
-def _list(pen: Pen, matrix: "Matrix", x: float, y: float, wide: float) -> None:
+def _list(pen: Pen, matrix: "Matrix", x: int | float, y: int | float, wide: int | float) -> None:
     """The far pairs, numbered as over the text."""
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
@@ -91,7 +91,7 @@ def _list(pen: Pen, matrix: "Matrix", x: float, y: float, wide: float) -> None:
         pen.text(x, y + 14, "There is no link this far.", 9.6, GREY)
 
 
-def _whole(pen: Pen, matrix: "Matrix", x: float, y: float) -> None:
+def _whole(pen: Pen, matrix: "Matrix", x: int | float, y: int | float) -> None:
     """All of the matrix, on a logarithmic scale; what has no weight is grey."""
     band = matrix.band
     values = np.array(matrix.picture if band is None else band.values, dtype=float)

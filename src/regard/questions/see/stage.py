@@ -24,8 +24,8 @@ LONGEST = 160  # tokens of a text that is drawn whole; of a longer one those aro
 ARCS = 3  # links of one token that stand out
 CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
 PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
-Curve = Sequence[float | None]
-Arc = tuple[int, float, int, int | None]  # key, weight, layer, head
+Curve = Sequence[int | float | None]
+Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Line:
     head: tuple[int, int | None] | None
     arcs: Sequence[Arc]
     layers: list[int]
-    strongest: list[list[float]]
-    links: list[tuple[int, int, int, int, float]]
+    strongest: list[list[int | float]]
+    links: list[tuple[int, int, int, int, int | float]]
     asked: bool
 
     @property
@@ -199,7 +199,9 @@ def pieces(line: Line) -> list[tuple[str, bool]]:
     return made
 
 
-def laid(line: Line, width: Callable[[str], float], room: float) -> list[tuple[float, float, int]]:
+def laid(
+    line: Line, width: Callable[[str], int | float], room: int | float
+) -> list[tuple[int | float, int | float, int]]:
     """Lay the shown tokens out in lines: (left, width, line) of each. width: of a text; room: of a line."""
     own = pieces(line)[line.shown.start : line.shown.stop]
     special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # which are small

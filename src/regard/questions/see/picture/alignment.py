@@ -46,7 +46,9 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     pen.text(SLIDE[0] - 24, SLIDE[1] - 12, exactness([status]), ON_SLIDE.small, GREY, "right", room=470)
 
 
-def _matrix(pen: Pen, summary: Summary, alignment: Alignment, values: Any, apart: Collection[int], x: float) -> None:
+def _matrix(
+    pen: Pen, summary: Summary, alignment: Alignment, values: Any, apart: Collection[int], x: int | float
+) -> None:
     """One of the two: names beside it, weights in it, and a frame around what belongs to the followed word."""
     target = summary.target
     assert target is not None

@@ -31,18 +31,18 @@ def small_stage(lines: Sequence[Line]) -> str:
 
 def _tag(name: str, said: str = "", **attributes: object) -> str:
     """Write an element; numbers with one decimal."""
-    own = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, float) else v for key, v in attributes.items()}
+    own = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, int | float) else v for key, v in attributes.items()}
     return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in own.items()) + f">{said}</{name}>"
 
 
-def _marks(line: Line, places: Sequence[tuple[float, float, int]], base: float) -> str:
+def _marks(line: Line, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """The grounds of tokens, the arcs to those that are in the word's line, and the weights; a frame for the word."""
     boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
     first = boxes[line.tokens[0]]
     frame: Any = {"fill": "none", "stroke": "currentColor", "stroke_width": 1.5, "height": 28, "rx": 3}
     own = [boxes[k] for k in line.tokens]
     drawn = "".join(_tag("rect", x=x - 2, y=y - 20, width=wide + 4, **frame) for x, wide, y in own)
-    put: list[tuple[float, float]] = []  # numbers, the largest first
+    put: list[tuple[int | float, int | float]] = []  # numbers, the largest first
     for k, weight, *_ in sorted(line.arcs, key=lambda arc: -arc[1]):
         if k not in boxes or weight <= 0.01:
             continue
@@ -62,7 +62,7 @@ def _marks(line: Line, places: Sequence[tuple[float, float, int]], base: float) 
     return _tag("g", drawn, fill="currentColor")
 
 
-def _words(line: Line, places: Sequence[tuple[float, float, int]], base: float) -> str:
+def _words(line: Line, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """The tokens as the text has them, special ones small."""
     written, drawn = pieces(line), ""
     for k, (left, wide, row) in zip(line.shown, places, strict=True):
@@ -73,7 +73,7 @@ def _words(line: Line, places: Sequence[tuple[float, float, int]], base: float) 
     return drawn
 
 
-def _heads(line: Line, y: float) -> tuple[str, float]:
+def _heads(line: Line, y: int | float) -> tuple[str, int | float]:
     """A cell for every head, in shades, and how high they are. Layers go across where they are more than heads."""
     turned = len(line.layers) > len(line.strongest[0])
     down, across = (len(line.layers), len(line.strongest[0]))[:: -1 if turned else 1]

@@ -27,19 +27,19 @@ from regard.trace.status import exactness
 COLUMN = 241.0  # points: 85 mm
 ROWS, WORDS, LINKS = 3, 10, 9  # texts in which no word is followed, reference words, and links that are drawn
 MAPPED = 48  # tokens whose matrix is drawn
-Painter = Callable[[float, float, float, float], object]  # left, top, width and height
-Place = tuple[float, float, int]
+Painter = Callable[[int | float, int | float, int | float, int | float], object]  # left, top, width and height
+Place = tuple[int | float, int | float, int]
 
 
 @dataclass(frozen=True)
 class Look:
     """Sizes in points. unit: a pixel of the page; small, plain, title: of words; serif: of texts, the largest first."""
 
-    unit: float
-    small: float
-    plain: float
-    title: float
-    serif: tuple[float, ...]
+    unit: int | float
+    small: int | float
+    plain: int | float
+    title: int | float
+    serif: tuple[int | float, ...]
 
 
 ON_SLIDE = Look(0.74, 8.6, 9.6, 11.0, (30, 27, 24, 21, 19, 17, 15.5, 14, 12.5, 11, 10, 9))
@@ -81,14 +81,16 @@ class Stage:
                 self._stack((n,), 24, 82 + n * tall, 600, tall - 12)
                 self._grid(n, 660, 86 + n * tall, 276, tall - 24)
 
-    def column(self) -> list[tuple[Painter, float]]:
+    def column(self) -> list[tuple[Painter, int | float]]:
         """List the panels of a column, each with its height: sentences, then two more, without a title."""
-        last: tuple[Painter, float] = (self._dots, 30 + 13.0 * len(self.rows)) if self.rows else (self._list, 96.0)
+        last: tuple[Painter, int | float] = (
+            (self._dots, 30 + 13.0 * len(self.rows)) if self.rows else (self._list, 96.0)
+        )
         if self.two:
             return [(self._sentences, 112.0), (self._fork if self.fork else self._grids, 112.0), last]
         return [(self._sentences, 74.0), (lambda *at: self._grid(0, *at), 96.0), last]
 
-    def _middle(self, *at: float) -> None:
+    def _middle(self, *at: int | float) -> None:
         """Of one text: reference words, else what comes next, else all of its links."""
         likeliest = likeliest_tokens_seen(self.summary)
         if self.rows:
@@ -102,12 +104,12 @@ class Stage:
         else:
             self._map(*at)
 
-    def _title(self, x: float, y: float, said: str, room: float, under: str = "") -> float:
+    def _title(self, x: int | float, y: int | float, said: str, room: int | float, under: str = "") -> int | float:
         return self.pen.title(x, y, said, room, under, (self.look.title, self.look.small))
 
     # sentences
 
-    def _sentences(self, x: float, y: float, wide: float, high: float) -> None:
+    def _sentences(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """One sentence, or two with the followed word of both in one column where they fit in a line each."""
         badge, look = 30 * self.look.unit, self.look
         for size in (min(size, 22.0) for size in look.serif) if self.two else ():
@@ -127,7 +129,9 @@ class Stage:
                 return
         self._stack(range(len(self.lines)), x, y, wide, high)
 
-    def _stack(self, which: Sequence[int], x: float, y: float, wide: float, high: float) -> None:
+    def _stack(
+        self, which: Sequence[int], x: int | float, y: int | float, wide: int | float, high: int | float
+    ) -> None:
         """Sentences below one another in one size: as large as fits in a line each, else in several."""
         look = self.look
         badge = 30 * look.unit * (len(self.lines) > 1)
@@ -153,17 +157,25 @@ class Stage:
             self._write(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
             base += size * 0.3 + (own - 1) * gap + under
 
-    def _laid(self, n: int, room: float, size: float) -> list[Place]:
+    def _laid(self, n: int, room: int | float, size: int | float) -> list[Place]:
         return stage.laid(self.lines[n], lambda text: text_width(text, size, serif=True), room)
 
-    def _start(self, n: int, places: Sequence[Place]) -> float:
+    def _start(self, n: int, places: Sequence[Place]) -> int | float:
         """The middle of the word, of its first token where it goes on in the next line."""
         own = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
         own = [place for place in own if place[2] == own[0][2]]
         return (own[0][0] + own[-1][0] + own[-1][1]) / 2
 
     def _write(
-        self, n: int, x: float, base: float, places: Sequence[Place], size: float, up: int, room: float, gap: float
+        self,
+        n: int,
+        x: int | float,
+        base: int | float,
+        places: Sequence[Place],
+        size: int | float,
+        up: int,
+        room: int | float,
+        gap: int | float,
     ) -> None:
         """Write a sentence whose first line stands on base, with its arcs, as high as room, and the weights."""
         pen, line, unit, hue = self.pen, self.lines[n], self.look.unit, TEXTS[n % 2]
@@ -192,7 +204,7 @@ class Stage:
         arcs = sorted((arc for arc in line.arcs if arc[1] > 0.004 and arc[0] in boxes), key=lambda arc: -arc[1])
         middles = {k: boxes[k][0] + boxes[k][1] / 2 for k, *_ in arcs}
         tight = min((b - a for a, b in pairwise(sorted(middles.values()))), default=pen.wide)
-        start, put = (edge + end) / 2, list[tuple[float, float]]()
+        start, put = (edge + end) / 2, list[tuple[int | float, int | float]]()
         for k, weight, layer, head in arcs:
             middle, y, apart = middles[k], boxes[k][2], k in line.apart
             colour = SINK if apart else hue
@@ -223,12 +235,12 @@ class Stage:
 
     # panels
 
-    def _grids(self, x: float, y: float, wide: float, high: float) -> None:
+    def _grids(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """The heads of both texts side by side."""
         for n in (0, 1):
             self._grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
 
-    def _grid(self, n: int, x: float, y: float, wide: float, high: float) -> None:
+    def _grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """A cell for every head: how large its strongest link is. Layers go across where they are more than heads."""
         line, look, bottom = self.lines[n], self.look, y + high
         which = f"{line.label} · " if len(self.lines) > 1 else ""
@@ -250,7 +262,7 @@ class Stage:
                 at = (row, head) if turned else (head, row)
                 frame(axes, *at, line=1.8 * look.unit)
 
-    def _fork(self, x: float, y: float, wide: float, high: float) -> None:
+    def _fork(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """Curves over the states of the word, with their last numbers at their ends."""
         fork = self.fork
         assert fork is not None
@@ -293,7 +305,7 @@ class Stage:
             axes.annotate("\n".join(told), (states - 1, place), (11 * unit, 0), textcoords="offset points", va="center",
                           fontsize=look.plain, color=hue, fontweight="bold", annotation_clip=False)  # fmt: skip
 
-    def _dots(self, x: float, y: float, wide: float, high: float) -> None:
+    def _dots(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """A row for each reference word: the range in neutral sentences, a circle and a square, and the cosines."""
         pen, look, bottom = self.pen, self.look, y + high
         labels = [each.label for each in self.summary.occurrences]
@@ -327,7 +339,7 @@ class Stage:
                     pen.text(x + wide - room * (len(own) - 1 - n), base, said, look.plain, TEXTS[n] if leaves else GREY,
                              "right", bold=bool(leaves))  # fmt: skip
 
-    def _map(self, x: float, y: float, wide: float, high: float) -> None:
+    def _map(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """All links that stand out, or the weights of the head that is drawn."""
         line, size, bottom = self.lines[0], len(self.lines[0].shown), y + high
         title = "All links that stand out" if line.head is None else f"All of {line.where()}"
@@ -348,7 +360,7 @@ class Stage:
         for token in line.tokens:
             frame(axes, 0, token - line.shown.start, size, line=1.1)
 
-    def _list(self, x: float, y: float, wide: float, high: float) -> None:
+    def _list(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """The links that stand out most, or the largest weights that are drawn."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
         title, under = "The most distinctive links", "beyond what distance or the word alone explains"
