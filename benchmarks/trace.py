@@ -99,7 +99,7 @@ def short(quick: bool) -> None:
 
 
 def see(quick: bool) -> None:
-    """MiniLM: what is looked for in traces that are there, against making them."""
+    """MiniLM: `see` on traces, compared with making the traces."""
     model = regard.load(device="cpu")
     (long,), short = random_texts(model.tokenizer, 1, 480, 0), random_texts(model.tokenizer, 25, 78, 1)
     followed = " ".join(f"{part} bank" for part in random_texts(model.tokenizer, 20, 20, 2))

@@ -68,9 +68,9 @@ def _letters(text: str) -> str:
     return re.sub(r"[\s\u2066-\u2069]", "", text)
 
 
-def first_finding(told: str) -> str:
+def first_finding(output: str) -> str:
     """Return the first sentence of a command's JSON."""
-    return str(json.loads(told)["findings"][0])
+    return str(json.loads(output)["findings"][0])
 
 
 def save_small(drawn: Image.Image, file: Path, title: str) -> None:

@@ -46,7 +46,7 @@ def _see_context(
         return
     context = args[0].unflatten(-1, (module.heads, module.d_v))
     for calls in open_records.get()[-1:]:
-        with torch._C.DisableTorchFunction():  # what follows tensors through the pass need not follow these
+        with torch._C.DisableTorchFunction():  # the pass's own tensors are followed, not these
             compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
     if capture.keep.attention_outputs:
         follow_context(context, module)  # last, for what is done with it is followed from here on

@@ -87,7 +87,7 @@ def standing_out(
 
 
 def sweep_long_text(trace: Trace) -> None:
-    """Compute with one pass over each map of a long text what its sinks and its links are found by."""
+    """Compute, in one pass over each map of a long text, the statistics that its sinks and links need."""
     for layer in kept_numbers(trace.attention) if len(trace.tokens) > LONG else ():
         trace.attention[layer].keep_statistics(Statistics.only(top=LISTED, received=True))
 

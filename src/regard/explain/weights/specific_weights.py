@@ -216,7 +216,7 @@ def expected(
 def _sampled_sums(
     weights: AttentionMap | Float[Tensor, "H L S"],
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, "2 H d"], Float[Tensor, "2 H S"]]:
-    """Return up to 512 queries, and what they give at each distance and to each key: sum, and by how many of them."""
+    """Return up to 512 queries, and the sum and count of their weights at each distance and on each key."""
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
