@@ -1,7 +1,7 @@
 """The speed and memory of attention on this machine's CPU, as ratios inside one run: python -m benchmarks.attention
 
 Ratios are medians of rounds in which both sides take turns. Memory is measured in fresh processes.
-B 1, H 12, D 64, float32, without a mask and causal, as everywhere on the page docs/performance/attention.md.
+B 1, H 12, D 64, float32, without a mask and causal, as everywhere on the page docs/performance.md.
 """
 
 import argparse

@@ -30,7 +30,7 @@ def test_every_image_is_remade_and_small() -> None:
 
 
 def test_memory(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "performance" / "attention.md").read_text("utf-8")
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
     rows = re.findall(r"^\| (?:tokens|MiB, statistics afterwards) \|(.*)\|$", page, re.M)
     lengths, sizes = ([int(cell.replace(",", "")) for cell in row.split("|")] for row in rows)
     draw(dict(zip(lengths, map(float, sizes), strict=True)), tmp_path / "memory.png")
