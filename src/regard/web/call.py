@@ -135,14 +135,15 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
         return 0.0
     largest, mask = 0.0, rounded.rule.mask
     weights.row_max_sum()  # once for all rows: every block would compute its own
+    together = max(1, BLOCK // (length * size))  # heads of a short text
     step = max(1, min(1024, BLOCK // size))
-    for head in range(heads):
+    for head in range(0, heads, together):
         for start in range(0, length, step):
             stop = min(start + step, length)
             first, last = (0, size) if mask is None else mask.key_range(start, stop, size)
             if first == last:
                 continue
-            region = slice(head, head + 1), slice(start, stop), slice(first, last)
+            region = slice(head, head + together), slice(start, stop), slice(first, last)
             apart = float((weights[region].cpu() - rounded[region]).abs_().max())
             if math.isnan(apart):
                 return apart
