@@ -36,7 +36,7 @@ RULES: dict[str, Any] = {
 def route(name: str) -> Iterator[None]:
     """Every map's scores by one of the two ways, whatever its size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(region_scores, "LARGE", 0 if name == "float32" else 1 << 60)
+        patch.setattr(region_scores, "LARGE_MAP", 0 if name == "float32" else 1 << 60)
         yield
 
 
@@ -54,7 +54,7 @@ def test_no_farther_from_float64_than_softmax_in_torch(rows: int, cols: int, rul
             return regard.attend(case.query, case.key, case.value, **case.options).weights
 
         seen, middle = fresh(), cols // 2
-        large = rows * cols >= region_scores.LARGE
+        large = rows * cols >= region_scores.LARGE_MAP
 
         def hold(given: Tensor, torchs: Tensor, exact: Tensor, large: bool = large) -> None:
             allowed = 1.05 * worst(torchs, exact) + 3e-7 if large else 1.5e-7

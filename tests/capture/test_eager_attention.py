@@ -137,7 +137,7 @@ def test_states_can_be_patched_and_steered(kind: str) -> None:
         assert [torch.equal(*each) for each in zip(found.hidden_states, other.hidden_states, strict=True)] == (
             [n > (-1 if layer == "input" else layer) for n in range(3)]
         )
-    (path, _), *_ = opened._session.layout.stacks(opened._reader.read("text", None, [IDS])[1][0], None)
+    (path, _), *_ = opened._session.structure.stacks(opened._reader.read("text", None, [IDS])[1][0], None)
     layers, vector = model.get_submodule(path), torch.linspace(-1, 1, 24)
 
     def added(_module: Any, _args: Any, output: Any) -> Any:

@@ -5,7 +5,7 @@ import torch
 import transformers
 
 from regard.capture.embeddings import EmbeddingParts, most_positions_of_model, record_embeddings
-from regard.capture.state import ModuleFacts
+from regard.capture.state import ModuleIndex
 from tests.support.attention_outputs import make_model
 
 IDS = torch.tensor([[5, 17, 31, 8, 44], [9, 2, 60, 41, 3]])
@@ -13,7 +13,7 @@ IDS = torch.tensor([[5, 17, 31, 8, 44], [9, 2, 60, 41, 3]])
 
 def test_bert_adds_three_tables() -> None:
     model = make_model("bert")
-    with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS]) as groups:
+    with torch.no_grad(), record_embeddings(ModuleIndex(model), [IDS]) as groups:
         model(IDS)
     (parts,) = groups
     tables = model.embeddings
@@ -26,7 +26,7 @@ def test_bert_adds_three_tables() -> None:
 
 def test_a_factor_is_found() -> None:
     model = make_model("marian", scale_embedding=True)  # times the square root of 24
-    with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS, IDS[:, :3]]) as groups:
+    with torch.no_grad(), record_embeddings(ModuleIndex(model), [IDS, IDS[:, :3]]) as groups:
         model(input_ids=IDS, decoder_input_ids=IDS[:, :3])
     assert [group.token_embeddings.shape[1] for group in groups] == [5, 3]
     for group in groups:
@@ -38,7 +38,7 @@ def test_a_factor_is_found() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_factor_is_found_in_half_precision(dtype: torch.dtype) -> None:
     model = make_model("marian", scale_embedding=True).to(dtype)
-    with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS, IDS[:, :3]]) as groups:
+    with torch.no_grad(), record_embeddings(ModuleIndex(model), [IDS, IDS[:, :3]]) as groups:
         model(input_ids=IDS, decoder_input_ids=IDS[:, :3])
     for group in groups:
         assert group.scales["token_embeddings"] == pytest.approx(24**0.5, rel=4 * torch.finfo(dtype).eps)

@@ -8,6 +8,7 @@ import torch
 from regard.capture import hf_attention, session
 from regard.capture.hf_attention import attention_settings, through_interface
 from regard.capture.hf_masks import ModelMask, TensorMaskError
+from regard.capture.options import CaptureOptions
 from regard.capture.state import Capture
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
@@ -16,7 +17,7 @@ from tests.support.attention_outputs import make_model
 def test_settings_come_back_after_an_error() -> None:
     model = make_model("marian")
     before = [name for _, name in attention_settings(model.modules())]
-    with pytest.raises(ZeroDivisionError), through_interface(model, Capture({})):
+    with pytest.raises(ZeroDivisionError), through_interface(model, Capture()):
         assert {name for _, name in attention_settings(model.modules())} == {hf_attention.NAME}
         raise ZeroDivisionError
     assert [name for _, name in attention_settings(model.modules())] == before
@@ -34,7 +35,7 @@ def test_a_mask_for_other_keys_is_refused() -> None:
 
 
 def test_the_masks_of_calls_are_kept_where_they_are_wanted() -> None:
-    model, capture = make_model("gpt2"), Capture({}, call_masks=[])
+    model, capture = make_model("gpt2"), Capture(call_masks=[])
     with torch.no_grad(), through_interface(model, capture):
         model(torch.tensor([[5, 17, 31]]))
     first, second = capture.call_masks
@@ -43,7 +44,7 @@ def test_the_masks_of_calls_are_kept_where_they_are_wanted() -> None:
 
 
 def test_written_masks_are_tensors() -> None:
-    model, capture = make_model("gpt2"), Capture({}, call_masks=[], written_masks=True)
+    model, capture = make_model("gpt2"), Capture(keep=CaptureOptions(written_masks=True), call_masks=[])
     with torch.no_grad(), through_interface(model, capture):
         model(torch.tensor([[5, 17, 31]]))
     allowed = capture.call_masks[0] == 0
@@ -51,9 +52,7 @@ def test_written_masks_are_tensors() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_rows_compared_after_a_short_pass_are_those_compared_within_it(
-    family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_compared_after_a_short_pass_are_those_compared_within_it(family: str, monkeypatch: Any) -> None:
     ids = torch.randint(1, 101, (3, 13), generator=torch.Generator().manual_seed(0)).tolist()
     changes = {"num_key_value_heads": 2} if family == "llama" else {}
     opened = Model(make_model(family, **changes), None, name=family)

@@ -17,7 +17,7 @@ BIAS = torch.randn(7)
 
 def made() -> LinearPass:
     """A pass that looks at layer 5 of some model."""
-    capture = Capture({}, layer=("layers", 5))
+    capture = Capture(layer=("layers", 5))
     numbering = CallNumbering(torch.nn.Linear(1, 1), capture, pairs=False)
     return LinearPass([IDS], CallId(None, 0), numbering, capture)
 

@@ -149,10 +149,7 @@ def test_layers_that_are_not_kept_are_let_go_of() -> None:
 
 @pytest.mark.parametrize(
     ("layers", "says"),
-    [
-        ([3], "layers: 3 is out of range, LlamaForCausalLM has layers 0 to 2"),
-        ([-1], "layers: -1 is out of range"),
-    ],
+    [([3], "layers: 3 is out of range, LlamaForCausalLM has layers 0 to 2"), ([-1], "layers: -1 is out of range")],
 )
 def test_layers_that_do_not_exist(layers, says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):

@@ -14,7 +14,7 @@ SIZES = {"vocabulary": 97, "d_model": 24, "heads": 3, "layers": 2, "length": 31}
 
 def test_every_call_is_compared_and_hooks_are_gone() -> None:
     model = regard.Transformer(regard.TransformerConfig(**SIZES, kind="encoder-decoder", start=1)).train()
-    capture = Capture({})
+    capture = Capture()
     opened = regard.load(model)
     assert isinstance(opened._session, RegardSession)
     pair = opened.trace(ids=IDS, target_ids=IDS[:3])

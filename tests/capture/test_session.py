@@ -10,7 +10,7 @@ import torch
 import transformers
 
 import regard
-from regard.capture.options import CaptureOptions, PassOptions
+from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
 from regard.models.model import Model
 from tests.capture.test_eager_attention import tiny
@@ -21,24 +21,23 @@ IDS = [5, 17, 31, 8, 44, 90, 2]
 
 
 @pytest.fixture
-def passes(monkeypatch: pytest.MonkeyPatch) -> list[PassOptions]:
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[CaptureOptions]:
     """The options of every pass that is made, in order."""
-    made: list[PassOptions] = []
-    right = Session._pass
+    made, right = list[CaptureOptions](), Session._pass
 
-    def counted(self: Session, batch: Any, options: PassOptions, reuse: Any) -> Any:
-        made.append(options)
-        return right(self, batch, options, reuse)
+    def counted(self: Session, *batch: Any) -> Any:
+        made.append(batch[-1])
+        return right(self, *batch)
 
     monkeypatch.setattr(Session, "_pass", counted)
     return made
 
 
-def shown(options: PassOptions) -> tuple[bool, bool, bool]:
+def shown(options: CaptureOptions) -> tuple[bool, bool, bool]:
     return options.reported, options.written_masks, options.last_row
 
 
-def test_one_pass_where_nothing_is_needed(passes: list[PassOptions]) -> None:
+def test_one_pass_where_nothing_is_needed(passes: list[CaptureOptions]) -> None:
     model = Model(make_model("bert"), None, name="bert")
     model.trace(ids=IDS)
     assert [shown(each) for each in passes] == [(False, False, False)]
@@ -56,7 +55,7 @@ class Computing(torch.nn.Module):
         return self.own(hidden, None if attention_mask is None else attention_mask + 0.0, **options)
 
 
-def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[PassOptions]) -> None:
+def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[CaptureOptions]) -> None:
     plain = make_model("bert")
     expected = Model(plain, None, name="bert").trace(ids=[IDS, IDS[:4]])
     model = make_model("bert")
@@ -72,7 +71,7 @@ def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[PassOptio
         assert any("Masks are stored as tensors" in note for note in ours.status.notes)
 
 
-def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[PassOptions]) -> None:
+def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[CaptureOptions]) -> None:
     sizes = {"vocab_size": 97, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 37}
     config = transformers.OPTConfig(**sizes, word_embed_proj_dim=24, max_position_embeddings=31)
     model = Model(transformers.OPTForCausalLM(config).eval(), None, name="opt")
@@ -82,7 +81,7 @@ def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[
     assert torch.equal(trace.last_hidden_state, model.trace(ids=IDS).last_hidden_state)
 
 
-def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[PassOptions]) -> None:
+def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[CaptureOptions]) -> None:
     model = Model(tiny("mpnet"), None, name="mpnet")
     assert model._session.reports_weights
     model.trace(ids=IDS)
@@ -90,7 +89,7 @@ def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[PassO
 
 
 def test_attention_that_does_not_come_is_remembered_of_the_first_pass(
-    passes: list[PassOptions], monkeypatch: pytest.MonkeyPatch
+    passes: list[CaptureOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny("mpnet")
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", lambda *_: True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.capture import hf_attention
-from regard.capture.state import ModuleFacts, compared_batch_texts
+from regard.capture.state import ModuleIndex, compared_batch_texts
 from tests.support.generation import opened
 
 
@@ -35,25 +35,25 @@ def test_one_wrong_text_among_seven_is_noticed(minilm, monkeypatch, wrong: int) 
     assert torch.isfinite(found[0].last_hidden_state).all()
 
 
-def test_facts_stay_as_long_as_the_modules_do() -> None:
+def test_the_index_stays_as_long_as_the_modules_do() -> None:
     model = opened("gpt2").model
-    facts, looked = ModuleFacts(model), []
-    assert facts.modules == list(model.modules())
-    assert facts.paths == {id(module): path for path, module in model.named_modules()}
-    assert [facts.once(looked.append) for _ in range(2)] == [None, None]
+    index, looked = ModuleIndex(model), []
+    assert index.modules == list(model.modules())
+    assert index.paths == {id(module): path for path, module in model.named_modules()}
+    assert [index.once(looked.append) for _ in range(2)] == [None, None]
     assert looked == [model]
     model.half()  # numbers may change: what is found is where modules are
-    assert facts.now() is facts
+    assert index.current() is index
     own, block = model.transformer.h[1].mlp, model.transformer.h[1]
     block.mlp = torch.nn.Identity()
-    replaced = facts.now()
-    assert replaced is not facts
+    replaced = index.current()
+    assert replaced is not index
     assert block.mlp in replaced.modules
-    assert replaced.now() is replaced
+    assert replaced.current() is replaced
     block.mlp = own
     own.act.extra = torch.nn.Identity()  # within a module that had none
-    assert facts.now() is not facts
+    assert index.current() is not index
     del own.act.extra
-    assert facts.now() is facts
+    assert index.current() is index
     own.forward = lambda states: states  # as accelerate's hooks do
-    assert facts.now() is not facts
+    assert index.current() is not index

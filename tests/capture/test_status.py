@@ -99,6 +99,6 @@ def test_of_a_pair_it_says_what_either_side_has_to_say(tiny_pair) -> None:
 
 
 def test_unknown_characters_of_a_source_are_shown(tiny_pair) -> None:
-    told = " ".join(str(tiny_pair.trace("the man ☃", target="sur la rive").see()).split())
+    told = " ".join(str(regard.see(tiny_pair.trace("the man ☃", target="sur la rive"))).split())
     assert "tokens of text 1 are unknown to the tokenizer of " in told
     assert ": “☃”. " in told

@@ -95,7 +95,7 @@ def test_two_models_of_one_object_at_once(do: str, minilm: Any) -> None:
     runs: dict[str, Callable[[Model], Any]] = {
         "trace": lambda model: model.trace(RIVER).attention[5].dense(),
         "embedding": lambda model: model.embedding(RIVER),
-        "why": lambda model: torch.tensor([each.effect for each in model.why(river, "bank").heads]),
+        "why": lambda model: torch.tensor([each.effect for each in regard.why(model, river, "bank").heads]),
     }
     alone, met, both = runs[do](minilm), set[int](), threading.Barrier(2)
 

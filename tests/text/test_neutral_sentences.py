@@ -5,12 +5,12 @@ import re
 import pytest
 
 from regard import RegardError
-from regard.text.neutral_sentences import LEAST, SENTENCES, SLOT, neutral_sentences
+from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, SLOT, neutral_sentences
 from regard.text.words import words_of
 
 
 def test_those_of_the_package_have_one_place_first_last_and_between() -> None:
-    assert len(SENTENCES) == len(set(SENTENCES)) == 39 >= LEAST
+    assert len(SENTENCES) == len(set(SENTENCES)) == 39 >= MIN_SENTENCES
     assert all(sentence.count(SLOT) == 1 for sentence in SENTENCES)
     places = [sentence.split().index(next(w for w in sentence.split() if SLOT in w)) for sentence in SENTENCES]
     last = sum(SLOT + "." in sentence or SLOT + "?" in sentence for sentence in SENTENCES)

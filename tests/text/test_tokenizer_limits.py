@@ -83,10 +83,7 @@ def test_what_would_grow_break_or_block_is_refused(
     assert capfd.readouterr() == ("", "")  # a panic writes nothing of its own
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"unk_token": 5}, {"cls_token": ["x"]}, {"model_input_names": 5}, []],
-)
+@pytest.mark.parametrize("settings", [{"unk_token": 5}, {"cls_token": ["x"]}, {"model_input_names": 5}, []])
 def test_settings_of_other_types_are_one_line(tmp_path: Path, settings: object) -> None:
     folder = folder_of(ours.words(TEXTS), tmp_path)
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))

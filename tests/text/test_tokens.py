@@ -12,14 +12,14 @@ from tokenizers import normalizers, processors
 from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
 from regard.models.load import load_tokenizer
-from regard.questions.check.check import check
-from regard.questions.tokens import tokens
+from regard.questions.tokens.answer import tokens
 from regard.text import tokenizers
 from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences
-from regard.text.quoting import spelled as spelled_token
+from regard.text.quoting import display_text as spelled_token
 from regard.text.tokens import Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
 from regard.text.words import find_word
+from regard.verify.check import check
 from tests.support import SHARED
 from tests.support.own_models import opened, pair
 from tests.text.test_word_pieces import gpt2 as published_gpt2

@@ -22,7 +22,9 @@ from regard.errors import OutOfRangeError
 
 Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
-PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
+MAX_ZEROED_AT_ONCE = (
+    1 << 14
+)  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
 
 
 class ComputedCall(NamedTuple):
@@ -91,14 +93,13 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
     for ablation in ablations:
         of_values = isinstance(ablation, CallPatch) and ablation.what == "values"
         _check_ablation_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
-    edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
-    removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
-    patches = [each for each in ablations if isinstance(each, CallPatch)]
-    values = tuple(each for each in patches if each.what == "values")
+    removed = tuple(_edges(ablation, shape) for ablation in ablations if isinstance(ablation, EdgeAblation))
+    patches = [ablation for ablation in ablations if isinstance(ablation, CallPatch)]
+    values = tuple(ablation for ablation in patches if ablation.what == "values")
     outputs = tuple(
-        each
-        for each in ablations
-        if isinstance(each, HeadAblation) or (isinstance(each, CallPatch) and each.what == "head_outputs")
+        ablation
+        for ablation in ablations
+        if isinstance(ablation, HeadAblation) or (isinstance(ablation, CallPatch) and ablation.what == "head_outputs")
     )
     return CallAblations(ablations, values, removed, _weights_given_by_patches(ablations, shape), outputs)
 
@@ -107,7 +108,7 @@ def change_outputs(
     output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
 ) -> Float[Tensor, "B H L E"]:
     """Set the output of ablated heads to zero and put patched rows in, in place unless gradients flow."""
-    if output.requires_grad and not all(isinstance(each, HeadAblation) for each in changes):
+    if output.requires_grad and not all(isinstance(change, HeadAblation) for change in changes):
         output = output.clone()
     for change in changes:
         if isinstance(change, HeadAblation):
@@ -129,7 +130,7 @@ def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Flo
         for text_head in zeroed:
             left[text_head] = False
         return output.masked_fill(~left.to(output.device), 0.0)
-    lines = max(1, PIECE // max(1, output.shape[3]))
+    lines = max(1, MAX_ZEROED_AT_ONCE // max(1, output.shape[3]))
     for text_head in zeroed:
         for piece in output[text_head].split(lines):
             piece.zero_()
@@ -138,16 +139,20 @@ def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Flo
 
 def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
     """The rows of weights that patches give, without the edges that are ablated after them."""
-    if not any(isinstance(each, CallPatch) and each.what == "weights" for each in ablations):
+    if not any(isinstance(ablation, CallPatch) and ablation.what == "weights" for ablation in ablations):
         return None
-    given = GivenWeights()
-    for each in ablations:
-        if isinstance(each, EdgeAblation):
-            edges = Edges(shape, *(getattr(each, axis) for axis in AXES))
-            given.remove(*(edges.numbers(axis) for axis in AXES))
-        elif isinstance(each, CallPatch) and each.what == "weights":
-            given.take(each, shape)
-    return given
+    weights = GivenWeights()
+    for ablation in ablations:
+        if isinstance(ablation, EdgeAblation):
+            edges = _edges(ablation, shape)
+            weights.remove(*(edges.numbers(axis) for axis in AXES))
+        elif isinstance(ablation, CallPatch) and ablation.what == "weights":
+            weights.take(ablation, shape)
+    return weights
+
+
+def _edges(ablation: EdgeAblation, shape: Shape) -> Edges:
+    return Edges(shape, *(getattr(ablation, axis) for axis in AXES))
 
 
 def _check_ablation_range(ablation: Ablation, path: str, shape: Shape) -> None:

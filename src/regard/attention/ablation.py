@@ -116,12 +116,12 @@ def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool
         return True
     for place in ablation.layers:
         if isinstance(place, int):
-            held = place == layer
+            applies = place == layer
         elif isinstance(place, str):
-            held = path == place or path.startswith(f"{place}.")
+            applies = path == place or path.startswith(f"{place}.")
         else:
-            held = place == (path, nth)
-        if held:
+            applies = place == (path, nth)
+        if applies:
             return True
     return False
 
@@ -129,18 +129,16 @@ def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool
 def _check_ablation_fields(ablation: Ablation) -> None:
     """Sort an ablation's numbers; raise TypeError or ValueError for what no call could have."""
     for field in fields(ablation):
-        name, given = field.name, getattr(ablation, field.name)
-        if given is None:
+        name, numbers = field.name, getattr(ablation, field.name)
+        if numbers is None:
             continue
-        if isinstance(given, str) or not isinstance(given, Collection):
-            raise TypeError(f"{name}: given {given!r}, needs a collection such as {{3, 5}}, or None for all")
-        if len(given) == 0:
+        if isinstance(numbers, str) or not isinstance(numbers, Collection):
+            raise TypeError(f"{name}: given {numbers!r}, needs a collection such as {{3, 5}}, or None for all")
+        if len(numbers) == 0:
             raise ValueError(f"{name}: given none, needs at least one, or None for all")
         layers = name == "layers"
-        kept = (
-            (_check_place(each) for each in given) if layers else sorted({_check_number(name, each) for each in given})
-        )
-        object.__setattr__(ablation, name, tuple(kept))
+        checked = map(_check_place, numbers) if layers else sorted({_check_number(name, n) for n in numbers})
+        object.__setattr__(ablation, name, tuple(checked))
 
 
 def _check_place(place: Any) -> CallPlace:
@@ -149,13 +147,13 @@ def _check_place(place: Any) -> CallPlace:
     return place if isinstance(place, str) else _check_number("layers", place)
 
 
-def _check_number(name: str, given: Any) -> int:
+def _check_number(name: str, value: Any) -> int:
     try:
-        number = index(given)
+        number = index(value)
     except TypeError:
         number = None
-    if number is None or isinstance(given, bool):
-        raise TypeError(f"{name}: given {given!r}, needs integers{' or paths' if name == 'layers' else ''}")
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}: given {value!r}, needs integers{' or paths' if name == 'layers' else ''}")
     if number < 0:
         raise ValueError(f"{name}: given {number}, needs numbers from 0 on")
     return number

@@ -91,7 +91,10 @@ def score_rule(
     if banded:
         band = masks.window(None, 0, origin or 0) if causal else Mask()
         if window is not None:
-            band = band & masks.window(*_attention_window_sides(window), origin or 0)
+            pair = isinstance(window, (tuple, list)) and len(window) == 2
+            if not pair or not all(x is None or isinstance(x, int) for x in window):
+                raise TypeError(f"window: given {window!r}, needs (left, right), each an integer or None")
+            band = band & masks.window(window[0], window[1], origin or 0)
         allowed = band if allowed is None else allowed & band
     if allowed is not None:
         allowed = allowed.simplified(length, size)
@@ -118,12 +121,6 @@ def check_attention_dropout(dropout: Any) -> None:
     """Raise TypeError or ValueError where dropout is no probability."""
     if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-
-
-def _attention_window_sides(window: Any) -> tuple[int | None, int | None]:
-    if isinstance(window, (tuple, list)) and len(window) == 2 and all(x is None or isinstance(x, int) for x in window):
-        return window[0], window[1]
-    raise TypeError(f"window: given {window!r}, needs (left, right), each an integer or None")
 
 
 def _finite_score_argument(name: str, number: Any) -> float:

@@ -41,6 +41,7 @@ from regard.attention.scores import (
 )
 from regard.attention.shown import Showable
 from regard.errors import RegardError
+from regard.lazy import from_above
 from regard.memory import require_memory
 from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
 
@@ -106,9 +107,7 @@ class AttentionMap(Showable):
         Raises:
             TypeError, ValueError: weights are no floating-point tensor, or have fewer or more axes.
         """
-        from regard.attention.given_map import GivenMap  # a map itself
-
-        return GivenMap.of(weights, offset)
+        return from_above("GivenMap").of(weights, offset)
 
     @staticmethod
     def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **how: Any) -> "AttentionMap":
@@ -131,9 +130,7 @@ class AttentionMap(Showable):
             TypeError, ValueError: they don't fit each other.
         """
         if weights is not None:
-            from regard.attention.given_map import GivenMap  # a map itself
-
-            return GivenMap(weights, offset=offset, ndim=ndim)
+            return from_above("GivenMap")(weights, offset=offset, ndim=ndim)
         query, key, _ = four_axes(query, key, key)
         checked, _ = score_rule(
             query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
@@ -226,8 +223,8 @@ class AttentionMap(Showable):
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
-        found = self._compute(Statistics.only(top=k))
-        return self._one(found.values), self._one(found.keys)
+        largest = self._compute(Statistics.only(top=k))
+        return self._one(largest.values), self._one(largest.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
         """Compute the entropy of each query's distribution in nats, (B, H, L); a sink's share is one more outcome."""

@@ -47,10 +47,10 @@ def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Ite
         last = min(first + step, length)
         blocks = range(first, last, ROWS)
         tasks = [partial(fast.tiled_cell_means, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
-        found = threads.run_on_worker_threads(tasks)
-        row_max, row_sum = (torch.cat([each[n] for each in found]) for n in (1, 2))
+        results = threads.run_on_worker_threads(tasks)
+        row_max, row_sum = (torch.cat([result[n] for result in results]) for n in (1, 2))
         weights.keep_row_sums(slice(first, last), row_max, row_sum)
-        yield first, torch.cat([means for means, _, _ in found])
+        yield first, torch.cat([means for means, _, _ in results])
 
 
 def _by_rows(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:

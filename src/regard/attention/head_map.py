@@ -34,8 +34,8 @@ def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[
     """Return the key heads of some of a map's `count` query heads, as few as equal runs of query heads can share."""
     behind = [head * groups // count for head in heads]
     needed = sorted(set(behind))
-    each = len(heads) // len(needed)
-    return needed if behind == [group for group in needed for _ in range(each)] else behind
+    run_length = len(heads) // len(needed)
+    return needed if behind == [group for group in needed for _ in range(run_length)] else behind
 
 
 def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
@@ -61,7 +61,7 @@ def _heads_as_index(numbers: Sequence[int]) -> slice | list[int]:
 
 def _mask_of_heads(mask: Mask, heads: Sequence[int]) -> Mask:
     dense = tuple(_score_tensor_of_heads(tensor, _heads_as_index(heads)) for tensor in mask.dense)
-    removed = tuple(edges for each in mask.removed if (edges := each.of_heads(heads)) is not None)
+    removed = tuple(in_heads for ablated in mask.removed if (in_heads := ablated.of_heads(heads)) is not None)
     return replace(mask, dense=dense, removed=removed)
 
 

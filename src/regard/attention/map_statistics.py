@@ -17,15 +17,15 @@ from regard.attention.masks import positions
 Progress = Callable[[float], None]
 
 
-def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
+def merge_top_k(top: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
     """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked.
 
-    kept: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: how many pairs.
+    top: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: how many pairs.
     """
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
     index = index.masked_fill(scores == -torch.inf, -1)
-    if kept is not None:  # kept keys come first: they are smaller than the tile's
-        scores, index = torch.cat([kept[0], scores], -1), torch.cat([kept[1], index], -1)
+    if top is not None:  # these keys come first: they are smaller than the tile's
+        scores, index = torch.cat([top[0], scores], -1), torch.cat([top[1], index], -1)
     values, best = scores.topk(min(count + 1, scores.shape[-1]), dim=-1)
     if not bool(((values[..., :-1] > values[..., 1:]) | (values[..., 1:] == -torch.inf)).all()):
         values, best = scores.sort(dim=-1, descending=True, stable=True)  # ties, or NaN: several times the work
@@ -102,17 +102,17 @@ class Statistics:
         return Statistics(top, pooled, entropy, received, distance)
 
     @staticmethod
-    def of(asked: "bool | Statistics") -> "Statistics | None":
+    def of(request: "bool | Statistics") -> "Statistics | None":
         """Return what `statistics=` asks for: True all of them, False none.
 
         Raises:
             TypeError: something else was given.
         """
-        if isinstance(asked, Statistics):
-            return asked
-        if not isinstance(asked, bool):
-            raise TypeError(f"statistics: given {asked!r}, needs True, False or a regard.Statistics")
-        return Statistics() if asked else None
+        if isinstance(request, Statistics):
+            return request
+        if not isinstance(request, bool):
+            raise TypeError(f"statistics: given {request!r}, needs True, False or a regard.Statistics")
+        return Statistics() if request else None
 
 
 @dataclass(frozen=True)

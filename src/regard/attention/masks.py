@@ -64,7 +64,7 @@ class Mask:
     @property
     def by_head(self) -> bool:
         """Whether heads may attend to different keys."""
-        return any(each.shape[1] > 1 for each in self.dense) or any(each.heads is not None for each in self.removed)
+        return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":
         """Drop limits that never bind for length queries and size keys; None where no condition is left."""
@@ -221,9 +221,9 @@ def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> 
     return answer.expand(shape)
 
 
-def _mask_given(thing: Any) -> str:
+def _mask_given(value: Any) -> str:
     """Describe an argument in a message."""
-    return f"{thing.dtype} of shape {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
 def _shifted_mask_function(predicate: Predicate, row: int, col: int) -> Predicate:

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.masks import Mask, select
+from regard.attention.masks import select
 from regard.attention.scores import ScoreRule
 
 What = Literal["values", "head_outputs", "weights"]
@@ -123,8 +123,9 @@ class GivenWeights:
             total = float(row.sum())
             if not abs(total - 1) <= 1e-3 or float(row.min()) < 0:
                 raise PatchError(f"the row of token {place} sums to {total:.3g}, needs weights that sum to 1")
-            allowed = _keys_allowed_to_query(rule.mask, text, head, place, len(row), device)
-            if allowed is not None and bool((row.to(device) * ~allowed).any()):
+            region = slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, len(row))
+            allowed = None if rule.mask is None else rule.mask.tile(*region, device)
+            if allowed is not None and bool((row.to(device) * ~allowed.reshape(-1)).any()):
                 raise PatchError(
                     f"token {place} may not attend to all that the given row attends to: later keys, or ablated edges"
                 )
@@ -139,9 +140,9 @@ class GivenWeights:
             groups.setdefault((text, head), []).append(place)
         for (text, head), places in groups.items():
             rows = torch.stack([self.rows[text, head, place] for place in places]).to(value.device, torch.float32)
-            own = value[text, head // share]
-            wide = own.float() if own.dtype.itemsize < 4 else own
-            output[text, head, torch.tensor(places, device=output.device)] = (rows.to(wide.dtype) @ wide).to(output)
+            values = value[text, head // share]
+            exact = values.float() if values.dtype.itemsize < 4 else values
+            output[text, head, torch.tensor(places, device=output.device)] = (rows.to(exact.dtype) @ exact).to(output)
         return output
 
     def as_scores(
@@ -158,7 +159,7 @@ class GivenWeights:
         for text, head, place in self.rows:
             columns.setdefault((text, head // share), []).append((head, place))
         more = max(map(len, columns.values()))
-        query, key = (each if each.dtype == torch.float64 else each.float() for each in (query, key))
+        query, key = (tensor if tensor.dtype == torch.float64 else tensor.float() for tensor in (query, key))
         wide_query = torch.cat([query, query.new_zeros(batch, heads, length, more)], -1)
         wide_key = torch.cat([key, key.new_zeros(batch, groups, size, more)], -1)
         width = query.shape[-1]
@@ -167,21 +168,10 @@ class GivenWeights:
                 row = self.rows[text, head, place].to(key.device, torch.float32)
                 logs = torch.where(row > 0, row.log(), NOTHING)
                 if rule.bias is not None:
-                    own = (slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, size))
-                    bias = select(rule.bias, *own).reshape(-1)
+                    region = (slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, size))
+                    bias = select(rule.bias, *region).reshape(-1)
                     logs = logs - torch.where(torch.isfinite(bias), bias, 0.0)
                 wide_query[text, head, place] = 0.0
                 wide_query[text, head, place, width + n] = 1.0 / rule.scale
                 wide_key[text, group, :, width + n] = logs.to(key.dtype)
         return wide_query, wide_key
-
-
-def _keys_allowed_to_query(
-    mask: Mask | None, text: int, head: int, place: int, size: int, device: torch.device
-) -> Tensor | None:
-    """What one query may attend to, (S,); None for everything."""
-    if mask is None:
-        return None
-    own = (slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, size))
-    tile = mask.tile(*own, device)
-    return None if tile is None else tile.expand(1, 1, 1, size).reshape(-1)

@@ -25,6 +25,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
 from regard.attention.shown import Showable
 from regard.errors import RegardError
+from regard.lazy import from_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,15 +153,11 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         Values and outputs are left out. tokens, key_tokens: labels, as `regard.plot` takes them. Raises RegardError for
         labels that don't fit a call or no calls, ValueError for a mask function that is too large to be written out.
         """
-        from regard.trace.file import save_calls
-
-        save_calls(self, file, tokens, key_tokens)
+        from_above("save_calls")(self, file, tokens, key_tokens)
 
     def _repr_html_(self) -> str:
         """Make the HTML of a table of the calls."""
-        from regard.trace.display import calls_html
-
-        return calls_html(self)
+        return from_above("calls_html")(self)
 
     def lines_below(self) -> list[str]:
         """Return the lines below the table of the calls."""
@@ -188,8 +185,8 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         self._seen[path] = nth + 1
         if self.wants(path):
             known = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
-            kept: dict[str, Any] = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
-            self.take(Call(path, nth, kernel, weights, **kept, ablations=ablations, where=where))
+            requested: dict[str, Any] = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
+            self.take(Call(path, nth, kernel, weights, **requested, ablations=ablations, where=where))
 
     def take(self, call: Call) -> None:
         """Keep a call that is wanted."""

@@ -2,7 +2,7 @@
 
 A weight is exp(score - row maximum) / row sum. How far it is from float64 depends on the scores:
 
-- maps below LARGE weights a head, and all maps on GPUs: products in float64, whose rounding float32 cannot show;
+- maps below LARGE_MAP weights a head, and all maps on GPUs: products in float64, whose rounding float32 cannot show;
 - larger maps on CPUs: products in float32, as exact as softmax(query @ keyᵀ) in PyTorch. Products of different shapes
   may round a score differently, above all narrow ones, so that a weight could come out above 1: it is clamped.
 
@@ -30,15 +30,15 @@ from regard.attention.scores import (
     working_dtype,
 )
 
-LARGE = 1 << 20  # weights of a head, of which
-FEW = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
+LARGE_MAP = 1 << 20  # weights of a head, of which
+MIN_QUERIES = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
 BAND = 512  # queries whose row maxima and row sums are computed at a time
-LEAST_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
+MIN_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
 
 
 def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> torch.dtype:
     """Return the dtype that a map's scores, row maxima and row sums are computed in."""
-    large = query.device.type == "cpu" and max(query.shape[2], FEW) * key.shape[2] >= LARGE
+    large = query.device.type == "cpu" and max(query.shape[2], MIN_QUERIES) * key.shape[2] >= LARGE_MAP
     return working_dtype(query) if large or query.device.type == "mps" else torch.float64  # which mps has not
 
 
@@ -59,19 +59,19 @@ def scores(
     if dtype != torch.float32:
         return score_tile(query, key, rule, batch, heads, rows, cols, dtype)
     wide_rows, wide_cols = _widened(rows, query.shape[2]), _widened(cols, key.shape[2])
-    found = score_tile(query, key, rule, batch, heads, wide_rows, wide_cols, dtype)
+    result = score_tile(query, key, rule, batch, heads, wide_rows, wide_cols, dtype)
     for axis, run, read in ((2, rows, wide_rows), (3, cols, wide_cols)):
         if isinstance(run, slice) and isinstance(read, slice):
-            found = found.narrow(axis, run.start - read.start, run.stop - run.start)
-    return found
+            result = result.narrow(axis, run.start - read.start, run.stop - run.start)
+    return result
 
 
 def _widened(run: Index, size: int) -> Index:
-    """Return a run of at least LEAST_SIDE positions around it, as far as there are."""
+    """Return a run of at least MIN_SIDE positions around it, as far as there are."""
     if not isinstance(run, slice):
         return run
-    start = max(0, min(run.start, size - LEAST_SIDE))
-    return slice(start, min(size, max(run.stop, start + LEAST_SIDE)))
+    start = max(0, min(run.start, size - MIN_SIDE))
+    return slice(start, min(size, max(run.stop, start + MIN_SIDE)))
 
 
 def weights(
@@ -133,8 +133,8 @@ class RowSums:
                 one = slice(b, b + 1), slice(h, h + 1)
                 for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part
-                    found = row_max_sum(self.query, self.key, self.rule, *one, band, row_max.dtype)
-                    row_max[b, h, part], row_sum[b, h, part] = found[0][0, 0], found[1][0, 0]
+                    band_max, band_sum = row_max_sum(self.query, self.key, self.rule, *one, band, row_max.dtype)
+                    row_max[b, h, part], row_sum[b, h, part] = band_max[0, 0], band_sum[0, 0]
         known[where] = True
 
     def keep(

@@ -123,7 +123,7 @@ def score_tile(
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
     k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0
     if dtype != query.dtype:  # head after head: a product of heads that lie in one another takes five times as long
-        q, k = (each.to(dtype, memory_format=torch.contiguous_format) for each in (q, k))
+        q, k = (tensor.to(dtype, memory_format=torch.contiguous_format) for tensor in (q, k))
     scores = grouped_product(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)

@@ -11,7 +11,7 @@ def short_repr(made: Any) -> str:
 
     Use it in a class as `__repr__ = short_repr`.
     """
-    shown = [f"{each.name}={_short(getattr(made, each.name))}" for each in fields(made) if each.repr]
+    shown = [f"{item.name}={_short(getattr(made, item.name))}" for item in fields(made) if item.repr]
     return f"{type(made).__name__}({', '.join(shown)})"
 
 

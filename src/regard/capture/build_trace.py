@@ -98,7 +98,7 @@ def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tenso
         notes += (CONTRARY,)
     if reported:
         notes += (NOTE,) if itemsize >= 4 else (NOTE, ROUNDED)
-    if capture.written_masks:
+    if capture.keep.written_masks:
         notes += ("Masks are stored as tensors, because this model computes with them.",)
     return notes
 
@@ -135,8 +135,8 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     stacks = list(captured.stacks.values())
     if isinstance(item := captured.sources[n], ModelInput) and item.text:
         # the stack that read the text comes after the one that read its picture
-        stacks = [each for each in stacks if each.hidden_states[0].shape[1] == len(item.tokens)][-1:]
-    stack = max(stacks, key=lambda each: each.count, default=None)
+        stacks = [stack for stack in stacks if stack.hidden_states[0].shape[1] == len(item.tokens)][-1:]
+    stack = max(stacks, key=lambda stack: stack.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
     side, parts = _Side(captured, n, captured.sources, stack), captured.embeddings or [EmbeddingParts()]
@@ -152,8 +152,8 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     """The traces of text n and its target of an encoder-decoder, cross-attention with the decoder."""
     assert captured.targets is not None
     if len(captured.stacks) != 2:
-        found = ", ".join(captured.stacks) or "none"
-        raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
+        paths = ", ".join(captured.stacks) or "none"
+        raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {paths}")
     first, second = captured.stacks.values()
     source, target = _Side(captured, n, captured.sources, first), _Side(captured, n, captured.targets, second)
     parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
@@ -181,7 +181,7 @@ def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
 
     first: the trace of another row. It differs in what the last layer and the language head gave, and in nothing else.
     """
-    side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda each: each.count))
+    side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda stack: stack.count))
     trace = copy.copy(first)
     trace.status = replace(first.status)
     _, trace.last_hidden_state, trace.logits = side.ends(captured.last.get("last_hidden_state"), captured.logits)
@@ -208,14 +208,14 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
         )
 
 
-def _check_layers(wanted: frozenset[int], calls: "_Calls", name: str) -> None:
+def _check_layers(requested: frozenset[int], calls: "_Calls", name: str) -> None:
     """Refuse layers that were asked for where module paths do not say which calls belong to them."""
-    given = ", ".join(map(str, sorted(wanted)))
-    if max(wanted) >= calls.depth:
-        raise RegardError(f"layers: given {given}, {numbers_there('layer', calls.depth, f'{name} has')}")
-    if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in wanted]:
+    listed = ", ".join(map(str, sorted(requested)))
+    if max(requested) >= calls.depth:
+        raise RegardError(f"layers: given {listed}, {numbers_there('layer', calls.depth, f'{name} has')}")
+    if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in requested]:
         raise RegardError(
-            f"layers: given {given}, but which attention calls of {name} belong to them is known only after "
+            f"layers: given {listed}, but which attention calls of {name} belong to them is known only after "
             "they are made: trace all"
         )
 
@@ -245,7 +245,7 @@ class _Side:
         states, last_hidden_state, own_logits = self.ends(last, logits)
         positions = parts.position_embeddings
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
-        model, comparison, kept = captured.model, captured.capture.comparison, list(calls.calls.values())
+        model, comparison, made = captured.model, captured.capture.comparison, list(calls.calls.values())
         return Trace(
             text=self.text.text,
             tokens=self.text.tokens,
@@ -255,14 +255,14 @@ class _Side:
             input=None if parts.input is None else parts.input[self.n, self.run],
             hidden_states=tuple(states[n] for n in sorted(states))
             if keep.layers is None
-            else LayerSubset("hidden_states", depth + 1, {n: each for n, each in states.items() if keep.state(n)}),
+            else LayerSubset("hidden_states", depth + 1, {n: states[n] for n in states if keep.state(n)}),
             last_hidden_state=last_hidden_state,
             logits=own_logits,
             attention=attention,
             values=values,
             status=Status(
                 model=captured.name,
-                kernels=tuple(sorted({call.kernel for call in kept})),
+                kernels=tuple(sorted({call.kernel for call in made})),
                 device=str(model.device),
                 dtype=computing_dtype(model)[1],
                 difference=comparison.weights,
@@ -275,7 +275,7 @@ class _Side:
                 + captured.notes
                 + notes_on_capture_options(keep, depth, model.get_output_embeddings() is not None)
                 + of_calls(calls.calls, calls.made, depth, self.longest)
-                + of_model(captured.capture, kept, states, computing_dtype(model)[0].itemsize),
+                + of_model(captured.capture, made, states, computing_dtype(model)[0].itemsize),
             ),
             attention_outputs=attention_outputs,
             names=self.text.names,
@@ -290,7 +290,7 @@ class _Side:
     ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "..."] | None]:
         """Return the kept states by number, the last hidden state and the logits, for all T tokens of the text."""
         n, run, earlier = self.n, self.run, self.captured.earlier
-        states = {number: each[n, run] for number, each in self.stack.numbered.items()}
+        states = {number: state[n, run] for number, state in self.stack.numbered.items()}
         check_finite(states, self.captured.name)
         last_hidden_state = states[self.stack.count - 1]
         if last is not None and last.shape[1] != self.longest:  # of a decoder with queries of its own, as in DETR
@@ -298,11 +298,12 @@ class _Side:
             raise RegardError(f"model {self.captured.name!r}: {why}: it cannot be traced")
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
             last_hidden_state = last[n, run]  # after a final norm
-        own = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
+        own_logits = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
         if earlier is not None:
             last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
-            own = own if own is None or own.ndim == 1 else earlier.before("logits", own)
-        return states, last_hidden_state, own
+            if own_logits is not None and own_logits.ndim > 1:
+                own_logits = earlier.before("logits", own_logits)
+        return states, last_hidden_state, own_logits
 
 
 class _Calls:
@@ -362,7 +363,7 @@ class _Calls:
         """The heads' outputs of the text in calls where they were ablated or patched; None where they are not known."""
         changed: dict[tuple[bool, int], Tensor] = {}
         for (layer, _), call in self.calls.items():
-            if any(isinstance(each, (HeadAblation, CallPatch)) for each in call.ablations):
+            if any(isinstance(ablation, (HeadAblation, CallPatch)) for ablation in call.ablations):
                 if call.output is None:
                     return None
                 changed[self._cross, layer] = call.output[self._side.n, :, self._side.run]

@@ -18,7 +18,7 @@ def class_names(model: Any) -> tuple[str, ...]:
     They are those of `config.id2label`. A model for question answering has "start" and "end", and one for multiple
     choice has "choice", the score of the choice that it reads.
     """
-    kinds = " ".join(each.__name__ for each in type(model).__mro__) + " "
+    kinds = " ".join(base.__name__ for base in type(model).__mro__) + " "
     if "ForQuestionAnswering " in kinds or "ForMultipleChoice " in kinds:
         return SPAN if "ForQuestionAnswering " in kinds else CHOICE
     names = getattr(model.config, "id2label", None) if "Classification " in kinds else None
@@ -27,10 +27,10 @@ def class_names(model: Any) -> tuple[str, ...]:
 
 def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | None:
     """Return the logits of a pass, (B, L, V), or (B, C) if the model classifies whole texts."""
-    found = getattr(output, "logits", None)
+    logits = getattr(output, "logits", None)
     if classes == SPAN and isinstance(getattr(output, "start_logits", None), Tensor):
-        found = torch.stack([output.start_logits, output.end_logits], -1)
-    return found if isinstance(found, Tensor) and found.ndim in ((2, 3) if classes else (3,)) else None
+        logits = torch.stack([output.start_logits, output.end_logits], -1)
+    return logits if isinstance(logits, Tensor) and logits.ndim in ((2, 3) if classes else (3,)) else None
 
 
 def probabilities(logits: Float[Tensor, " C"], labels: Sequence[str], model: Any) -> Float[Tensor, " C"] | None:

@@ -20,7 +20,7 @@ from regard.capture.hf_attention import attention_settings
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 
 KERNEL = "the family's own eager attention"
 NOTE = (
@@ -46,8 +46,8 @@ class Products(OperationMode):
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if name in MATRIX_PRODUCTS:
-            self.factors.extend(each for each in tensors_within(args) if each.is_floating_point())
-        self.capture.calls += name in SOFTMAXES
+            self.factors.extend(tensor for tensor in tensors_within(args) if tensor.is_floating_point())
+        self.capture.call_count += name in SOFTMAXES
         return func(*args, **kwargs)
 
     def has(self, weights: Tensor) -> bool:
@@ -95,15 +95,15 @@ def reported_calls(
         ]
     capture.comparison.reference = REPORTED
     calls: list[Call] = []
-    found: dict[str, LayerStack] = {}
+    by_path: dict[str, LayerStack] = {}
     for field, states, rows, cols in fields:
-        given = [each for each in getattr(output, field, None) or () if each is not None]
-        if not given:
+        reported = [weights for weights in getattr(output, field, None) or () if weights is not None]
+        if not reported:
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
-        told = None if changed else getattr(output, states, None)
-        stack = _stack_of_reported_states(stacks, len(given), told, field, name)
-        stack = found.setdefault(stack.path, stack)  # a decoder's own calls and those to the encoder are of one stack
-        for n, weights in enumerate(given):
+        reported_states = None if changed else getattr(output, states, None)
+        stack = _stack_of_reported_states(stacks, len(reported), reported_states, field, name)
+        stack = by_path.setdefault(stack.path, stack)  # a decoder's own calls and those to the encoder are of one stack
+        for n, weights in enumerate(reported):
             what = f"model {name!r}: {REASON}, and its {field}[{n}]"
             _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, what)
             path = f"{stack.path}.{n}" + (".cross" if field == "cross_attentions" else "")
@@ -115,7 +115,7 @@ def reported_calls(
             )
             calls.append(Call(path, 0, KERNEL, shown, None, None, None))
             stack.calls[path, 0] = n
-    return calls, found
+    return calls, by_path
 
 
 def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
@@ -133,13 +133,13 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     """Refuse a model whose result changes when it is asked for its weights."""
     with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
-    apart = _apart(output[0], plain)
-    if apart is None:
+    difference = _difference_from_plain(output[0], plain)
+    if difference is None:
         return
-    says = f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for"
-    with quiet(), torch.no_grad(), reporting(model, Capture({})):
+    says = f"model {name!r}: its result changes by {difference:.0e} when its weights are asked for"
+    with quiet(), torch.no_grad(), reporting(model, Capture()):
         eagerly = model(**inputs)[0]
-    if _apart(output[0], eagerly) is None:  # as Falcon's with ALiBi does
+    if _difference_from_plain(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
             f"{says}: its eager attention, the only one to give weights, computes something else than the "
             f"{model.config._attn_implementation!r} it runs with. What it does when it runs eagerly can be traced: "
@@ -148,18 +148,19 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     raise RegardError(f"{says}: it cannot be traced")
 
 
-def _apart(result: Tensor, plain: Tensor) -> float | None:
+def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
     """How far a result is from that of a plain pass; None where that is rounding."""
-    apart = float((result - plain).abs().max())
-    return None if apart <= _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
+    difference = float((result - plain).abs().max())
+    limit = _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0)
+    return None if difference <= limit else difference
 
 
 def _stack_of_reported_states(
     stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str
 ) -> LayerStack:
     """The stack of count layers whose states are those that the family reports."""
-    given = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
-    states = [state.detach() for state in states] if given and len(states) == count + 1 else None
+    are_tensors = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
+    states = [state.detach() for state in states] if are_tensors and len(states) == count + 1 else None
     for stack in stacks.values():
         if states is None:
             same = stack.count == count + 1
@@ -199,9 +200,9 @@ def _check_reported_weights(
             "traced"
         )
     for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
-        own = weights[n, :, :length]
-        apart = float((own[..., :size].sum(-1) - 1).abs().max())
-        if bool((own < 0).any()) or not apart <= _limit_for_dtype(SUMS, own.dtype):
-            raise RegardError(f"{what} are no distributions over the tokens (sums are off by {apart:.0e})")
+        rows_of_text = weights[n, :, :length]
+        error = float((rows_of_text[..., :size].sum(-1) - 1).abs().max())
+        if bool((rows_of_text < 0).any()) or not error <= _limit_for_dtype(SUMS, rows_of_text.dtype):
+            raise RegardError(f"{what} are no distributions over the tokens (sums are off by {error:.0e})")
     if not products.has(weights):
         raise RegardError(f"{what} are in no product of its forward pass: what its output is made of is not known")

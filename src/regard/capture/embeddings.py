@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from regard.capture.state import ModuleFacts
+from regard.capture.state import ModuleIndex
 
 POSITIONAL = ("position", "wpe", "pos_emb")
 FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32,
@@ -31,32 +31,32 @@ class EmbeddingParts:
     segment: Float[Tensor, "B L W"] | None = None
     input: Float[Tensor, "B L W"] | None = None
     scales: dict[str, float] = field(default_factory=dict)
-    _apart: float | None = field(default=None, repr=False)
+    _difference: float | None = field(default=None, repr=False)
 
     @property
     def named(self) -> dict[str, Tensor]:
         """The parts that there are."""
-        found = {name: getattr(self, name) for name in ("token_embeddings", "position_embeddings", "segment")}
-        return {name: part for name, part in found.items() if part is not None}
+        parts = {name: getattr(self, name) for name in ("token_embeddings", "position_embeddings", "segment")}
+        return {name: part for name, part in parts.items() if part is not None}
 
     def difference(self) -> float | None:
         """Largest absolute difference between the sum of the parts and the input; None where there is no input."""
         if self.input is None or self.token_embeddings is None:
             return None
-        if self._apart is None:  # asked for by every text of a batch
-            whole, *others = self.named.values()
+        if self._difference is None:  # asked for by every text of a batch
+            total, *others = self.named.values()
             for part in others:
-                whole = whole + part
-            self._apart = float((whole - self.input).abs_().max())
-        return self._apart
+                total = total + part
+            self._difference = float((total - self.input).abs_().max())
+        return self._difference
 
     def scale(self) -> None:
         """Multiply each part by what the model multiplies it by, where a fit of the parts to the input is exact."""
-        apart = self.difference()
-        if apart is None or self.input is None:
+        difference = self.difference()
+        if difference is None or self.input is None:
             return
         fits = max(FITS, UNITS * torch.finfo(self.input.dtype).eps if self.input.dtype.itemsize < 4 else 0.0)
-        if apart <= fits * float(self.input.abs().max()):
+        if difference <= fits * float(self.input.abs().max()):
             return
         columns = torch.stack([part.double().flatten() for part in self.named.values()], 1)
         target = self.input.double().flatten()
@@ -65,11 +65,11 @@ class EmbeddingParts:
             for (name, part), factor in zip(self.named.items(), fit.tolist(), strict=True):
                 setattr(self, name, part * factor)
                 self.scales[name] = factor
-            self._apart = None
+            self._difference = None
 
 
 @contextmanager
-def record_embeddings(facts: ModuleFacts, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
+def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
     """Record the embedding parts of a forward pass, one group for each tensor of token ids, in the order they are used.
 
     Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
@@ -77,7 +77,7 @@ def record_embeddings(facts: ModuleFacts, ids: Sequence[Int[Tensor, "B _"]]) -> 
     text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
     """
     watch = _EmbeddingWatch(ids)
-    tables, ends = facts.once(_embedding_modules)
+    tables, ends = index.once(_embedding_modules)
     hooks = [module.register_forward_hook(partial(watch.looked_up, name)) for name, module in tables]
     watch.ends = [module.register_forward_pre_hook(watch.close, with_kwargs=True) for module in ends]
     try:
@@ -124,7 +124,7 @@ class _EmbeddingWatch:
             self.group is None
             and index is not None
             and not index.is_floating_point()
-            and any(index.shape == each.shape and torch.equal(index, each) for each in self.ids)
+            and any(index.shape == ids_read.shape and torch.equal(index, ids_read) for ids_read in self.ids)
         ):
             self.group = EmbeddingParts(token_embeddings=output.detach())
             self.groups.append(self.group)
@@ -150,9 +150,9 @@ class _EmbeddingWatch:
     def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
         if self.group is None or self.group.token_embeddings is None:
             return
-        for each in (*args, *kwargs.values()):
-            if isinstance(each, Tensor) and each.shape == self.group.token_embeddings.shape:
-                self.group.input, self.group = each.detach(), None
+        for argument in (*args, *kwargs.values()):
+            if isinstance(argument, Tensor) and argument.shape == self.group.token_embeddings.shape:
+                self.group.input, self.group = argument.detach(), None
                 while len(self.ids) == 1 and self.ends:
                     self.ends.pop().remove()
                 return
@@ -166,8 +166,8 @@ def most_positions_of_model(model: Any) -> int | None:
     others: tuple[str, ...] = ()  # paths of models inside it that its ids do not come to: of pictures, of sound
     with suppress(NotImplementedError):  # of pictures or sound alone: there is no table of ids to tell towers by
         table = model.get_input_embeddings()
-        inside = [(path, each) for path, each in model.named_modules() if path and isinstance(each, PreTrainedModel)]
-        others = tuple(f"{path}." for path, each in inside if all(part is not table for part in each.modules()))
+        inside = {p: m for p, m in model.named_modules() if p and isinstance(m, PreTrainedModel)}
+        others = tuple(f"{path}." for path, m in inside.items() if all(part is not table for part in m.modules()))
     tables = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()

@@ -21,11 +21,11 @@ from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.interventions.states import Stacks, is_hidden_states
-from regard.capture.options import CaptureOptions, PassOptions
+from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
 # Gives the token embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
@@ -46,14 +46,14 @@ class HeadCalls:
     """Stands around attention calls (`recording.CallHook`) and keeps what a trace shows of them, in order."""
 
     numbering: CallNumbering
-    found: list[HeadCall] = field(default_factory=list)
+    calls: list[HeadCall] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give each head keys and values of its own, for gradients by these to be told apart by head."""
         shared = query.shape[1] // value.shape[1]
         if shared > 1:
-            key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
+            key, value = (tensor.repeat_interleave(shared, 1) for tensor in (key, value))
         return query, key, value
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class HeadCalls:
         call = self.numbering(path, self._counts[path])
         self._counts[path] += 1
         if call is not None:
-            self.found.append(HeadCall(call, output, value))
+            self.calls.append(HeadCall(call, output, value))
         return output
 
 
@@ -71,11 +71,11 @@ def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Itera
     """Run attention through regard inside the block, and keep what its heads gave."""
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
-    keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False)
-    capture = Capture(session.facts.paths, keep=keep, compare=False, written_masks=written_masks)
-    kept = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
-    with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(kept):
-        yield kept
+    keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks)
+    capture = Capture(session.index, keep=keep, compare=False)
+    head_calls = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
+    with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(head_calls):
+        yield head_calls
 
 
 @dataclass
@@ -97,8 +97,10 @@ class GradientPass:
         """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on."""
         if not outcome.requires_grad:
             raise RegardError("gradients: the outcome is a plain number; one of tensors, such as a logit, is needed")
-        found = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)
-        return [torch.zeros_like(own) if each is None else each for own, each in zip(of, found, strict=True)]
+        gradients = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)
+        return [
+            torch.zeros_like(x) if gradient is None else gradient for x, gradient in zip(of, gradients, strict=True)
+        ]
 
 
 def gradient_pass(
@@ -109,62 +111,61 @@ def gradient_pass(
 
     exchange: puts others in the place of token embeddings. heads: whether what each head gives is kept.
     """
-    found, model = GradientPass(), session.model
-    options = PassOptions(CaptureOptions(), written_masks=written_masks)
-    inputs = session.inputs([source], None if target is None else [target], options)
+    result, model = GradientPass(), session.model
+    inputs = session.inputs([source], None if target is None else [target], CaptureOptions())
     with (
         session.alone(),
         quiet(),
         torch.enable_grad(),
-        kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as kept,
-        _exchanged(model, found, exchange),
-        _kept_states(model, stacks, found),
+        kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as head_calls,
+        _exchanged(model, result, exchange),
+        _kept_states(model, stacks, result),
         record_last_hidden_states(model, head_input=True) as last,
     ):
         output = model(**inputs)
-    if kept is not None:
-        found.heads = kept.found
-        if not kept.found:
+    if head_calls is not None:
+        result.heads = head_calls.calls
+        if not head_calls.calls:
             raise RegardError(f"heads of {session.name}: none of its attention calls was seen")
-    if not found.embeddings or "last_hidden_state" not in last:
-        what = "token embeddings" if not found.embeddings else "its last hidden state"
+    if not result.embeddings or "last_hidden_state" not in last:
+        what = "token embeddings" if not result.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
-    found.last_hidden_state = last["last_hidden_state"][0]
+    result.last_hidden_state = last["last_hidden_state"][0]
     logits = logits_in(output, session.labels)
-    found.logits = None if logits is None else logits[0]
-    return found
+    result.logits = None if logits is None else logits[0]
+    return result
 
 
 @contextmanager
-def _exchanged(model: Any, found: GradientPass, exchange: Exchange | None) -> Iterator[None]:
+def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> Iterator[None]:
     """Make leaves of a graph of the token embeddings that are looked up inside the block."""
 
     def leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
         rows = output[0].detach()
-        rows = rows if exchange is None else exchange(len(found.embeddings), rows).to(rows)
-        found.embeddings.append(rows.clone().requires_grad_())
-        return found.embeddings[-1][None]
+        rows = rows if exchange is None else exchange(len(result.embeddings), rows).to(rows)
+        result.embeddings.append(rows.clone().requires_grad_())
+        return result.embeddings[-1][None]
 
     # an encoder and a decoder may have tables of their own, or share one
     parts = [model.get_input_embeddings()]
     for side in ("get_encoder", "get_decoder"):
         part = getattr(model, side, lambda: None)() if getattr(model.config, "is_encoder_decoder", False) else None
-        own = None if part is None else part.get_input_embeddings()
-        parts += [] if own is None else [own]
+        table = None if part is None else part.get_input_embeddings()
+        parts += [] if table is None else [table]
     with ExitStack() as hooks:
-        for each in dict.fromkeys(parts):
-            hooks.enter_context(each.register_forward_hook(leaf))
+        for module in dict.fromkeys(parts):
+            hooks.enter_context(module.register_forward_hook(leaf))
         yield
 
 
 @contextmanager
-def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Iterator[None]:
+def _kept_states(model: nn.Module, stacks: Stacks, result: GradientPass) -> Iterator[None]:
     """Keep what enters each layer that runs inside the block, and what leaves the last one."""
-    found.states = [[] for _ in stacks]
+    result.states = [[] for _ in stacks]
     ends: dict[int, Tensor] = {}
 
     def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        found.states[stack].append(next(filter(is_hidden_states, (*args, *kwargs.values()))))
+        result.states[stack].append(next(filter(is_hidden_states, (*args, *kwargs.values()))))
 
     def leave(stack: int, _module: nn.Module, _args: Any, output: Any) -> None:
         ends[stack] = next(filter(is_hidden_states, output if isinstance(output, (tuple, list)) else (output,)))
@@ -176,4 +177,4 @@ def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Itera
                 hooks.enter_context(layer.register_forward_hook(partial(leave, n)))
         yield
     for n, end in ends.items():
-        found.states[n].append(end)
+        result.states[n].append(end)

@@ -8,7 +8,7 @@ of a text: as it is, and with every weight raised to float32 where it is used, w
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,36 +19,34 @@ from regard.errors import RegardError
 from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.text.tokens import Encoded
 
-if TYPE_CHECKING:
-    from regard.capture.session import Session
-
 FIRST = 64  # tokens of a text that are run twice
 
 
-def half_precision_notes(session: "Session", source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
+def half_precision_notes(session: Any, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
     """Say how far a model's half-precision arithmetic is from float32's.
 
-    source: a text that the model reads. target: of an encoder-decoder, what its decoder reads. name: of its dtype.
+    session: the model's. source: a text that it reads. target: of an encoder-decoder, what its decoder reads. name: of
+    its dtype.
     """
     model = session.model
     first, written = _beginning(source), None if target is None else [_beginning(target)]
     keep = CaptureOptions(logits=False, attention_outputs=False)
     with session.alone():
-        own = session.run([first], written, [()], keep)
+        half = session.run([first], written, [()], keep)
         try:
             with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
-                wide = session.run([_widened(first)], written, [()], keep)
+                full = session.run([_widened(first)], written, [()], keep)
         except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
             return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
     weights = [
         float((ours.weights.dense() - theirs.weights.dense()).abs().max())
-        for ours, theirs in zip(own.calls, wide.calls, strict=True)
+        for ours, theirs in zip(half.calls, full.calls, strict=True)
     ]
-    states = [_apart(own.last[key], wide.last[key]) for key in own.last]
+    states = [_relative_difference(half.last[key], full.last[key]) for key in half.last]
     return (
         f"The model computes in {name}. Compared with float32, attention weights differ by up to "
         f"{max(weights, default=0.0):.1e} and last states by up to {max(states, default=0.0):.1e} of their largest "
-        f"number (first {len(own.sources[0].tokens)} tokens).",
+        f"number (first {len(half.sources[0].tokens)} tokens).",
     )
 
 
@@ -63,27 +61,27 @@ def _widened(text: Encoded) -> Encoded:
     """The same input, its tensors in float32."""
     if not isinstance(text, ModelInput) or text.tensors is None:
         return text
-    wide = {name: each.float() if each.dtype in HALVES else each for name, each in text.tensors.items()}
+    wide = {name: tensor.float() if tensor.dtype in HALVES else tensor for name, tensor in text.tensors.items()}
     return replace(text, tensors=wide)
 
 
 @contextmanager
 def _computing_in_float32(model: nn.Module) -> Iterator[None]:
     """Inside the block a model's weights are raised to float32 where they are used; its own come back after it."""
-    own: list[tuple[Any, str, Tensor]] = []
+    replaced: list[tuple[Any, str, Tensor]] = []
     for module in model.modules():
-        for held in (module._parameters, module._buffers):
-            own += [(held, name, each) for name, each in held.items() if each is not None and each.dtype in HALVES]
+        for tensors in (module._parameters, module._buffers):
+            replaced += [(tensors, name, x) for name, x in tensors.items() if x is not None and x.dtype in HALVES]
     try:
-        for held, name, each in own:
-            wide = StoredWeight.of(each.detach()) if each.ndim > 1 else each.detach().float()
-            held[name] = nn.Parameter(wide, requires_grad=False) if isinstance(each, nn.Parameter) else wide
+        for tensors, name, tensor in replaced:
+            wide = StoredWeight.of(tensor.detach()) if tensor.ndim > 1 else tensor.detach().float()
+            tensors[name] = nn.Parameter(wide, requires_grad=False) if isinstance(tensor, nn.Parameter) else wide
         yield
     finally:
-        for held, name, each in own:
-            held[name] = each
+        for tensors, name, tensor in replaced:
+            tensors[name] = tensor
 
 
-def _apart(ours: Tensor, theirs: Tensor) -> float:
+def _relative_difference(ours: Tensor, theirs: Tensor) -> float:
     """The largest difference of two tensors, of the second's largest number."""
     return float((ours.float() - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))

@@ -25,7 +25,7 @@ from regard.attention.recording import scope
 from regard.attention.scores import ScoreRule
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
-from regard.capture.state import Capture, ModuleFacts, compared_batch_texts, sampled_rows
+from regard.capture.state import Capture, ModuleIndex, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
 
 NAME = "regard"
@@ -55,15 +55,15 @@ def uses_attention_interface(model: Any) -> bool:
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
     """Run a model with regard's attention function; its own setting comes back after."""
     token = _capture.set(capture)
-    facts = capture.facts or ModuleFacts(model)
-    before = attention_settings(facts.modules)
+    index = capture.index or ModuleIndex(model)
+    before = attention_settings(index.modules)
     configs = [config for config, _ in before]
     try:
-        if facts.attention is None or facts.attention[0] != list(map(id, configs)):
+        if index.attention is None or index.attention[0] != list(map(id, configs)):
             model.set_attn_implementation(NAME)
             taken = [config for config in configs if config._attn_implementation_internal == NAME]
-            facts.attention = list(map(id, configs)), taken
-        for config in facts.attention[1]:
+            index.attention = list(map(id, configs)), taken
+        for config in index.attention[1]:
             config._attn_implementation_internal = NAME
         yield
         with torch._C.DisableTorchFunction():
@@ -76,15 +76,15 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
 
 def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
     """The attention setting of every config in a model of these modules."""
-    found: list[Any] = []
+    candidates: list[Any] = []
     for module in modules:
         if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
-            found.append(getattr(module, "config", None))
+            candidates.append(getattr(module, "config", None))
     configs: dict[int, Any] = {}
-    for config in found:  # which grows by the configs of parts
+    for config in candidates:  # which grows by the configs of parts
         if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
             configs[id(config)] = config
-            found += [getattr(config, name, None) for name in config.sub_configs]
+            candidates += [getattr(config, name, None) for name in config.sub_configs]
     return [(config, config._attn_implementation_internal) for config in configs.values()]
 
 
@@ -127,7 +127,7 @@ def attention(
         rule["bias"] = attention_mask[..., : key.shape[2]]
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
-    path = capture.module_paths.get(id(module), "") if capture else ""
+    path = capture.path_of(module) if capture else ""
     if capture is not None and capture.keep.windows:
         return _within_windows(capture, path, (query, key, value), rule), None
     around: AbstractContextManager[None] = nullcontext()
@@ -140,7 +140,7 @@ def attention(
         if capture.compare and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
             rows = sampled_rows(query.shape[2]).to(query.device)
             seen = result.output.index_select(2, rows)  # now: a model may write into its context
-            call = capture.calls, module, (query, key, value), scaling, rest, result, seen
+            call = capture.call_count, module, (query, key, value), scaling, rest, result, seen
             if capture.to_compare is not None:
                 capture.to_compare.append(call)
             else:
@@ -171,11 +171,11 @@ def mask(
     starts = int(q_offset), int(kv_offset)
     skippable = bool(rest.get("allow_is_bidirectional_skip"))
     rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-    whole = specification(mask_function, *starts)
-    if whole is None and batch_size == 1:
-        whole = as_function(mask_function, *starts)
+    known = specification(mask_function, *starts)
+    if known is None and batch_size == 1:
+        known = as_function(mask_function, *starts)
 
-    def own(queries: int, query_start: int) -> Tensor:
+    def written_out(queries: int, query_start: int) -> Tensor:
         written = sdpa_mask(
             batch_size, queries, kv_length, query_start, starts[1], mask_function, attention_mask, **rest
         )
@@ -183,50 +183,50 @@ def mask(
         return written
 
     capture = _capture.get()
-    if capture is not None and capture.written_masks:  # 0 and lowest numbers, as its eager attention gets it
+    if capture is not None and capture.keep.written_masks:  # 0 and lowest numbers, as its eager attention gets it
         place = (batch_size, q_length, kv_length, *starts)
         return eager_mask(*place, mask_function, attention_mask, **rest)
-    if whole is None:  # a pattern for each text of a batch: transformers' own tensor
-        return own(q_length, starts[0])
+    if known is None:  # a pattern for each text of a batch: transformers' own tensor
+        return written_out(q_length, starts[0])
     if attention_mask is not None:
         start = int(kv_offset)
         keys = attention_mask[:, start : start + kv_length].bool()
         if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
             keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
-        whole = whole if bool(keys.all()) else whole & masks.padding(keys)
+        known = known if bool(keys.all()) else known & masks.padding(keys)
     checked = mask_function, q_length, kv_length, starts
     plain = attention_mask is None and mask_function in (causal_mask_function, bidirectional_mask_function)
     if plain and checked in _checked_masks:
-        return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
+        return ModelMask.of(known, key_count=kv_length, skippable=skippable)
     for row in sampled_rows(q_length).tolist():  # compared with transformers' own tensor, so that no pattern is misread
-        expected = own(1, starts[0] + row)
-        ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
+        expected = written_out(1, starts[0] + row)
+        ours = known.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
-            return own(q_length, starts[0])
+            return written_out(q_length, starts[0])
     if plain:
         _checked_masks[checked] = None
         while len(_checked_masks) > CHECKED:
             _checked_masks.popitem(last=False)
-    return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
+    return ModelMask.of(known, key_count=kv_length, skippable=skippable)
 
 
 def _within_windows(
     capture: Capture, path: str, tensors: tuple[Tensor, Tensor, Tensor], rule: dict[str, Any]
 ) -> Float[Tensor, "1 L H E"]:
     """Compute the attention of each window of a row within itself: one call of `attend` for each length."""
-    mask, given = rule.pop("mask", None), [name for name, value in rule.items() if value and name != "scale"]
+    mask, unsupported = rule.pop("mask", None), [name for name, value in rule.items() if value and name != "scale"]
     length = tensors[0].shape[2]
-    if len(tensors[0]) != 1 or given or (mask is not None and mask.simplified(length, length) is not None):
+    if len(tensors[0]) != 1 or unsupported or (mask is not None and mask.simplified(length, length) is not None):
         raise WindowsError("windows in one row: attention has a mask, a bias or sinks here")
-    found, place = [], 0
+    outputs, place = [], 0
     for count, size in capture.keep.windows:
         run = slice(place, place := place + count * size)
-        query, key, value = (each[0, :, run].unflatten(1, (count, size)).transpose(0, 1) for each in tensors)
+        query, key, value = (tensor[0, :, run].unflatten(1, (count, size)).transpose(0, 1) for tensor in tensors)
         with scope(path), torch._C.DisableTorchFunction():
             output = attend(query, key, value, **rule).output  # (count, H, size, E)
         capture.count_call(path)
-        found.append(output.transpose(1, 2).flatten(0, 1))
-    return torch.cat(found)[None]
+        outputs.append(output.transpose(1, 2).flatten(0, 1))
+    return torch.cat(outputs)[None]
 
 
 def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
@@ -257,7 +257,7 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
         keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
         try:
             with torch.autocast(query.device.type, enabled=False):
-                output, own = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
+                output, theirs = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
         except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
             continue
         ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)
@@ -266,21 +266,21 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
         if plain and len(calls) > 1:
             mine = weights.query[texts].index_select(2, rows), weights.key[texts]
             kind = rule.scale, rule.softcap, mine[0].shape, mine[1].shape, mine[0].dtype
-            alike.setdefault(kind, []).append((*mine, own, out))
+            alike.setdefault(kind, []).append((*mine, theirs, out))
             continue
         ours = weights.rows(texts, rows)
-        apart, count = (own.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
+        error, count = (theirs.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
         if not plain:  # eager gives uniform weights where nothing may be attended to
             seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
-            apart, out, count = apart.transpose(1, 2)[seen], out[seen], int(seen.sum())
+            error, out, count = error.transpose(1, 2)[seen], out[seen], int(seen.sum())
         if count:
-            capture.comparison.add(float(apart.amax()), float(out.amax()), count)
-    for (scale, softcap, *_), found in alike.items():
-        query, key, own, out = (torch.cat(each) for each in zip(*found, strict=True))
+            capture.comparison.add(float(error.amax()), float(out.amax()), count)
+    for (scale, softcap, *_), group in alike.items():
+        query, key, theirs, out = (torch.cat(parts) for parts in zip(*group, strict=True))
         every = torch.arange(query.shape[2], device=query.device)
         ours = AttentionMap(query, key, ScoreRule(scale, softcap)).rows(slice(0, len(query)), every)
-        apart = (own.to(ours.dtype) - ours).abs_()
-        capture.comparison.add(float(apart.amax()), float(out.amax()), len(query) * len(every))
+        error = (theirs.to(ours.dtype) - ours).abs_()
+        capture.comparison.add(float(error.amax()), float(out.amax()), len(query) * len(every))
 
 
 AttentionInterface.register(NAME, attention)

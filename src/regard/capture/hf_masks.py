@@ -38,7 +38,7 @@ class ModelMask(Mask):
     @classmethod
     def of(cls, mask: Mask, *, key_count: int, skippable: bool = False) -> "ModelMask":
         """The same mask, to be handed to a model."""
-        same = {each.name: getattr(mask, each.name) for each in fields(Mask)}
+        same = {item.name: getattr(mask, item.name) for item in fields(Mask)}
         return cls(**same, key_count=key_count, skippable=skippable)
 
     def __bool__(self) -> bool:
@@ -72,20 +72,20 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
         return masks.causal(shift)
     cells = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    held = {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+    variables = {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
     made = getattr(function, "__qualname__", "").split(".")[0]
     if made == "and_masks":
-        whole = Mask()
-        for part in held["mask_functions"]:
-            one = specification(part, query_start, key_start)
-            if one is None:
+        joined = Mask()
+        for part in variables["mask_functions"]:
+            mask = specification(part, query_start, key_start)
+            if mask is None:
                 return None
-            whole = whole & one
-        return whole
+            joined = joined & mask
+        return joined
     if made == "sliding_window_overlay":
-        return Mask(low=shift + 1 - int(held["sliding_window"]))
+        return Mask(low=shift + 1 - int(variables["sliding_window"]))
     if made == "sliding_window_bidirectional_overlay":
-        return masks.window(int(held["sliding_window"]), int(held["sliding_window"]), shift)
+        return masks.window(int(variables["sliding_window"]), int(variables["sliding_window"]), shift)
     return None
 
 

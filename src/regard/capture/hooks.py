@@ -16,33 +16,17 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from regard.attention.map_statistics import Statistics
-from regard.attention.recording import Calls, record
+from regard.attention.recording import record
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.interventions.states import first_hidden_states
 from regard.capture.output_path import follow_outputs
-from regard.capture.state import FEW, Capture, LayerStack, ModuleFacts
+from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 _Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
-
-
-@dataclass
-class PassRecord:
-    """What was recorded of one forward pass; complete when the block of `record_pass` is left.
-
-    calls: its attention calls. embeddings: one group of parts for each sequence that was read. stacks: its stacks of
-    layers, by path. attention_outputs: of each call that was followed, in order. last: "last_hidden_state" and
-    "encoder_last_hidden_state", where there are such.
-    """
-
-    calls: Calls
-    embeddings: list[EmbeddingParts]
-    stacks: dict[str, LayerStack]
-    attention_outputs: list[AttentionOutput | UnverifiedOutput]
-    last: dict[str, Tensor]
 
 
 @contextmanager
@@ -56,32 +40,32 @@ def record_pass(
     keep: Collection[str] | None = None,
     statistics: Statistics | None = None,
     whole: bool = True,
-) -> Iterator[PassRecord]:
-    """Record the forward pass that is made inside the block; the model's hooks are taken off after it."""
-    facts = None
+) -> Iterator[None]:
+    """Record the forward pass that is made inside the block in `capture`; the model's hooks are taken off after it."""
+    index = None
     if (
         whole
         and not capture.skipped_layers
         and capture.keep.layers is None
-        and 0 < sum(each.numel() for each in ids) <= FEW
+        and 0 < sum(tensor.numel() for tensor in ids) <= FEW
     ):
-        facts = capture.facts  # what they did in other passes tells what they do in this, but beside others' hooks
-        if facts is not None and any(each._forward_hooks or each._forward_pre_hooks for each in facts.modules):
-            facts = None
+        index = capture.index  # what they did in other passes tells what they do in this, but beside others' hooks
+        if index is not None and any(tensor._forward_hooks or tensor._forward_pre_hooks for tensor in index.modules):
+            index = None
     parts: AbstractContextManager[list[EmbeddingParts]] = (
-        record_embeddings(capture.facts or ModuleFacts(model), ids) if capture.keep.embeddings else nullcontext([])
+        record_embeddings(capture.index or ModuleIndex(model), ids) if capture.keep.embeddings else nullcontext([])
     )
     followed: AbstractContextManager[list[AttentionOutput | UnverifiedOutput]] = (
-        follow_outputs(facts) if capture.keep.attention_outputs else nullcontext([])
+        follow_outputs(index) if capture.keep.attention_outputs else nullcontext([])
     )
     with (
-        record(layers, keep, statistics or False) as calls,
-        parts as embeddings,
-        record_layers(model, capture) as stacks,
-        followed as attention_outputs,
-        record_last_hidden_states(model, head_input=head_input) as last,
+        record(layers, keep, statistics or False) as capture.calls,
+        parts as capture.embeddings,
+        record_layers(model, capture),
+        followed as capture.attention_outputs,
+        record_last_hidden_states(model, head_input=head_input) as capture.last,
     ):
-        yield PassRecord(calls, embeddings, stacks, attention_outputs, last)
+        yield
 
 
 @contextmanager
@@ -120,7 +104,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     stacks: dict[str, LayerStack] = {}
     capture.stacks, capture.made, capture.layer = stacks, Counter(), None
     watch, hooks = _LayerWatch(capture), []
-    items, readers = (capture.facts or ModuleFacts(model)).once(_watched_modules)
+    items, readers = (capture.index or ModuleIndex(model)).once(_watched_modules)
     for path, parent, module in items:
         hooks.append(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
         # also where it raises, or the item would seem to run for ever
@@ -164,10 +148,10 @@ class _LayerWatch:
         capture = self.capture
         entered = first_hidden_states((*args, *kwargs.values()))
         if not self.running:
-            found = capture.stacks.setdefault(stack, LayerStack(stack))
-            capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
+            layers = capture.stacks.setdefault(stack, LayerStack(stack))
+            capture.layer = stack, max(layers.count - 1, 0)  # the number of the state that enters it
             capture.entered = entered
-        self.running.append((capture.calls, entered))
+        self.running.append((capture.call_count, entered))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
         capture = self.capture
@@ -178,11 +162,11 @@ class _LayerWatch:
         capture.layer = capture.entered = None
         if entered is None or left is None:
             return
-        found = capture.stacks[path.rpartition(".")[0]]
-        found.attends |= capture.calls > calls or path in capture.skipped_layers
-        if not found.hidden_states:
-            found.add(entered, capture.keep)
-        found.add(left, capture.keep)
+        layers = capture.stacks[path.rpartition(".")[0]]
+        layers.attends |= capture.call_count > calls or path in capture.skipped_layers
+        if not layers.hidden_states:
+            layers.add(entered, capture.keep)
+        layers.add(left, capture.keep)
 
     def crosses(self, path: str, names: tuple[str, ...], _module: nn.Module, args: Any, kwargs: Any) -> None:
         arguments = dict(zip(names, args, strict=False)) | kwargs

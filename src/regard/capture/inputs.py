@@ -62,10 +62,10 @@ def named_tokens(
     """
     if item.tokens:
         return replace(item, tensors=None)
-    found = list(stacks.values())
-    if not found:
+    found_stacks = list(stacks.values())
+    if not found_stacks:
         raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")
-    stack = found[0] if pairs else max(found, key=lambda each: each.count)
+    stack = found_stacks[0] if pairs else max(found_stacks, key=lambda stack: stack.count)
     length = stack.hidden_states[0].shape[1]
     for n, state in enumerate(stack.hidden_states):
         if state.ndim != 3 or tuple(state.shape[:2]) != (1, length):

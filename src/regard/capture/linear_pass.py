@@ -96,10 +96,10 @@ class LinearPass(operations.OperationMode):
 
     def reason(self, tensor: Tensor) -> str | None:
         """The operation that made a tensor something else than linear, None where none did."""
-        found: str | None = self._others.get(tensor)
-        if found is None and (written := self._written.get(storage_of(tensor))) is not None:
-            found = written[1]
-        return found
+        reason: str | None = self._others.get(tensor)
+        if reason is None and (written := self._written.get(storage_of(tensor))) is not None:
+            reason = written[1]
+        return reason
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Stop at the wanted call; any other computes without gradients."""
@@ -138,22 +138,22 @@ class LinearPass(operations.OperationMode):
         read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
         if name in operations.MOVES and name not in operations.JOINS:
             read = read[:1]  # what else there is says where to, or of what shape and dtype
-        if any(self.is_linear(each) for each in read):
+        if any(self.is_linear(tensor) for tensor in read):
             result = self._of_linear(func, name, args, kwargs)
             if result is not None:
                 made = list(operations.tensors_within(result))
-                for each in made:
-                    if not each.requires_grad:  # a detached tensor, an index
-                        self._others[each] = "detach"
-                if all(each in self._attended for each in read if self.is_linear(each)):
-                    for each in made:
-                        self._attended[each] = True
+                for tensor in made:
+                    if not tensor.requires_grad:  # a detached tensor, an index
+                        self._others[tensor] = "detach"
+                if all(tensor in self._attended for tensor in read if self.is_linear(tensor)):
+                    for tensor in made:
+                        self._attended[tensor] = True
                 return result
             reason: str | None = name
         else:
-            reason = next((found for each in read if (found := self.reason(each)) is not None), None)
+            reason = next((why for tensor in read if (why := self.reason(tensor)) is not None), None)
         # A view that linear numbers are written into later (WRITES) has to be made with gradients on.
-        with torch.set_grad_enabled(reason is None and not any(each.requires_grad for each in read)):
+        with torch.set_grad_enabled(reason is None and not any(tensor.requires_grad for tensor in read)):
             result = func(*args, **kwargs)
         if reason is not None:
             changed = args[0] if operations.operation_writes_in_place(name) and args else None
@@ -161,9 +161,9 @@ class LinearPass(operations.OperationMode):
                 self.spoiled = self.spoiled or name
             elif isinstance(changed, Tensor):
                 self._written[storage_of(changed)] = changed, reason
-            for each in operations.tensors_within(result):
-                if not self.is_linear(each):
-                    self._others[each] = reason
+            for tensor in operations.tensors_within(result):
+                if not self.is_linear(tensor):
+                    self._others[tensor] = reason
         elif name == "embedding" and isinstance(result, Tensor) and result.is_floating_point():
             return self._leaf(self._kind(args, kwargs), result)
         return result
@@ -175,9 +175,9 @@ class LinearPass(operations.OperationMode):
                 return func(*args, **kwargs)
             if name in operations.JOINS:
                 parts = args[0] if args else kwargs["tensors"]
-                if any(self.reason(each) is not None for each in parts):
+                if any(self.reason(tensor) is not None for tensor in parts):
                     return None
-                return func([self._term(each, each) for each in parts], *args[1:], **kwargs)
+                return func([self._term(tensor, tensor) for tensor in parts], *args[1:], **kwargs)
             if name in operations.WRITES:
                 return self._write(func, args, kwargs)
             if name in operations.IN_PLACE:
@@ -191,20 +191,18 @@ class LinearPass(operations.OperationMode):
                 if len(operands) == 2 and self._is_times_constant(*operands):
                     return func(*operations.still(args, self.is_linear), **kwargs)
                 return None
-            if (found := operations.linear_operation_arguments(name, args, kwargs)) is not None:
-                return self._map(*found)
-            if (given := operations.norm(name, args, kwargs)) is not None:
-                return (
-                    self._plus(*operations.norm_with_fixed_statistics(name, given))
-                    if self.is_linear(given["input"])
-                    else None
-                )
+            if (linear := operations.linear_operation_arguments(name, args, kwargs)) is not None:
+                return self._map(*linear)
+            if (normed := operations.norm(name, args, kwargs)) is not None:
+                if not self.is_linear(normed["input"]):
+                    return None
+                return self._plus(*operations.norm_with_fixed_statistics(name, normed))
             if name in operations.ACTIVATIONS and self.holds_activations and self._capture.layer is None:
                 x = args[0].detach()
                 return args[0] * torch.where(x == 0, 0, func(x, *args[1:], **kwargs) / x)
             if name in operations.DROPOUTS:
-                given = operations.operation_arguments(("input", "p", "training"), args, kwargs)
-                return None if given.get("training", True) and given.get("p", 0.5) > 0 else args[0]
+                arguments = operations.operation_arguments(("input", "p", "training"), args, kwargs)
+                return None if arguments.get("training", True) and arguments.get("p", 0.5) > 0 else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
         return None
@@ -230,17 +228,17 @@ class LinearPass(operations.OperationMode):
     def _sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:
             return None
-        first, second = (self._term(each, other) for each, other in (args, args[::-1]))
+        first, second = (self._term(term, other) for term, other in (args, args[::-1]))
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
-    def _term(self, term: Any, beside: Any) -> Any:
+    def _term(self, term: Any, other: Any) -> Any:
         """A term of a sum: a leaf, where it is not linear itself."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
         if not isinstance(term, Tensor):
-            term = torch.as_tensor(term, dtype=beside.dtype, device=beside.device)
+            term = torch.as_tensor(term, dtype=other.dtype, device=other.device)
         elif not term.is_floating_point():
-            term = term.to(beside.dtype)
+            term = term.to(other.dtype)
         if self.reason(term) is not None:
             return self._leaf("feed-forward", term)
         varies = term.ndim > 1 and term.shape[-2] > 1
@@ -251,8 +249,8 @@ class LinearPass(operations.OperationMode):
 
     def _is_times_constant(self, first: Tensor, second: Tensor) -> bool:
         """Whether one of two tensors is linear and the other constant."""
-        one = self.is_linear(first) != self.is_linear(second)
-        return one and self.reason(first) is None and self.reason(second) is None
+        is_product = self.is_linear(first) != self.is_linear(second)
+        return is_product and self.reason(first) is None and self.reason(second) is None
 
     def _product(self, divides: bool, args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:

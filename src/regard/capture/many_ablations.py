@@ -27,7 +27,7 @@ from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.resolve import Intervention, checked
 from regard.capture.interventions.steer import Steer
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
-from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, LayerReuse, attends_back, without_first
+from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, PassReuse, attends_back, without_first
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
@@ -92,6 +92,11 @@ class _Text:
         self._earlier: EarlierRows | None = None
         self._checked: set[tuple[int, int, bool]] = set()  # (stack, layer, whether from within the text)
 
+    def run(self, sets: Sequence[Sequence[Any]], reuse: PassReuse = NO_REUSE) -> CapturedPass:
+        """Run the text once for each set of changes, in one batch."""
+        targets = None if self._target is None else [self._target] * len(sets)
+        return self._passes.run([self._source] * len(sets), targets, sets, self.keep, reuse)
+
     def run_plain(self, *, within: bool) -> None:
         """Make the plain pass. within: whether passes are to begin within the text."""
         done, self.plain = _plain_pass(self._passes, self._source, self._target)
@@ -101,17 +106,15 @@ class _Text:
         if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
             return
         # the text once more, with a cache, which is kept where it is what it has to be
-        kept = KeptKeys()
+        cached = KeptKeys()
         try:
-            again = _run_ablation_sets(
-                self._passes, self._source, None, [()], self.keep, LayerReuse(inputs=kept.inputs)
-            )
+            again = self.run([()], PassReuse(inputs=cached.inputs))
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception:  # a family that keeps something else in its cache: whatever that raises
             return
         if all(_same_layer_states(again.last[name][0], plain[0]) for name, plain in self._last.items()):
-            self.keys = kept.of(depth, len(self._source.tokens))
+            self.keys = cached.of(depth, len(self._source.tokens))
             trace = trace_of(again, 0)
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
 
@@ -126,10 +129,10 @@ class _Text:
         past, kind = start[2], (*start[:2], start[2] > 0)
         length = len(self._source.tokens)
         # Tokens before a row's first change show what a row of its own shows, but for the first pass of a kind.
-        apart = 0 if kind in self._checked and past and max(firsts) > past else 1
-        rows = [*([()] * apart), *sets]
+        added = 0 if kind in self._checked and past and max(firsts) > past else 1
+        rows = [*([()] * added), *sets]
         skipped = self.plain.before(start)
-        reuse = LayerReuse(
+        reuse = PassReuse(
             self.plain.call_ids,
             frozenset(skipped),
             partial(self.plain.repeated, self._passes.model, skipped, len(rows), past),
@@ -137,8 +140,8 @@ class _Text:
             past,
         )
         try:
-            done = _run_ablation_sets(self._passes, self._source, self._target, rows, self.keep, reuse)
-            unchanged = [length] * apart + (list(firsts) if past else [])
+            done = self.run(rows, reuse)
+            unchanged = [length] * added + (list(firsts) if past else [])
             same = all(
                 _same_layer_states(done.last[name][row, : stop - past], plain[0, past:stop])
                 for name, plain in self._last.items()
@@ -154,14 +157,14 @@ class _Text:
         if past and self._earlier is not None:
             done.earlier = replace(self._earlier, past=past)
             done.notes += (FROM_WITHIN,)
-        return done, apart
+        return done, added
 
 
 def ablated(
     passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
     """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch)."""
-    starts = [_start_of_ablation_set(each, source if target is None else None) for each in sets]
+    starts = [_start_of_ablation_set(interventions, source if target is None else None) for interventions in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
     if any(start > (0, 0, 0) for start in starts) and not passes.reports_weights:
@@ -170,48 +173,36 @@ def ablated(
     notes: tuple[str, ...] = ()
     if text.plain is not None and text.keys is not None:
         for numbers, start in by_position(starts, len(source.tokens), len(text.plain.layers[0]), most):
-            found = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
-            if found is None:
+            result = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
+            if result is None:
                 break
-            yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
+            yield [(n, row) for row, n in enumerate(numbers, result[1])], result[0]
             left = [n for n in left if n not in set(numbers)]
     if within and left:
         notes = (WHOLE_TEXT,)
-    for own, start in ablation_batches_by_layer([starts[n] for n in left], most):
-        numbers = [left[n] for n in own]
+    for batch, start in ablation_batches_by_layer([starts[n] for n in left], most):
+        numbers = [left[n] for n in batch]
         if text.plain is not None and start > (0, 0, 0):
-            found = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
-            if found is not None:
-                found[0].notes += notes
-                yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
+            result = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
+            if result is not None:
+                result[0].notes += notes
+                yield [(n, row) for row, n in enumerate(numbers, result[1])], result[0]
                 continue
             text.plain = None
-        done = _run_ablation_sets(passes, source, target, [sets[n] for n in numbers], text.keep)
+        done = text.run([sets[n] for n in numbers])
         done.notes += notes
         yield [(n, row) for row, n in enumerate(numbers)], done
-
-
-def _run_ablation_sets(
-    passes: Session,
-    source: Encoded,
-    target: Encoded | None,
-    sets: Sequence[Sequence[Any]],
-    keep: CaptureOptions,
-    reuse: LayerReuse = NO_REUSE,
-) -> CapturedPass:
-    rows = len(sets)
-    return passes.run([source] * rows, None if target is None else [target] * rows, sets, keep, reuse)
 
 
 def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
-    reuse = LayerReuse(context=partial(_kept_layer_outputs, passes.model, outputs))
-    done = _run_ablation_sets(passes, source, target, [()], LAYERS_ALONE, reuse)
+    reuse = PassReuse(context=partial(_kept_layer_outputs, passes.model, outputs))
+    done = passes.run([source], None if target is None else [target], [()], LAYERS_ALONE, reuse)
     stacks = list(done.stacks.values())
     if not passes.pairs:
-        stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
-    layers = tuple(tuple(f"{each.path}.{n}" for n in range(each.count - 1)) for each in stacks)
+        stacks = [max(stacks, key=lambda stack: stack.count)] if stacks else []
+    layers = tuple(tuple(f"{stack.path}.{n}" for n in range(stack.count - 1)) for stack in stacks)
     assert done.call_ids is not None
     known = KnownCallIds.of(done.call_ids)
     once = all(len(outputs.get(path, ())) == 1 for paths in layers for path in paths)
@@ -237,8 +228,8 @@ def _kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iter
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList):
             for number, item in enumerate(module):
-                own = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
-                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, own=own: own.append(out)))
+                gave = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
+                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, gave=gave: gave.append(out)))
     with hooks:
         yield
 
@@ -251,30 +242,32 @@ def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
     if isinstance(output, Tensor):
         return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
     if type(output) in (tuple, list):
-        return type(output)(_repeated_layer_output(each, rows) for each in output)
+        return type(output)(_repeated_layer_output(value, rows) for value in output)
     return output
 
 
 def _start_of_ablation_set(interventions: Sequence[Any], text: Encoded | None) -> Start:
     """Where a set begins: stack, layer, and the first token that it changes. text: None for no tokens, all are 0."""
-    found = [_start_of_intervention(checked(each), text) for each in interventions]
-    if not found:
+    starts = [_start_of_intervention(checked(change), text) for change in interventions]
+    if not starts:
         return 0, 0, 0
-    stack, layer = min(each[:2] for each in found)
-    return stack, layer, min(each[2] for each in found)
+    stack, layer = min(start[:2] for start in starts)
+    return stack, layer, min(start[2] for start in starts)
 
 
-def _start_of_intervention(each: Intervention, text: Encoded | None) -> Start:
+def _start_of_intervention(intervention: Intervention, text: Encoded | None) -> Start:
     first = 0
-    if isinstance(each, Ablate):
-        place, part = each.target, each.target.part
+    if isinstance(intervention, Ablate):
+        place, part = intervention.target, intervention.target.part
         layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
     else:
-        part = each.part
-        layer = each.state if isinstance(each, Steer) or each.what == "hidden_states" else int(each.layer)
+        part = intervention.part
+        of_states = isinstance(intervention, Steer) or intervention.what == "hidden_states"
+        layer = intervention.state if of_states else int(intervention.layer)
         # a refusal of given weights names the token, as the pass counts it: there it has to be that of the text
-        if text is not None and each.at is not None and not (isinstance(each, Patch) and each.what == "weights"):
-            first = min(tokens_at("at", text.text, text.tokens, each.at), default=0)
+        places = None if isinstance(intervention, Patch) and intervention.what == "weights" else intervention.at
+        if text is not None and places is not None:
+            first = min(tokens_at("at", text.text, text.tokens, places), default=0)
     return (1 if part in ("decoder", "cross") else 0), layer, first
 
 

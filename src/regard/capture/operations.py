@@ -87,43 +87,46 @@ def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tenso
     if name not in LINEAR_MAPS:
         return None
     names = LINEAR_MAPS[name]
-    given = operation_arguments(names, args, kwargs)
-    if len(args) > len(names) or not given.keys() <= set(names):  # the others: alpha, beta, out
+    arguments = operation_arguments(names, args, kwargs)
+    if len(args) > len(names) or not arguments.keys() <= set(names):  # the others: alpha, beta, out
         return None
     if name == "linear":
-        return given["input"], given["weight"], given.get("bias"), False
-    return given["mat1"], given["mat2"], given["input"], True
+        return arguments["input"], arguments["weight"], arguments.get("bias"), False
+    return arguments["mat1"], arguments["mat2"], arguments["input"], True
 
 
 def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
     """The arguments of a norm over the last axis alone, with its eps; None for any other operation."""
     if name not in NORMS:
         return None
-    given = operation_arguments(NORMS[name], args, kwargs)
-    x: Tensor = given["input"]
-    if given.get("eps") is None:
-        given["eps"] = EPS[name] if name in EPS else torch.finfo(x.dtype).eps
-    last = given.get("dim", 1) in (-1, x.ndim - 1) if name == "normalize" else len(given["normalized_shape"]) == 1
-    return given if last else None
+    arguments = operation_arguments(NORMS[name], args, kwargs)
+    x: Tensor = arguments["input"]
+    if arguments.get("eps") is None:
+        arguments["eps"] = EPS[name] if name in EPS else torch.finfo(x.dtype).eps
+    if name == "normalize":
+        over_last = arguments.get("dim", 1) in (-1, x.ndim - 1)
+    else:
+        over_last = len(arguments["normalized_shape"]) == 1
+    return arguments if over_last else None
 
 
-def norm_with_fixed_statistics(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     """What a norm makes of its input without its bias, its statistics held fixed, and the bias. given: as `norm` reads.
 
     Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
     Normalization Layers into Analysis of Masked Language Models").
     """
-    x: Tensor = given["input"]
-    still, weight = x.detach(), given.get("weight")
+    x: Tensor = arguments["input"]
+    still, weight = x.detach(), arguments.get("weight")
     if name == "normalize":
-        return x / still.norm(given.get("p", 2.0), -1, keepdim=True).clamp_min(given["eps"]), None
+        return x / still.norm(arguments.get("p", 2.0), -1, keepdim=True).clamp_min(arguments["eps"]), None
     if name == "layer_norm":
         spread = still.var(-1, correction=0, keepdim=True)
         x = x - x.mean(-1, keepdim=True)
     else:
         spread = still.square().mean(-1, keepdim=True)
-    x = x * (spread + given["eps"]).rsqrt()
-    return x if weight is None else x * weight.detach(), given.get("bias")
+    x = x * (spread + arguments["eps"]).rsqrt()
+    return x if weight is None else x * weight.detach(), arguments.get("bias")
 
 
 def tensors_within(values: Any) -> Iterator[Tensor]:
@@ -131,15 +134,15 @@ def tensors_within(values: Any) -> Iterator[Tensor]:
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
-        for each in values:
-            yield from tensors_within(each)
+        for value in values:
+            yield from tensors_within(value)
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
     """The same values, tensors detached unless they are to be kept as they are."""
     if isinstance(values, Tensor):
         return values if keeps(values) else values.detach()
-    return type(values)(still(each, keeps) for each in values) if isinstance(values, (list, tuple)) else values
+    return type(values)(still(value, keeps) for value in values) if isinstance(values, (list, tuple)) else values
 
 
 @dataclass
@@ -185,16 +188,16 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
     The result has to have the followed tensor's shape, and a factor that is no number has to be one for each token or
     one for each component: a gate (a factor for each component of each token) is none.
     """
-    mine = next((each for each in seen.args if isinstance(each, Tensor) and storage_of(each) == seen.storage), None)
+    mine = next((x for x in seen.args if isinstance(x, Tensor) and storage_of(x) == seen.storage), None)
     if mine is None or seen.result is None or seen.result.shape != mine.shape:
         return None
     if seen.name in CASTS:
         return before
     if seen.name == "rms_norm":
-        given = norm(seen.name, seen.args, seen.kwargs)
-        if given is None or given["input"] is not mine:
+        arguments = norm(seen.name, seen.args, seen.kwargs)
+        if arguments is None or arguments["input"] is not mine:
             return None
-        weight, scale = given.get("weight"), (mine.square().mean(-1, keepdim=True) + given["eps"]).rsqrt()
+        weight, scale = arguments.get("weight"), (mine.square().mean(-1, keepdim=True) + arguments["eps"]).rsqrt()
         return Factors(before.scale * scale, before.gain if weight is None else before.gain * weight)
     if seen.kwargs or len(seen.args) != 2 or seen.name not in PRODUCTS | QUOTIENTS:
         return None
@@ -217,20 +220,20 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
 
 def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
     """(input, weight (M, C), bias) of a linear map of the followed tensor."""
-    found = linear_operation_arguments(seen.name, seen.args, seen.kwargs)
-    if found is None or storage_of(found[0]) != seen.storage:
+    arguments = linear_operation_arguments(seen.name, seen.args, seen.kwargs)
+    if arguments is None or storage_of(arguments[0]) != seen.storage:
         return None
-    x, weight, bias, transposed = found
+    x, weight, bias, transposed = arguments
     return None if bias is not None and bias.ndim != 1 else (x, weight.T if transposed else weight, bias)
 
 
 def followed_layer_norm(seen: Operation) -> Norm | None:
     """The layer norm, where it is one over the last axis."""
-    given = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
-    if given is None or storage_of(given["input"]) != seen.storage:
+    arguments = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
+    if arguments is None or storage_of(arguments["input"]) != seen.storage:
         return None
-    weight, bias = (None if each is None else each.detach() for each in (given.get("weight"), given.get("bias")))
-    return Norm(weight, bias, given["eps"])
+    weight, bias = (None if x is None else x.detach() for x in map(arguments.get, ("weight", "bias")))
+    return Norm(weight, bias, arguments["eps"])
 
 
 def storage_of(tensor: Tensor) -> int:

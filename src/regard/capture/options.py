@@ -25,6 +25,9 @@ class CaptureOptions:
     the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
     attention: whether attention and values are kept at all; without them states alone are, of all layers. windows: of
     windows side by side in one row of tokens, each attending to itself alone: how many there are of which length.
+
+    How the pass is run, see the table in `session.py`: reported: attention is what the model reports of itself, instead
+    of going through regard's function. written_masks: masks are tensors. last_row: logits are those of the last row.
     """
 
     layers: frozenset[int] | None = None
@@ -36,6 +39,9 @@ class CaptureOptions:
     call_ids: bool = False
     attention: bool = True
     windows: tuple[tuple[int, int], ...] = ()
+    reported: bool = False
+    written_masks: bool = False
+    last_row: bool = False
 
     @staticmethod
     def of(
@@ -52,17 +58,17 @@ class CaptureOptions:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
         if not isinstance(layers, (int, Iterable)):
             raise RegardError(f"layers: given {layers!r}, needs whole numbers, counted from 0, or None for all layers")
-        wanted = frozenset([layers] if isinstance(layers, int) else layers)
-        if not wanted:
+        numbers = frozenset([layers] if isinstance(layers, int) else layers)
+        if not numbers:
             if wanted_statistics is not None:
                 raise RegardError("layers: given none, which keeps states alone: of attention there are no statistics")
             return CaptureOptions(None, logits, attention_outputs=False, attention=False)
         count = getattr(config, "num_hidden_layers", None)
-        for number in sorted(wanted):
+        for number in sorted(numbers):
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
                 span = "" if count is None else f", {numbers_there('layer', count, f'{name} has')}"
                 raise RegardError(f"layers: {number!r} is out of range{span}")
-        return CaptureOptions(wanted, logits, attention_outputs, wanted_statistics)
+        return CaptureOptions(numbers, logits, attention_outputs, wanted_statistics)
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""
@@ -73,24 +79,10 @@ class CaptureOptions:
         return self.layers is None or number in self.layers or number - 1 in self.layers
 
 
-@dataclass(frozen=True)
-class PassOptions:
-    """How one pass is run: see the table in `session.py`.
-
-    reported: whether attention is what the model reports of itself; else it goes through regard's attention function.
-    written_masks: whether masks are written out as tensors. last_row: whether the logits are those of the last row.
-    """
-
-    keep: CaptureOptions
-    reported: bool = False
-    written_masks: bool = False
-    last_row: bool = False
-
-
-def statistics_to_capture(asked: bool | Statistics) -> Statistics | None:
+def statistics_to_capture(request: bool | Statistics) -> Statistics | None:
     """Return the statistics that `statistics=` asks for, None for none. Raises RegardError for anything else."""
     try:
-        return Statistics.of(asked)
+        return Statistics.of(request)
     except TypeError as error:
         raise RegardError(str(error)) from error
 

@@ -34,9 +34,9 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_call_path
 from regard.capture import operations
-from regard.capture.known_outputs import KnownWatch, known_outputs, readers_noted
 from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within
-from regard.capture.state import ModuleFacts
+from regard.capture.output_cache import KnownWatch, known_outputs, readers_noted
+from regard.capture.state import ModuleIndex
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
@@ -46,14 +46,14 @@ _open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower
 
 
 @contextmanager
-def follow_outputs(facts: ModuleFacts | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
+def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
     """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order.
 
-    facts: of the model, where passes before may tell its modules, and this one those of later passes.
+    index: of the model, where passes before may tell its modules, and this one those of later passes.
     """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
-    if facts is not None and facts.outputs:
-        watch = KnownWatch(facts)
+    if index is not None and index.outputs:
+        watch = KnownWatch(index)
         token = _open.set(watch)
         try:
             with watch.opened():
@@ -64,8 +64,8 @@ def follow_outputs(facts: ModuleFacts | None = None) -> Iterator[list[AttentionO
         return
     follower = _Follower()
     learning: AbstractContextManager[None] = nullcontext()
-    if facts is not None and facts.followed == 1:  # of the second pass: the first is often the only one
-        follower.learns, learning = True, readers_noted(facts, follower.note_reader)
+    if index is not None and index.followed == 1:  # of the second pass: the first is often the only one
+        follower.learns, learning = True, readers_noted(index, follower.note_reader)
     token = _open.set(follower)
     try:
         with learning, follower:
@@ -73,10 +73,10 @@ def follow_outputs(facts: ModuleFacts | None = None) -> Iterator[list[AttentionO
     finally:
         _open.reset(token)
     outputs.extend(path.result() for path in follower.paths)
-    if facts is not None:
-        facts.followed += 1
+    if index is not None:
+        index.followed += 1
         if follower.learns:
-            facts.outputs = known_outputs(facts, outputs, [(path.entered, path.readers) for path in follower.paths])
+            index.outputs = known_outputs(index, outputs, [(path.entered, path.readers) for path in follower.paths])
 
 
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
@@ -122,7 +122,7 @@ class _ContextPath:
     norm: Norm | None = None
     read: bool = False
     newer: set[int] = field(default_factory=set)
-    held: dict[int, Any] = field(default_factory=dict)
+    followed: dict[int, Any] = field(default_factory=dict)
     entered: Tensor | None = None
     readers: list[nn.Module] = field(default_factory=list)
 
@@ -184,7 +184,7 @@ class _Follower(TorchFunctionMode):
         ):  # an attribute; inside an attention call
             return func(*args, **kwargs)
         storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
-        followed = [each for each in dict.fromkeys(storages) if each in self._followed]
+        followed = [storage for storage in dict.fromkeys(storages) if storage in self._followed]
         writes = operations.operation_writes_in_place(name)
         before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
@@ -196,17 +196,17 @@ class _Follower(TorchFunctionMode):
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
         new = made if writes else made - set(storages)  # a view was there before
         for path in {id(path): path for path, _ in self._followed.values()}.values():
-            numbers = sum(isinstance(each, (int, float)) for each in args)
+            numbers = sum(isinstance(argument, (int, float)) for argument in args)
             if name in operations.PRODUCTS and (len(args), numbers) == (2, 1) and path.newer.isdisjoint(storages):
                 path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
             else:
                 path.newer |= new
         return result
 
-    def note_reader(self, module: nn.Module, given: Any) -> None:
+    def note_reader(self, module: nn.Module, tensor: Any) -> None:
         """Note a module that is given the sum of a residual and what attention adds to it."""
-        if isinstance(given, Tensor):
-            path, act = self._followed.get(storage_of(given), (None, None))
+        if isinstance(tensor, Tensor):
+            path, act = self._followed.get(storage_of(tensor), (None, None))
             if path is not None and act == self._sum_read:
                 path.readers.append(module)
 
@@ -280,21 +280,21 @@ class _Follower(TorchFunctionMode):
         # all: it stays followed as long as the model keeps it, but not longer.
         path.reason, path.kind = None, "post-norm"
         self._forget(path, seen.storage)
-        for storage, tensor in [*path.held.items()]:
-            path.held[storage] = weakref.ref(tensor, functools.partial(self._forget, path, storage))
+        for storage, tensor in [*path.followed.items()]:
+            path.followed[storage] = weakref.ref(tensor, functools.partial(self._forget, path, storage))
 
     def follow(self, path: _ContextPath, tensor: Tensor, act: Any) -> None:
         storage = storage_of(tensor)
-        path.held[storage] = tensor  # alive, so that no other tensor gets its storage
+        path.followed[storage] = tensor  # alive, so that no other tensor gets its storage
         self._followed[storage] = path, act
 
     def _forget(self, path: _ContextPath, storage: int, _gone: Any = None) -> None:
-        path.held.pop(storage, None)
+        path.followed.pop(storage, None)
         if storage in self._followed and self._followed[storage][0] is path:
             del self._followed[storage]
 
     def _drop(self, path: _ContextPath) -> None:
-        for storage in [*path.held]:
+        for storage in [*path.followed]:
             self._forget(path, storage)
 
     def _give_up(self, path: _ContextPath, reason: str) -> None:

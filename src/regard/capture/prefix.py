@@ -20,11 +20,11 @@ from transformers.cache_utils import DynamicLayer
 from regard.attention.recording import Call
 from regard.capture.interventions.call_ids import KnownCallIds
 
-MOST_WRITTEN = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
+MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
 
 
 @dataclass(frozen=True)
-class LayerReuse:
+class PassReuse:
     """What a pass takes from an earlier one, where some layers are not computed.
 
     call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
@@ -39,7 +39,7 @@ class LayerReuse:
     past: int = 0
 
 
-NO_REUSE = LayerReuse()
+NO_REUSE = PassReuse()
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class KeptKeys:
         layers = [] if self._cache is None else self._cache.layers
         if len(layers) != depth:
             return None
-        held = []
-        for each in layers:
-            if type(each) is not DynamicLayer or not each.is_initialized:  # its kinds keep a window, or rounded keys
+        keys_values = []
+        for layer in layers:
+            if type(layer) is not DynamicLayer or not layer.is_initialized:  # its kinds keep a window, or rounded keys
                 return None
-            key, value = each.keys, each.values
+            key, value = layer.keys, layer.values
             if key is None or value is None:
                 return None
             if any(x.ndim != 4 or x.shape[0] != 1 or x.shape[2] != length for x in (key, value)):
                 return None
-            held.append((key, value))
-        return KeysValues(tuple(held))
+            keys_values.append((key, value))
+        return KeysValues(tuple(keys_values))
 
 
 def attends_back(call: Call) -> bool:
@@ -94,7 +94,7 @@ def attends_back(call: Call) -> bool:
         return length == size == 1
     if mask.high is not None and mask.high <= 0:
         return True
-    if length > MOST_WRITTEN:
+    if length > MAX_WRITTEN_TOKENS:
         return False
     whole, every = slice(0, length), slice(None)
     allowed = mask.tile(every, every, whole, whole, call.weights.query.device)
@@ -106,7 +106,7 @@ def without_first(output: Any, past: int) -> Any:
     if isinstance(output, Tensor):
         return output[:, past:] if past and output.ndim == 3 and len(output) == 1 else output
     if type(output) in (tuple, list):
-        return type(output)(without_first(each, past) for each in output)
+        return type(output)(without_first(value, past) for value in output)
     return output
 
 

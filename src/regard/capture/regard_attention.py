@@ -60,7 +60,7 @@ def compare_with_definition(comparison: Comparison, call: Call, context: Float[T
     query, key, rule = weights.query, weights.key, weights.rule
     rows, every = sampled_rows(query.shape[2]).to(query.device), slice(None)
     keys, share = slice(0, key.shape[2]), query.shape[1] // key.shape[1]
-    found = weights[:, :, rows]
+    ours = weights[:, :, rows]
     # in float64 the keys of all heads take much memory in a long text: as many at a time as are small
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
@@ -70,9 +70,9 @@ def compare_with_definition(comparison: Comparison, call: Call, context: Float[T
         exact = reference.attention(
             query[:, heads, rows], key[:, some], value[:, some], mask=allowed, bias=bias, scale=rule.scale
         )
-        apart = (exact.weights - found[:, heads]).abs().amax()
+        error = (exact.weights - ours[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[:, rows, heads]).abs().amax()
-        comparison.add(float(apart), float(out), query.shape[0] * len(rows) if group == 0 else 0)
+        comparison.add(float(error), float(out), query.shape[0] * len(rows) if group == 0 else 0)
 
 
 class RegardSession(Session):

@@ -21,11 +21,11 @@ from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
-from regard.capture.options import CaptureOptions, PassOptions
+from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
 Side = Literal["encoder", "decoder"]
@@ -82,12 +82,12 @@ def score_path(
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so no exact split is known")
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
     group = head * done.key.shape[1] // done.query.shape[1]
-    wanted = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
-    found = [
+    requests = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
+    gradients_of = [
         split_rows(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {what}")
-        for what, tensor, n, tokens in wanted
+        for what, tensor, n, tokens in requests
     ]
-    return found[0], found[1:]
+    return gradients_of[0], gradients_of[1:]
 
 
 def run_linearly(
@@ -114,11 +114,12 @@ def _run_pass_linearly(
     *,
     written_masks: bool,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
-    keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
-    capture = Capture(session.facts.paths, keep=keep, compare=False, written_masks=written_masks)
-    last_row = call is not None and "logits_to_keep" in session.takes
-    options = PassOptions(keep, written_masks=written_masks, last_row=last_row)
-    inputs = session.inputs([source], None if target is None else [target], options)
+    keep = CaptureOptions(
+        logits=call is None, attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks,
+        last_row=call is not None and "logits_to_keep" in session.takes,
+    )  # fmt: skip
+    capture = Capture(session.index, keep=keep, compare=False)
+    inputs = session.inputs([source], None if target is None else [target], keep)
     if logits_of is not None and "logits_to_keep" in session.takes:
         inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)
     ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
@@ -132,7 +133,7 @@ def _run_pass_linearly(
             torch.no_grad(),
             session.capture_attention(capture),
             record_layers(session.model, capture),
-            record_last_hidden_states(session.model, head_input=not last_row) as last,
+            record_last_hidden_states(session.model, head_input=not keep.last_row) as last,
             hooked_calls(watched),
             watched,
         ):
@@ -157,23 +158,23 @@ def split_rows(
     whole = vectors[list(tokens if rows is None else rows)].mean(0)
     tensors = [leaf.tensor for leaf in done.leaves]
     gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
-    at_once = max(1, min(AT_ONCE, NUMBERS // sum(each.numel() for each in tensors)))
+    at_once = max(1, min(AT_ONCE, NUMBERS // sum(tensor.numel() for tensor in tensors)))
     for directions in torch.eye(len(whole), dtype=whole.dtype, device=whole.device).split(at_once):
-        for leaf, grad, own in zip(
+        for leaf, grad, grads in zip(
             done.leaves, _gradients_of_components(whole, tensors, directions), gathered, strict=True
         ):
             if grad is not None:
-                own.append(_kept_leaf_gradients(leaf, grad, tokens, what))
-    embedded = [own for leaf, own in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and own]
-    if not any(bool(torch.cat(own).any()) for own in embedded):
+                grads.append(_kept_leaf_gradients(leaf, grad, tokens, what))
+    embedded = [grads for leaf, grads in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and grads]
+    if not any(bool(torch.cat(grads).any()) for grads in embedded):
         raise RegardError(f"{what} is no linear function of the token embeddings: a layer below does not add to them")
     places: dict[Writer, int] = {}
     order: list[int] = []  # the place of each row of the blocks
     blocks: list[Tensor] = []
-    for leaf, own in zip(done.leaves, gathered, strict=True):
-        if own:
-            writers, parts = _parts_of_leaf(leaf, torch.cat(own), sides[leaf.sequence], tokens)
-            order += [places.setdefault(each, len(places)) for each in writers]
+    for leaf, grads in zip(done.leaves, gathered, strict=True):
+        if grads:
+            writers, parts = _parts_of_leaf(leaf, torch.cat(grads), sides[leaf.sequence], tokens)
+            order += [places.setdefault(writer, len(places)) for writer in writers]
             blocks.append(parts)
     sums = torch.zeros(len(places), len(whole), dtype=torch.float64)
     sums.index_add_(0, torch.tensor(order), torch.cat(blocks))
@@ -190,8 +191,8 @@ def _gradients_of_components(
     try:
         return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
     except RuntimeError:  # an operation that knows no batches of gradients
-        each = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
-        return [None if some[0] is None else torch.stack(some) for some in zip(*each, strict=True)]
+        grads = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
+        return [None if some[0] is None else torch.stack(some) for some in zip(*grads, strict=True)]
 
 
 def _kept_leaf_gradients(
@@ -200,23 +201,23 @@ def _kept_leaf_gradients(
     """What is kept of a leaf's gradients: for attention its rows of the tokens, (n, H, r, E), else leaf · gradient."""
     if leaf.kind != "attention":
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
-    own = grad[:, 0, :, list(tokens)].double()
-    if not torch.allclose(own.abs().sum(), grad.double().abs().sum()):
+    of_tokens = grad[:, 0, :, list(tokens)].double()
+    if not torch.allclose(of_tokens.abs().sum(), grad.double().abs().sum()):
         raise RegardError(f"{what} takes in other tokens without attention, so no exact split is known")
-    return own.cpu()
+    return of_tokens.cpu()
 
 
 def _parts_of_leaf(
-    leaf: Leaf, told: Tensor, side: Side | None, tokens: tuple[int, ...]
+    leaf: Leaf, gradients: Tensor, side: Side | None, tokens: tuple[int, ...]
 ) -> tuple[list[Writer], Float[Tensor, "P D"]]:
     """The parts of one leaf, of attention by head and source token, those that are zero left out."""
     if leaf.weights is None or leaf.value is None:
-        keep = bool(told.any())
-        return [Writer(leaf.kind, leaf.layer, side=side)] * keep, told[None].expand(int(keep), -1)
+        keep = bool(gradients.any())
+        return [Writer(leaf.kind, leaf.layer, side=side)] * keep, gradients[None].expand(int(keep), -1)
     weights = leaf.weights[0, :, list(tokens)].double().cpu()  # (H, r, S)
     value = leaf.value[0].double().cpu()
     value = value.repeat_interleave(len(weights) // len(value), 0)  # (H, S, E)
-    parts = torch.einsum("dhre,hse,hrs->hsd", told, value, weights)
+    parts = torch.einsum("dhre,hse,hrs->hsd", gradients, value, weights)
     heads, sources = parts.any(-1).nonzero(as_tuple=True)
     both = zip(heads.tolist(), sources.tolist(), strict=True)
     return [Writer(leaf.kind, leaf.layer, head, n, side, leaf.cross) for head, n in both], parts[heads, sources]

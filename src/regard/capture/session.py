@@ -1,6 +1,6 @@
 """Run captured forward passes of a model, one at a time, on a copy of its modules: the model stays as it is.
 
-How a pass is run is fixed before it starts, in `PassOptions`. What a pass turns out to need is given to another pass:
+`CaptureOptions` fix how a pass is run before it starts. What a pass turns out to need is given to another pass:
 
     attention through   masks            logits       what is seen of it               the next pass
     ------------------  ---------------  -----------  -------------------------------  ----------------------------
@@ -19,8 +19,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -31,33 +31,25 @@ from regard.capture import eager_attention, hf_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.classes import class_names, logits_in, one_choice
 from regard.capture.embeddings import EmbeddingParts
+from regard.capture.half_precision import half_precision_notes
 from regard.capture.hf_masks import TensorMaskError
-from regard.capture.hooks import PassRecord, record_pass
+from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.interventions.resolve import Changes
-from regard.capture.known_outputs import OTHERWISE
-from regard.capture.layout import Layout
-from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
-from regard.capture.prefix import NO_REUSE, LayerReuse
-from regard.capture.state import FEW, Capture, ModuleFacts, computing_dtype
+from regard.capture.model_structure import ModelStructure
+from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
+from regard.capture.output_cache import OTHERWISE
+from regard.capture.prefix import NO_REUSE, PassReuse
+from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype
 from regard.capture.twin import Twin
 from regard.errors import RegardError
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
 
 _capturing: ContextVar[bool] = ContextVar("regard_capturing", default=False)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """What a pass reads: texts, of an encoder-decoder their targets, and what is done to all of them."""
-
-    sources: list[Encoded]
-    targets: list[Encoded] | None
-    changes: Changes = field(default_factory=Changes)
 
 
 class Session:
@@ -65,7 +57,7 @@ class Session:
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
     of the parameters of its forward. model: the copy that passes are made with, see `Twin`; original: what it is of.
-    facts: what is known of its modules, as they were in the last pass. reports_weights: whether the model's attention
+    index: of its modules, as they were in the last pass. reports_weights: whether the model's attention
     cannot be called, so that its weights are those that it reports itself; known from its class, else from the first
     pass, and None before that. reads_padding: whether padding changes a text's states, None before that was tried
     (`regard.models.runner`). labels: of a classifier. watch: opened around a pass, captures the attention calls of this
@@ -81,7 +73,7 @@ class Session:
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype that was computed in
-        self.facts = ModuleFacts(self.model)
+        self.index = ModuleIndex(self.model)
         self.labels = class_names(model)
         # without a padding token, a classifier of a text's last token cannot tell which that is
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
@@ -90,7 +82,7 @@ class Session:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let this thread alone use the copy inside the block, which is brought up to date first, as are the facts."""
+        """Let this thread alone use the copy inside the block, which is brought up to date first, as is the index."""
         if _capturing.get():
             raise RegardError(
                 f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
@@ -102,7 +94,7 @@ class Session:
         with self._lock:
             if not self._held:
                 self._twin.refresh()
-                self.facts = self.facts.now()
+                self.index = self.index.current()
                 if self._unpadded:  # on the copy: a batch of texts of one length is refused without a token for it
                     self._text_config().pad_token_id = -1
             self._held += 1
@@ -116,9 +108,9 @@ class Session:
         return config.get_text_config() if hasattr(config, "get_text_config") else config
 
     @cached_property
-    def layout(self) -> Layout:
+    def structure(self) -> ModelStructure:
         """What interventions need to know of the model; made when one is given for the first time."""
-        return Layout(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
+        return ModelStructure(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
         self,
@@ -126,7 +118,7 @@ class Session:
         targets: list[Encoded] | None,
         interventions: Sequence[Sequence[Any]],
         keep: CaptureOptions | None = None,
-        reuse: LayerReuse = NO_REUSE,
+        reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:
         """Make one captured pass of a batch; more of them where the first shows that it needs other options."""
         keep = keep or CaptureOptions()
@@ -136,24 +128,23 @@ class Session:
                 raise RegardError("interventions: they work on texts, so they cannot be used with inputs or images")
             if computing_dtype(self.model)[0].itemsize < torch.float32.itemsize:
                 self.arithmetic_notes(sources[0], None if targets is None else targets[0])
-            changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
+            changes = self.structure.changes(sources, targets, interventions) if changed else Changes()
             # whether weights are reported is known by now, if planning changes of states has made a pass
-            options = PassOptions(
-                keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
-            )
-            if options.reported:
+            last_row = "logits_to_keep" in self.takes and not keep.logits
+            keep = replace(keep, reported=bool(self.reports_weights), last_row=last_row)
+            if keep.reported:
                 self._check_reported(keep, changes)
-            batch = _Batch(sources, targets, changes)
-            done = self._as_needed(batch, options, reuse)
-            if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
+            run_once = partial(self._pass, sources, targets, changes, reuse)
+            done = _run_as_needed(run_once, keep)
+            if keep.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
                 return done
-            reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
+            reached = done.capture.call_count > 0 and (not self.pairs or len(done.stacks) == 2)
             if self.reports_weights is None:
                 self.reports_weights = not reached
             if reached:
                 return done
             self._check_reported(keep, changes)
-            return self._as_needed(batch, replace(options, reported=True), reuse)
+            return _run_as_needed(run_once, replace(keep, reported=True))
 
     def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
         """Say how far half precision is from float32 arithmetic, measured on the first text that is asked about."""
@@ -161,8 +152,6 @@ class Session:
         if dtype.itemsize >= torch.float32.itemsize:
             return ()
         if name not in self._arithmetic:
-            from regard.capture.half_precision import half_precision_notes
-
             self._arithmetic[name] = ()  # of the passes that measure it
             self._arithmetic[name] = half_precision_notes(self, source, target, name)
         return self._arithmetic[name]
@@ -189,60 +178,40 @@ class Session:
                 "or patched; hidden states and feed-forward outputs can be patched, and states steered"
             )
 
-    def _as_needed(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
-        """Make a pass; again with masks or logits written out, where it needs them."""
-        try:
-            done = self._pass(batch, options, reuse)
-        except TensorMaskError:  # the family computes with its mask, and a specification of positions is no tensor
-            options = replace(options, written_masks=True)
-            done = self._pass(batch, options, reuse)
-        if any(
-            isinstance(each, UnverifiedOutput) and each.reason == OTHERWISE for each in done.attention_outputs.values()
-        ):
-            done = self._pass(batch, options, reuse)  # what was known of the model's modules is forgotten by now
-        if options.last_row and "last_hidden_state" not in done.last:
-            # its last hidden state is seen only where it enters the head, in full
-            done = self._pass(batch, replace(options, last_row=False), reuse)
-        return done
-
-    def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
+    def _pass(
+        self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, reuse: PassReuse,
+        keep: CaptureOptions,
+    ) -> CapturedPass:  # fmt: skip
         """Make one pass: open what watches or changes it, outermost first, run the model, collect what was seen."""
-        keep, changes, facts = options.keep, batch.changes, self.facts
         # of states; a pass of its own may have to show where they are changed
-        hooks = self.layout.hooks(changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
-        capture = Capture(
-            facts.paths,
-            facts,
-            keep=keep,
-            compare=keep.compare and keep.attention and keep.layers != NO_LAYERS,
-            written_masks=options.written_masks,
-            skipped_layers=reuse.skipped,
-        )
-        inputs = reuse.inputs(self.inputs(batch.sources, batch.targets, options))
+        hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
+        compare = keep.compare and keep.attention and keep.layers != NO_LAYERS
+        capture = Capture(self.index, keep, compare=compare, skipped_layers=reuse.skipped)
+        inputs = reuse.inputs(self.inputs(sources, targets, keep))
         ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
-        tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
+        tokens = sum(tensor.numel() for tensor in ids) if ids else sys.maxsize  # how many a picture makes is not known
         capture.to_compare = [] if tokens <= FEW else None
-        if options.reported:  # the weights are to be those of the plain pass
+        if keep.reported:  # the weights are to be those of the plain pass
             inputs |= {"output_attentions": True, "output_hidden_states": True}
         # of a batch with padding, each text's statistics are computed once the padding is away
-        even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
+        even = all(len({len(text.tokens) for text in texts}) <= 1 for texts in (sources, targets or ()))
         applying = None
         with ExitStack() as opened:
             opened.enter_context(quiet())
             opened.enter_context(torch.no_grad())
-            factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
+            factors = opened.enter_context(self.capture_attention(capture, reported=keep.reported))
             opened.enter_context(hooks.opened(reuse.past))  # before what records: it shall see the states as they go on
             recording = record_pass(
                 self.model,
                 capture,
                 ids,
-                head_input=not options.last_row,
+                head_input=not keep.last_row,
                 # changes are checked against every call
                 layers=None if changes.calls else keep.layers if keep.attention else NO_LAYERS,
                 keep=("value", "output") if changes.calls else None,
                 statistics=keep.statistics if even else None,
             )
-            record = opened.enter_context(recording)
+            opened.enter_context(recording)
             if changes.calls or keep.call_ids:
                 known: dict[str, Any] = {"call_ids": reuse.call_ids, "past": reuse.past}
                 change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
@@ -253,48 +222,47 @@ class Session:
             except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
                 raise
             except Exception as error:  # families raise whatever they run into
-                if not isinstance(batch.sources[0], ModelInput):
+                if not isinstance(sources[0], ModelInput):
                     raise
-                raise unreadable_inputs(batch.sources[0], self.model, self.name, error) from error
+                raise unreadable_inputs(sources[0], self.model, self.name, error) from error
         if applying is not None:
-            applying.check(record.stacks, record.calls, [each.shape[1] for each in ids])
+            applying.check(capture.stacks, capture.calls, [tensor.shape[1] for tensor in ids])
         call_ids = None if applying is None else applying.call_ids
-        done = self._collect(batch, options, capture, record, output, len(ids), factors, call_ids)
+        done = self._collect(sources, targets, changes, capture, output, len(ids), factors, call_ids)
         # both ask the model for something else than its plain pass, which may compute something else
-        if options.reported or (options.written_masks and not changes):
-            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
+        if keep.reported or (keep.written_masks and not changes):
+            again = reuse.inputs(self.inputs(sources, targets, keep))  # a cache among them was filled
             with hooks.opened(reuse.past):
                 eager_attention.check_plain(self.model, again, output, self.name)
         return done
 
     def _collect(
-        self, batch: _Batch, options: PassOptions, capture: Capture, record: PassRecord, output: Any, read: int,
-        factors: eager_attention.Products | None, call_ids: CallNumbering | KnownCallIds | None,
+        self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
+        read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | KnownCallIds | None,
     ) -> CapturedPass:  # fmt: skip
         """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be.
 
         read: how many sequences of ids the model read. factors: those of all products, where weights are reported.
         """
-        keep, sources = options.keep, batch.sources
-        calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
-        if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
+        keep, calls, stacks, embeddings = capture.keep, list(capture.calls.values()), capture.stacks, capture.embeddings
+        if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
             embeddings[:read] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
         if factors is not None:
-            sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
+            sizes = [[len(text.tokens) for text in texts] for texts in (sources, targets) if texts is not None]
             calls, stacks = eager_attention.reported_calls(
-                output, stacks, factors, capture, self.name, sizes, changed=bool(batch.changes.states)
+                output, stacks, factors, capture, self.name, sizes, changed=bool(changes.states)
             )
             calls = [call for call in calls if keep.attention]
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
         elif keep.attention_outputs:
             places = [(call.path, call.nth) for call in calls]
-            outputs = dict(zip(places, record.attention_outputs, strict=True))
+            outputs = dict(zip(places, capture.attention_outputs, strict=True))
         return CapturedPass(
-            name=self.name, model=self.model, sources=sources, targets=batch.targets, calls=calls,
-            embeddings=embeddings, stacks=stacks, last=record.last,
+            name=self.name, model=self.model, sources=sources, targets=targets, calls=calls,
+            embeddings=embeddings, stacks=stacks, last=capture.last,
             logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
             capture=capture, attention_outputs=outputs,
             call_ids=call_ids,
@@ -305,9 +273,9 @@ class Session:
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]
     ) -> CapturedPass:
         """A pass of one text without interventions, of which states alone are kept."""
-        return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, LayerReuse(context=context))
+        return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, PassReuse(context=context))
 
-    def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
+    def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, keep: CaptureOptions) -> dict[str, Any]:
         """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""
         device = self.model.device
 
@@ -320,16 +288,32 @@ class Session:
         for prefix, texts in (("", sources), ("decoder_", targets)):
             if texts is None or not texts[0].tokens:
                 continue
-            rows = [each.ids for each in texts]
+            rows = [text.ids for text in texts]
             inputs[f"{prefix}input_ids"] = padded(rows, self.filler)
             if f"{prefix}attention_mask" in self.takes and len(set(map(len, rows))) > 1:
                 inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
-        if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
-            inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
-        if options.keep.windows:  # each begins at position 0
-            inputs["position_ids"] = padded([[*chain(*([*range(size)] * n for n, size in options.keep.windows))]], 0)
+        if "token_type_ids" in self.takes and all(text.segments is not None for text in sources):
+            inputs["token_type_ids"] = padded([list(text.segments or ()) for text in sources], 0)
+        if keep.windows:  # each begins at position 0
+            inputs["position_ids"] = padded([[*chain(*([*range(size)] * n for n, size in keep.windows))]], 0)
         if "use_cache" in self.takes:
             inputs["use_cache"] = False
-        if options.last_row:
+        if keep.last_row:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
         return one_choice(inputs, self.labels)
+
+
+def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: CaptureOptions) -> CapturedPass:
+    """Make a pass; again with masks or logits written out, where it needs them."""
+    try:
+        done = run_once(keep)
+    except TensorMaskError:  # the family computes with its mask, and a specification of positions is no tensor
+        keep = replace(keep, written_masks=True)
+        done = run_once(keep)
+    outputs = done.attention_outputs.values()
+    if any(isinstance(output, UnverifiedOutput) and output.reason == OTHERWISE for output in outputs):
+        done = run_once(keep)  # what was known of the model's modules is forgotten by now
+    if keep.last_row and "last_hidden_state" not in done.last:
+        # its last hidden state is seen only where it enters the head, in full
+        done = run_once(replace(keep, last_row=False))
+    return done

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,9 +12,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.attention.recording import Calls
 from regard.capture.options import CaptureOptions
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 FEW = 1 << 10  # tokens of a pass, up to which what Python does takes longer than what it does it for
 ROWS = 4  # query rows of each call that are compared: the family computes these a second time, so there are few
@@ -44,11 +46,11 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
     return dtype, str(dtype).removeprefix("torch.") + how
 
 
-class ModuleFacts:
-    """What was found in a model's modules: to look through them again in each pass takes as long as a layer does.
+class ModuleIndex:
+    """A model's modules and what was learned of them: to look through them in each pass takes as long as a layer does.
 
     modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
-    them: where one is replaced, added or given another forward, these are the facts of another model (`now`).
+    them: where one is replaced, added or given another forward, this is the index of another model (`current`).
     attention: the ids of the configs that have a setting of attention, and those that take regard's, once it was set.
     outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
     pass was followed. followed: how many passes were, operation by operation. packs: whether windows side by side in
@@ -64,10 +66,10 @@ class ModuleFacts:
         self.outputs: tuple[Any, ...] | None = None
         self.followed = 0
         self.packs: bool | None = None
-        self._found: dict[Callable[[Any], Any], Any] = {}
+        self._results: dict[Callable[[Any], Any], Any] = {}
 
-    def now(self) -> "ModuleFacts":
-        """These facts, as long as the model has the very modules that they are of, else new ones."""
+    def current(self) -> "ModuleIndex":
+        """This index, as long as the model has the very modules that it is of, else a new one."""
         modules: list[nn.Module] = []
         waiting: list[nn.Module | None] = [self.model]
         seen: set[nn.Module] = set()
@@ -78,13 +80,13 @@ class ModuleFacts:
                 modules.append(module)
                 waiting.extend(reversed(module._modules.values()))
         same = modules == self.modules and [module.forward for module in modules] == self.forwards
-        return self if same else ModuleFacts(self.model)
+        return self if same else ModuleIndex(self.model)
 
-    def once(self, find: Callable[[Any], Found]) -> Found:
+    def once(self, find: Callable[[Any], Result]) -> Result:
         """Return what `find` finds in the model, looked for when it is first asked for."""
-        if find not in self._found:
-            self._found[find] = find(self.model)
-        return self._found[find]
+        if find not in self._results:
+            self._results[find] = find(self.model)
+        return self._results[find]
 
 
 @dataclass
@@ -137,8 +139,8 @@ class LayerStack:
     @property
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
         """The states that were kept, by their numbers."""
-        kept = [n for n in range(self.count) if n not in self.dropped]
-        return dict(zip(kept, self.hidden_states, strict=True))
+        numbers = [n for n in range(self.count) if n not in self.dropped]
+        return dict(zip(numbers, self.hidden_states, strict=True))
 
     @property
     def count(self) -> int:
@@ -159,11 +161,9 @@ class Capture:
     """The state of one captured pass: what is set before it, and what is observed during it.
 
     Set before:
-        module_paths: the path of every module of the model, by its id.
-        facts: what is known of the model's modules, None where each who needs something looks for it.
-        keep: what of the pass is kept.
+        index: of the model's modules, None where each function that needs one makes it.
+        keep: what of the pass is kept, and how it is run.
         compare: whether sampled rows are compared at all.
-        written_masks: whether the model gets its masks as tensors, for families that compute with them.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
@@ -171,7 +171,10 @@ class Capture:
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:
-        calls: how many attention calls were made.
+        call_count: how many attention calls were made. calls: those that were recorded.
+        embeddings: one group of parts for each sequence that was read.
+        attention_outputs: of each call that was followed, in order; complete after the pass.
+        last: "last_hidden_state" and "encoder_last_hidden_state", where there are such.
         layer: the path of the stack and the number of the layer that runs now, None between layers. entered: the state
         that entered it.
         stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
@@ -180,16 +183,18 @@ class Capture:
         contradiction: whether PyTorch's kernels would attend causally where the family's eager attention does not.
     """
 
-    module_paths: Mapping[int, str]
-    facts: ModuleFacts | None = None
+    index: ModuleIndex | None = None
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     compare: bool = True
-    written_masks: bool = False
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
     to_compare: list[Any] | None = None
     around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
-    calls: int = 0
+    call_count: int = 0
+    calls: Calls = field(default_factory=lambda: Calls(None, ()))
+    embeddings: list[Any] = field(default_factory=list)
+    attention_outputs: list[AttentionOutput | UnverifiedOutput] = field(default_factory=list)
+    last: dict[str, Tensor] = field(default_factory=dict)
     layer: tuple[str, int] | None = None
     entered: Tensor | None = None
     stacks: dict[str, LayerStack] = field(default_factory=dict)
@@ -198,9 +203,13 @@ class Capture:
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     contradiction: bool = False
 
+    def path_of(self, module: nn.Module) -> str:
+        """The path of a module; empty without an index."""
+        return "" if self.index is None else self.index.paths.get(id(module), "")
+
     def count_call(self, path: str) -> None:
         """Count an attention call that the module of this path has just made."""
-        self.calls += 1
+        self.call_count += 1
         key = path, self.made[path]
         self.made[path] += 1
         if self.layer is not None:

@@ -39,7 +39,7 @@ class Twin:
         """Copy a module or config with the modules it holds, or a list or dictionary of them. Return other values."""
         kind = type(value)
         if kind in (dict, OrderedDict):
-            return kind([(key, self._copy(each)) for key, each in value.items()]) if value else kind()
+            return kind([(key, self._copy(item)) for key, item in value.items()]) if value else kind()
         if kind in (list, tuple):
             return kind(map(self._copy, value))
         if not isinstance(value, (nn.Module, PreTrainedConfig)) or isinstance(value, torch.jit.ScriptModule):
@@ -50,18 +50,18 @@ class Twin:
             self._copies[id(value)] = value, copy
         if id(value) not in self._fresh:
             self._fresh.add(id(value))
-            before, own, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
-            own.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
-            for name, attribute in own.items():
+            before, state, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
+            state.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
+            for name, attribute in state.items():
                 held = type(attribute)
-                if held is OrderedDict and not attribute and type(kept := before.get(name)) is held and not kept:
-                    own[name] = kept  # no hooks in either: copying these would take most of the time
+                if held is OrderedDict and not attribute and type(empty := before.get(name)) is held and not empty:
+                    state[name] = empty  # no hooks in either: copying these would take most of the time
                 elif held not in PLAIN and (module or isinstance(attribute, PreTrainedConfig)):
-                    own[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
+                    state[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
             if module:
-                own["training"] = False
-            before.update(own)  # never emptied: another thread may read an attribute
-            for name in before.keys() - own.keys():
+                state["training"] = False
+            before.update(state)  # never emptied: another thread may read an attribute
+            for name in before.keys() - state.keys():
                 del before[name]
         return copy
 
@@ -74,7 +74,7 @@ class Twin:
         if not calling and (
             kind.__new__ is not object.__new__  # type: ignore[comparison-overlap]
             or isinstance(value, (nn.Module, PreTrainedConfig))
-            or not any(isinstance(each, HOLDING) for each in getattr(value, "__dict__", {}).values())
+            or not any(isinstance(item, HOLDING) for item in getattr(value, "__dict__", {}).values())
         ):
             return self._copy(value)
         if id(value) in self._fresh:
@@ -85,43 +85,43 @@ class Twin:
         self._fresh.add(id(value))
         self._copies[id(value)] = value, made  # for one that refers to itself
         if not calling:
-            vars(made).update({name: self._copy_held(each) for name, each in vars(value).items()})
+            vars(made).update({name: self._copy_item(item) for name, item in vars(value).items()})
         elif kind is partial:
-            named = {name: self._copy_held(each) for name, each in value.keywords.items()}
-            made = partial(self._copy_callable(value.func), *map(self._copy_held, value.args), **named)
+            named = {name: self._copy_item(item) for name, item in value.keywords.items()}
+            made = partial(self._copy_callable(value.func), *map(self._copy_item, value.args), **named)
         elif value.__closure__ or value.__defaults__ or value.__kwdefaults__:
             cells = tuple(map(self._copy_cell, value.__closure__ or ()))
-            defaults = tuple(map(self._copy_held, value.__defaults__ or ()))
+            defaults = tuple(map(self._copy_item, value.__defaults__ or ()))
             made = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
-            made.__kwdefaults__ = {name: self._copy_held(each) for name, each in (value.__kwdefaults__ or {}).items()}
+            made.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
             made.__dict__ = value.__dict__
         if calling and reused and _parts(before) == _parts(made):
             made = before  # the same object, so that facts about the modules stay valid
         self._copies[id(value)] = value, made
         return made
 
-    def _copy_held(self, value: Any) -> Any:
+    def _copy_item(self, value: Any) -> Any:
         """As `_copy_callable`; a list or dictionary itself: it may be written to."""
         return value if type(value) in (dict, OrderedDict, list, tuple) else self._copy_callable(value)
 
     def _copy_cell(self, cell: CellType) -> CellType:
         try:
-            held = cell.cell_contents
+            contents = cell.cell_contents
         except ValueError:  # an empty cell
             return cell
-        copy = self._copy_held(held)
-        return cell if copy is held else CellType(copy)
+        copy = self._copy_item(contents)
+        return cell if copy is contents else CellType(copy)
 
 
 def _parts(calling: Any) -> list[Any]:
     """List the ids of everything that a function or partial holds; for a method those of its function and object."""
     if isinstance(calling, partial):
-        held = [calling.func, *calling.args, *calling.keywords.values()]
+        values = [calling.func, *calling.args, *calling.keywords.values()]
     else:
-        held = [*(calling.__defaults__ or ()), *(calling.__kwdefaults__ or {}).values()]
+        values = [*(calling.__defaults__ or ()), *(calling.__kwdefaults__ or {}).values()]
         for cell in calling.__closure__ or ():
             try:
-                held.append(cell.cell_contents)
+                values.append(cell.cell_contents)
             except ValueError:  # an empty cell
-                held.append(cell)
-    return [(id(each.__func__), id(each.__self__)) if type(each) is MethodType else id(each) for each in held]
+                values.append(cell)
+    return [(id(value.__func__), id(value.__self__)) if type(value) is MethodType else id(value) for value in values]

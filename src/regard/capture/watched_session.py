@@ -22,7 +22,7 @@ from regard.attention.recording import Call, record
 from regard.capture.build_trace import CapturedPass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.prefix import NO_REUSE, LayerReuse
+from regard.capture.prefix import NO_REUSE, PassReuse
 from regard.capture.regard_attention import DEFINITION, compare_with_definition
 from regard.capture.session import Session
 from regard.capture.state import Capture, Comparison, LayerStack
@@ -30,7 +30,7 @@ from regard.capture.watching.watch import watch
 from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.memory import require_memory
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
 COMPARED = f"{DEFINITION}, or the weights that the model computes"
@@ -57,7 +57,7 @@ class WatchedSession(Session):
 
     def run(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]],
-        keep: CaptureOptions | None = None, reuse: LayerReuse = NO_REUSE,
+        keep: CaptureOptions | None = None, reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:  # fmt: skip
         """Make one captured pass of an image."""
         item, keep = sources[0], replace(keep or CaptureOptions(), attention_outputs=False)
@@ -90,8 +90,8 @@ class WatchedSession(Session):
             keep = replace(keep, layers=frozenset(stage) if keep.layers is None else keep.layers)
             notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_listed(stages)}.")
         states = [layers[stage.start].entered, *(layers[n].left for n in stage)]
-        kept = {n: state.flatten(1, -2) for n, state in enumerate(states, stage.start) if keep.state(n) or n == end}
-        stack.hidden_states, stack.dropped = list(kept.values()), [n for n in range(end + 1) if n not in kept]
+        numbered = {n: s.flatten(1, -2) for n, s in enumerate(states, stage.start) if keep.state(n) or n == end}
+        stack.hidden_states, stack.dropped = list(numbered.values()), [n for n in range(end + 1) if n not in numbered]
         if (patches := item.patches) is not None and len(grid) == 2:
             sides = zip((item.tensors or {})["pixel_values"].shape[2:], grid, strict=True)
             known = self._windowed(layers[stage.start].path) and not any(size % count for size, count in sides)
@@ -101,7 +101,7 @@ class WatchedSession(Session):
         return CapturedPass(
             name=self.name, model=self.model, sources=[named], targets=None, calls=calls, embeddings=[],
             stacks={stack.path: stack}, last={"last_hidden_state": final.flatten(1, -2)} if normed else {}, logits=None,
-            capture=Capture({}, keep=keep, comparison=comparison), attention_outputs={}, notes=tuple(notes),
+            capture=Capture(keep=keep, comparison=comparison), attention_outputs={}, notes=tuple(notes),
         )  # fmt: skip
 
     def _layers(self, item: ModelInput) -> tuple[list[Layer], list[str], Any]:
@@ -135,22 +135,22 @@ class WatchedSession(Session):
                 layers.setdefault(path, Layer(path, entered, left, [])).calls.append(call)
             else:
                 others[call.path] = None
-        found = list(layers.values())
-        if not found or any(one.entered is other.entered for one, other in pairwise(found)):
-            how = "layers run side by side" if found else "no list of layers was found around its attention"
+        ordered = list(layers.values())
+        if not ordered or any(layer.entered is following.entered for layer, following in pairwise(ordered)):
+            how = "layers run side by side" if ordered else "no list of layers was found around its attention"
             raise RegardError(f"{self.name}: {how}; regard.watch(model) shows its attention")
         notes = [f"Attention calls outside the layers are left out: {', '.join(others)}."] * bool(others)
-        return found, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
+        return ordered, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
 
     def _stage(self, stages: list[range], layers: frozenset[int] | None) -> range:
         """Choose the stage of the layers to keep: by default the last."""
-        wanted, count = sorted(layers or ()), stages[-1].stop
-        given = f"layers: given {', '.join(map(str, wanted))}"
-        if wanted and wanted[-1] >= count:
-            raise RegardError(f"{given}, {numbers_there('layer', count, f'{self.name} has')}")
-        fits = [stage for stage in stages if set(wanted) <= set(stage)]
+        numbers, count = sorted(layers or ()), stages[-1].stop
+        problem = f"layers: given {', '.join(map(str, numbers))}"
+        if numbers and numbers[-1] >= count:
+            raise RegardError(f"{problem}, {numbers_there('layer', count, f'{self.name} has')}")
+        fits = [stage for stage in stages if set(numbers) <= set(stage)]
         if not fits:
-            raise RegardError(f"{given}, which have different tokens: choose among {_listed(stages)}")
+            raise RegardError(f"{problem}, which have different tokens: choose among {_listed(stages)}")
         return fits[-1]
 
     def _placed(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
@@ -192,9 +192,9 @@ def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[i
 
 def stages_of(layers: Sequence[Layer]) -> list[range]:
     """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the one before gave."""
-    pairs = [(one.left, other.entered) for one, other in pairwise(layers)]
+    pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
     starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]
-    return [range(*each) for each in pairwise([0, *starts, len(layers)])]
+    return [range(*ends) for ends in pairwise([0, *starts, len(layers)])]
 
 
 def _listed(stages: Sequence[range]) -> str:

@@ -78,7 +78,7 @@ class RegardGenerator(Generator[Choice]):
         whole = continued(tokenizer, before, new)
         late = unwritten(interventions, len(whole.tokens))
         source, target = (prompt, whole) if self._pairs else (whole, None)
-        written = [each for each in interventions if each not in late]
+        written = [intervention for intervention in interventions if intervention not in late]
         trace = self._trace(source, target, written, request.statistics)
         for side in trace.sides:
             side.status.seconds = time.perf_counter() - started
@@ -95,15 +95,15 @@ class RegardGenerator(Generator[Choice]):
         end = getattr(tokenizer, "eos_token_id", None)
         ids = torch.tensor([prompt.ids], device=model.device)
         changes = whole_text_changes(interventions, prompt, request.max_new_tokens, self._session)
-        hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
+        hooks = self._session.structure.hooks(changes, prompt, first_target(self._session))
 
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:
             """The share of what is done in one pass; cross-attention has all of the source's keys in every pass."""
             rows = PassRange(past, count, past, 0, past + count)
             across = PassRange(past, count, 0, 0, len(prompt.tokens))
-            here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in changes.calls]
-            calls = [each for each in here if each is not None]
+            here = (within_pass(c.for_attend(), across if c.part == "cross" else rows) for c in changes.calls)
+            calls = [change for change in here if change is not None]
             with heads_in_range(self._name), ablating(calls, self._call_name), hooks.opened(past):
                 yield
 

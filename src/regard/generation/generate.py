@@ -28,7 +28,7 @@ from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.settings import settings
 from regard.generation.step_ablation import first_target, unwritten_notes, whole_text_changes, with_tokens
 from regard.generation.step_capture import StepCapture
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.continuation import begun, continued
 from regard.text.tokens import Encoded
 
@@ -64,7 +64,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
         changes = whole_text_changes(interventions, prompt, request.max_new_tokens, self._session)
-        hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
+        hooks = self._session.structure.hooks(changes, prompt, first_target(self._session))
         wanted = request.statistics
         steps = StepCapture(self._session, changes=changes, hooks=hooks, statistics=wanted)
         try:
@@ -97,40 +97,41 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def _run(self, steps: StepCapture, prompt: Encoded, request: Request[GenerationConfig]) -> list[int]:
         """Generate and capture; returns all token ids, of which every one has gone through the model."""
         model, config, cache = self._model, request.settings, request.cache
-        given = torch.tensor([prompt.ids], device=model.device)
-        room = (1 if self._pairs else given.shape[1]) + request.max_new_tokens
-        inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
+        prompt_ids = torch.tensor([prompt.ids], device=model.device)
+        start = 1 if self._pairs else prompt_ids.shape[1]
+        inputs: dict[str, Any] = {"attention_mask": torch.ones_like(prompt_ids)}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
         with quiet(), _generation_settings_aside(model, config), steps.captured():
             if self._pairs:
-                inputs["encoder_outputs"] = steps.encode(given)
+                inputs["encoder_outputs"] = steps.encode(prompt_ids)
             stopping: dict[str, Any] = {}
             if request.stop:
                 stopping = {"stop_strings": request.stop, "tokenizer": self._reader.tokenizer}
-            told = Told(request.progress, self._reader.tokenizer, 1 if self._pairs else given.shape[1])
+            listener = ProgressCriteria(request.progress, self._reader.tokenizer, start)
             if request.progress is not None:
-                stopping["stopping_criteria"] = StoppingCriteriaList([told])
+                stopping["stopping_criteria"] = StoppingCriteriaList([listener])
             try:
-                held = inputs["past_key_values"] = _empty_generation_cache(model, cache, room, given.shape[1])
+                room = start + request.max_new_tokens
+                filled = inputs["past_key_values"] = _empty_generation_cache(model, cache, room, prompt_ids.shape[1])
                 with _seeded_generation(request.seed, model.device):
-                    written = model.generate(given, generation_config=config, **inputs, **stopping)
+                    written = model.generate(prompt_ids, generation_config=config, **inputs, **stopping)
                 if steps.length < written.shape[1]:  # the last token is still to go through the model
                     steps.last = True
                     rest = _continuing(inputs, written, self._pairs)
                     once = copy.deepcopy(config)
                     once.update(do_sample=False, max_new_tokens=1, min_new_tokens=0)
-                    model.generate(given if self._pairs else written, generation_config=once, **rest)
+                    model.generate(prompt_ids if self._pairs else written, generation_config=once, **rest)
             except (RegardError, TensorMaskError):
                 raise
             except Exception as error:  # transformers raises whatever a family runs into
-                if error is told.raised:
+                if error is listener.raised:
                     raise
                 lines = str(error).strip().splitlines()
                 reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
                 raise RegardError(f"generate: {self._name} with a {cache} cache: {reason}") from error
         count = written.shape[1]
-        if steps.length != count or int(held.get_seq_length()) != count:
+        if steps.length != count or int(filled.get_seq_length()) != count:
             raise RegardError(
                 f"generate: {self._name} ({type(model).__name__}) does not keep the keys of its {count} tokens in a "
                 "cache: its passes cannot be joined"
@@ -138,7 +139,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         return written[0].tolist()
 
 
-class Told(StoppingCriteria):
+class ProgressCriteria(StoppingCriteria):
     """Tell the text so far after each token, and stop nothing; what the listener raises ends the generation.
 
     start: of the ids, the first that is new.
@@ -173,10 +174,10 @@ def _empty_generation_cache(model: Any, kind: str, room: int, source: int) -> An
     # A decoder may be deeper than its encoder, and only its own config counts its layers then (T5).
     config = (model.get_decoder() if pairs else model).config.get_text_config(decoder=True)
 
-    def one(size: int) -> Any:
+    def cache(size: int) -> Any:
         return DynamicCache(config=config) if kind == "dynamic" else _Static(config=config, max_cache_len=size)
 
-    return EncoderDecoderCache(one(room), one(source)) if pairs else one(room)
+    return EncoderDecoderCache(cache(room), cache(source)) if pairs else cache(room)
 
 
 def _continuing(inputs: dict[str, Any], written: torch.Tensor, pairs: bool) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from regard.capture.session import Session
 from regard.checks import check_seed
 from regard.errors import RegardError
 from regard.generation.settings import stops
+from regard.lazy import from_above
+from regard.shown import Shown
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
-from regard.trace.display import Shown, shown_generated
 from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Generated(Shown):
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """Return what a notebook shows of it: what was written and how surely, then its trace."""
-        return shown_generated(self, width)
+        return from_above("generated_parts")(self, width)
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ class Generator(ABC, Generic[S]):
         wanted = statistics_to_capture(statistics)
         request = Request(max_new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted, progress)
         single, prompts = self._reader.read("prompt", prompt, ids)
-        prompts = [self.open_ended(each) for each in prompts]
-        for number, each in enumerate(prompts, 1):
-            self._check_room("prompt" if single else f"prompt {number}", each, max_new_tokens)
-        generated = [self.generate_one(each, request) for each in prompts]
+        prompts = [self.open_ended(encoded) for encoded in prompts]
+        for number, encoded in enumerate(prompts, 1):
+            self._check_room("prompt" if single else f"prompt {number}", encoded, max_new_tokens)
+        generated = [self.generate_one(encoded, request) for encoded in prompts]
         return generated[0] if single else generated
 
     @abstractmethod

@@ -175,25 +175,26 @@ class JoinedCall:
         if bias is not None and not bool(bias.any()):
             bias = None  # zeros, as T5 gives them to cross-attention, say nothing
         rule = replace(self.rule, bias=bias, mask=mask.simplified(length, size))
-        ablations = [within_pass(each, PassRange(0, length, 0, 0, size)) for each in self.ablations]
+        ablations = [within_pass(ablation, PassRange(0, length, 0, 0, size)) for ablation in self.ablations]
         shape = 1, query.shape[1], length, size
         removed = tuple(
-            Edges(shape, *(getattr(each, axis) for axis in AXES))
-            for each in ablations
-            if isinstance(each, EdgeAblation)
+            Edges(shape, *(getattr(ablation, axis) for axis in AXES))
+            for ablation in ablations
+            if isinstance(ablation, EdgeAblation)
         )
         if removed:
             rule = row_update.without_edges(rule, removed)
-        changes = tuple(each for each in ablations if isinstance(each, (HeadAblation, CallPatch)))
+        changes = tuple(ablation for ablation in ablations if isinstance(ablation, (HeadAblation, CallPatch)))
         weights = AttentionMap(query, key, rule, offset=None if self.cross else 0)
         comparison = Comparison("the single passes", weights=0.0)
-        for each in self.samples:
-            rows = weights[:, :, each.rows]  # (1, H, r, S)
+        for sample in self.samples:
+            rows = weights[:, :, sample.rows]  # (1, H, r, S)
             theirs = torch.zeros_like(rows)
-            theirs[..., each.first : each.first + each.weights.shape[-1]] = each.weights
-            output = change_outputs(grouped_product(rows, value.to(rows.dtype)), _of_rows(changes, each.rows.tolist()))
-            off = float((output - each.output).abs().max()) / max(1.0, float(each.output.abs().max()))
-            comparison.add(float((rows - theirs).abs().max()), off, len(each.rows))
+            theirs[..., sample.first : sample.first + sample.weights.shape[-1]] = sample.weights
+            row_changes = _of_rows(changes, sample.rows.tolist())
+            output = change_outputs(grouped_product(rows, value.to(rows.dtype)), row_changes)
+            off = float((output - sample.output).abs().max()) / max(1.0, float(sample.output.abs().max()))
+            comparison.add(float((rows - theirs).abs().max()), off, len(sample.rows))
         exact = value.dtype in (torch.float32, torch.float64)
         # outputs are rounded to the model's own dtype
         if not ((comparison.weights or 0.0) <= FAR and comparison.outputs <= (FAR if exact else 0.05)):
@@ -211,13 +212,13 @@ class JoinedCall:
             tile = rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
         if tile is None:
             tile = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
-        own = tile.expand(-1, -1, len(rows), size)  # what they may attend to
+        allowed = tile.expand(-1, -1, len(rows), size)  # what they may attend to
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)
-        pattern = self.mask.tile(everything, slice(0, own.shape[1]), rows + place.past, columns, device)
-        expected = own.new_zeros(*own.shape[:3], columns.stop)
-        expected[..., place.first :] = own[..., : place.seen]
+        pattern = self.mask.tile(everything, slice(0, allowed.shape[1]), rows + place.past, columns, device)
+        expected = allowed.new_zeros(*allowed.shape[:3], columns.stop)
+        expected[..., place.first :] = allowed[..., : place.seen]
         same = (expected == (True if pattern is None else pattern)).all()
-        if not bool(same) or bool(own[..., place.seen :].any()):
+        if not bool(same) or bool(allowed[..., place.seen :].any()):
             raise RegardError(
                 f"generate: {self.path}: what token {place.past} may attend to is not what its place after the others "
                 "says, so they cannot be joined to one map"
@@ -243,13 +244,13 @@ class JoinedOutput:
         shape, weight = (output.kind, set(rows)), output.weight.data_ptr()
         if shape != (first.kind, set(self._rows)) or weight != first.weight.data_ptr():
             return UnverifiedOutput("what stands around its attention changes from token to token")
-        for name, each in rows.items():
-            self._rows[name].add(each)
+        for name, tensor in rows.items():
+            self._rows[name].add(tensor)
         return None
 
     def whole(self) -> AttentionOutput:
         """Return the joined attention output."""
-        rows = {name: each.whole() for name, each in self._rows.items()}
+        rows = {name: kept.whole() for name, kept in self._rows.items()}
         scaling = self._first.scaling
         if scaling is not None:
             scaling = replace(scaling, scale=rows["scale"], added=rows["added"])
@@ -259,12 +260,12 @@ class JoinedOutput:
 def _of_rows(changes: tuple[HeadAblation | CallPatch, ...], rows: list[int]) -> tuple[HeadAblation | CallPatch, ...]:
     """The changes of a whole call's outputs, numbered as in some of its rows alone."""
     parts: list[HeadAblation | CallPatch] = []
-    for each in changes:
-        if isinstance(each, HeadAblation):
-            parts.append(each)
-        elif each.what == "head_outputs":
+    for change in changes:
+        if isinstance(change, HeadAblation):
+            parts.append(change)
+        elif change.what == "head_outputs":
             for n, row in enumerate(rows):
-                part = each.at(row, 1)
+                part = change.at(row, 1)
                 if part is not None:
                     parts.append(replace(part, positions=(n,)))
     return tuple(parts)

@@ -17,14 +17,14 @@ Check = tuple[Callable[[Any], bool], str]
 def _finite_number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[Any], bool]:
     """Whether something is a finite number, a whole one where asked for, that a condition holds for."""
     kinds = int if whole else (int, float)
-    return lambda given: (
-        not isinstance(given, bool) and isinstance(given, kinds) and math.isfinite(given) and holds(given)
+    return lambda value: (
+        not isinstance(value, bool) and isinstance(value, kinds) and math.isfinite(value) and holds(value)
     )
 
 
 # Numbers, and what they need to be. Those of SAMPLING have no effect on a greedy choice.
 CHECKS: Mapping[str, Check] = {
-    "do_sample": (lambda given: isinstance(given, bool), "True or False"),
+    "do_sample": (lambda value: isinstance(value, bool), "True or False"),
     "temperature": (_finite_number(lambda n: n > 0), "a number above 0"),
     "top_k": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 (all tokens) or more"),
     "top_p": (_finite_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
@@ -66,13 +66,13 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 
 def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
     """Refuse options that do not exist, and values that they cannot have, whatever the model."""
-    for option, given in options.items():
+    for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
-        if option in CHECKS and not CHECKS[option][0](given):
-            raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
+        if option in CHECKS and not CHECKS[option][0](value):
+            raise RegardError(f"generate: {option}: given {value!r}, needs {CHECKS[option][1]}")
     if options.get("min_new_tokens", 0) > max_new_tokens:
-        given = options["min_new_tokens"]
-        raise RegardError(f"generate: min_new_tokens: given {given}, max_new_tokens is {max_new_tokens}")
+        value = options["min_new_tokens"]
+        raise RegardError(f"generate: min_new_tokens: given {value}, max_new_tokens is {max_new_tokens}")
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:

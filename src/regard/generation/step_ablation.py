@@ -91,57 +91,57 @@ def with_tokens(
         tokens = sorted({token for word in words for token in word.tokens})
         return Word(place, words[0].start, words[-1].end, tuple(tokens))
 
-    def numbered(each: Patch | Steer) -> Patch | Steer:
-        if paired and _in_generated_target(each):
-            for place in each.at or (None,):
-                if not is_whole(place) and not (place is None and isinstance(each, Steer)):
+    def numbered(change: Patch | Steer) -> Patch | Steer:
+        if paired and _in_generated_target(change):
+            for place in change.at or (None,):
+                if not is_whole(place) and not (place is None and isinstance(change, Steer)):
                     raise of_target(place)
-            return each
-        if each.at is None and isinstance(each, Steer):
-            return each  # of all tokens, those that are written too
-        at = _prompt_token_numbers(source, each.at)
-        if isinstance(each, Steer):
-            return replace(each, at=at)
-        if each.what == "weights":
+            return change
+        if change.at is None and isinstance(change, Steer):
+            return change  # of all tokens, those that are written too
+        at = _prompt_token_numbers(source, change.at)
+        if isinstance(change, Steer):
+            return replace(change, at=at)
+        if change.what == "weights":
             raise RegardError(
                 "patch: rows of weights cannot be patched while text is written: patch head_outputs or values"
             )
-        if each.sources is None:
-            return replace(each, at=at)
-        own = each.at if each.source_at is None else each.source_at
-        if own is not None:
-            return replace(each, at=at, source_at=own)
-        lengths = {len(trace.sides[-1 if each.part == "decoder" else 0].tokens) for trace in each.sources}
+        if change.sources is None:
+            return replace(change, at=at)
+        places = change.at if change.source_at is None else change.source_at
+        if places is not None:
+            return replace(change, at=at, source_at=places)
+        lengths = {len(trace.sides[-1 if change.part == "decoder" else 0].tokens) for trace in change.sources}
         if lengths != {len(at)}:
             raise RegardError(
                 f"patch: the prompt has {len(at)} tokens and the source {' and '.join(map(str, sorted(lengths)))}: "
                 "they cannot be aligned, give at= and source_at= of as many tokens"
             )
-        return replace(each, at=at, source_at=at)
+        return replace(change, at=at, source_at=at)
 
-    found: list[Intervention] = []
-    for each in map(checked, interventions):
-        if not isinstance(each, Ablate):
-            found.append(numbered(each))
+    numbered_changes: list[Intervention] = []
+    for change in map(checked, interventions):
+        if not isinstance(change, Ablate):
+            numbered_changes.append(numbered(change))
             continue
-        edge = each.target
+        edge = change.target
         if isinstance(edge, Edge):
             query = resolved(edge.query, paired and edge.part != "encoder")
             key = resolved(edge.key, paired and edge.part not in ("encoder", "cross"))
-            each = Ablate(replace(edge, query=query, key=key))
-        found.append(each)
-    return tuple(found)
+            change = Ablate(replace(edge, query=query, key=key))
+        numbered_changes.append(change)
+    return tuple(numbered_changes)
 
 
 def _prompt_token_numbers(prompt: Encoded, places: Places | None) -> tuple[int, ...]:
     """Places as numbers of tokens, those of words in the prompt; None is all of the prompt."""
     if places is None:
         return tuple(range(len(prompt.tokens)))
-    found: list[int] = []
-    for each in places:
-        here = isinstance(each, (str, tuple, Word))
-        found += tokens_at("at", prompt.text, prompt.tokens, (each,)) if here else [int(each)]  # type: ignore[arg-type]
-    return tuple(found)
+    numbers: list[int] = []
+    for place in places:
+        here = isinstance(place, (str, tuple, Word))
+        numbers += tokens_at("at", prompt.text, prompt.tokens, (place,)) if here else [int(place)]  # type: ignore[arg-type]
+    return tuple(numbers)
 
 
 def whole_text_changes(
@@ -152,10 +152,10 @@ def whole_text_changes(
     interventions: as `with_tokens` gives them. prompt: the text that is gone on with, or that an encoder reads.
     """
     if needs_stacks(interventions):
-        session.layout.stacks(prompt, first_target(session))
+        session.structure.stacks(prompt, first_target(session))
     if session.pairs:
-        return session.layout.changes([prompt], [encoded_ids([0] * (1 + max_new_tokens))], [interventions])
-    return session.layout.changes([encoded_ids([0] * (len(prompt.tokens) + max_new_tokens))], None, [interventions])
+        return session.structure.changes([prompt], [encoded_ids([0] * (1 + max_new_tokens))], [interventions])
+    return session.structure.changes([encoded_ids([0] * (len(prompt.tokens) + max_new_tokens))], None, [interventions])
 
 
 def first_target(session: Session) -> Encoded | None:
@@ -165,18 +165,18 @@ def first_target(session: Session) -> Encoded | None:
 
 def unwritten(interventions: Sequence[Intervention], length: int) -> list[Intervention]:
     """Return interventions on tokens that were never written. length: of the written text, of a pair the target."""
-    return [each for each in interventions if _last_token(each) >= length]
+    return [intervention for intervention in interventions if _last_token(intervention) >= length]
 
 
 def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple[str, ...]:
     """Write a note for each intervention on tokens that were never written."""
-    return tuple(f"The text ended before this took effect: {each}." for each in unwritten(interventions, length))
+    return tuple(f"The text ended before this took effect: {change}." for change in unwritten(interventions, length))
 
 
-def _in_generated_target(each: Patch | Steer) -> bool:
+def _in_generated_target(change: Patch | Steer) -> bool:
     """Whether the places of a patch or push are tokens of an encoder-decoder's target."""
-    of_keys = isinstance(each, Patch) and each.what == "values"
-    return each.part == "decoder" or (each.part == "cross" and not of_keys)
+    of_keys = isinstance(change, Patch) and change.what == "values"
+    return change.part == "decoder" or (change.part == "cross" and not of_keys)
 
 
 def _last_token(intervention: Intervention) -> int:
@@ -233,11 +233,11 @@ class StepAblations:
     @contextmanager
     def at_call(self, path: str, count: int, size: int) -> Iterator[None]:
         """Apply them to one call of a module, by its path, with count queries and size keys."""
-        held = self._open.match(path, None)
-        self.held.append(tuple(held))
+        matching = self._open.match(path, None)
+        self.held.append(tuple(matching))
         across = path in self._capture.cross_paths
         place = PassRange(self._past, count, 0, 0, size) if across else PassRange.of(size, self._past, count)
-        local = [replace(part, layers=None) for each in held if (part := within_pass(each, place)) is not None]
+        local = [replace(part, layers=None) for x in matching if (part := within_pass(x, place)) is not None]
         with heads_in_range(self._name), ablating(local):
             yield
 
@@ -250,4 +250,4 @@ class StepAblations:
             call = self._numbering(path, nth)
             return "" if call is None else call_name(call.part, call.layer, call.nth)
 
-        return OpenAblations([each.for_attend() for each in self._ablations], name_of)
+        return OpenAblations([ablation.for_attend() for ablation in self._ablations], name_of)

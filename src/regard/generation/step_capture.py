@@ -11,6 +11,7 @@ A pass adds rows to what the passes before it left; `joined` turns them into one
     the encoder's pass                         as it is: there is one               as it is
 """
 
+import copy
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,7 +24,7 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import CapturedPass
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.hooks import PassRecord, record_pass
+from regard.capture.hooks import record_pass
 from regard.capture.interventions.resolve import Changes
 from regard.capture.interventions.states import StateHooks
 from regard.capture.options import CaptureOptions
@@ -57,13 +58,8 @@ class StepCapture:
         statistics: Statistics | None = None,
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
-        self._capture = Capture(
-            (facts := session.facts).paths,
-            facts,
-            keep=CaptureOptions(statistics=statistics),
-            written_masks=written_masks,
-            comparison=Comparison(JOINED),
-        )
+        keep = CaptureOptions(statistics=statistics, written_masks=written_masks)
+        self._capture = Capture(session.index, keep, comparison=Comparison(JOINED))
         calls = [] if changes is None else changes.calls
         self._hooks = hooks
         self._ablations = StepAblations(calls, self.model, self._capture, pairs=session.pairs, name=self.name)
@@ -78,23 +74,23 @@ class StepCapture:
         self._layers: dict[str, dict[tuple[str, int], int]] = {}  # of each stack, the layer of each call
         self._parts: dict[str, Rows] | None = None
         self._ends: dict[str, Rows] = {}  # the last hidden state and the logits
-        self._encoder: tuple[PassRecord, Tensor] | None = None  # and its last hidden state
+        self._encoder: tuple[Capture, Tensor] | None = None  # and its last hidden state
 
     @contextmanager
     def captured(self) -> Iterator[None]:
         """Capture every forward pass of the model inside the block, and keep its rows."""
-        own = self.model.forward  # generation calls the model itself, so its forward is what is wrapped
+        original = self.model.forward  # generation calls the model itself, so its forward is what is wrapped
 
-        @functools.wraps(own)
+        @functools.wraps(original)
         def forward(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("logits_to_keep", None)  # generation wants the last row's, a trace has them all
             self._capture.compare = self._sampled
             ids = kwargs["decoder_input_ids" if self._session.pairs else "input_ids"]
-            with self._pass([ids]) as (record, masks):
-                output = own(*args, **kwargs)
+            with self._pass([ids]) as masks:
+                output = original(*args, **kwargs)
             if not isinstance(getattr(output, "logits", None), Tensor):
                 raise RegardError(f"generate: {self.name} gives no logits: there is nothing to choose a token from")
-            self._add(record, masks, output.logits, ids)
+            self._add(masks, output.logits, ids)
             return output
 
         patched = self.model.__dict__.get("forward")
@@ -109,31 +105,31 @@ class StepCapture:
 
     def encode(self, ids: Int[Tensor, "1 S"]) -> Any:
         """Run the encoder of an encoder-decoder, once; inside `captured`. Returns its output."""
-        with self._pass([ids]) as (record, _), torch.no_grad():
+        with self._pass([ids]), torch.no_grad():
             output = self.model.get_encoder()(input_ids=ids, return_dict=True)
-        self._encoder = record, output.last_hidden_state.clone()
-        self.kernels |= {call.kernel for call in record.calls.values()}
+        self._encoder = copy.copy(self._capture), output.last_hidden_state.clone()  # each pass has lists of its own
+        self.kernels |= {call.kernel for call in self._capture.calls.values()}
         return output
 
     def joined(self, source: Encoded, target: Encoded | None) -> CapturedPass:
         """Make all passes as one. target: of an encoder-decoder, what its decoder read."""
         calls = []
         written: dict[Any, Tensor] = {}
-        for each in self._calls.values():
+        for item in self._calls.values():
             try:
-                call, comparison = each.whole(self.length, written)
+                call, comparison = item.whole(self.length, written)
             except RuntimeError as error:  # sizes that do not fit
                 raise RegardError(
-                    f"generate: {each.path}: its queries and keys are not one for each token, so they cannot be joined"
+                    f"generate: {item.path}: its queries and keys are not one for each token, so they cannot be joined"
                 ) from error
             self._capture.comparison.include(comparison)
             calls.append(call)
         if written:
             self.notes += (WRITTEN,)
-        outputs = {key: each.whole() if isinstance(each, JoinedOutput) else each for key, each in self._outputs.items()}
+        outputs = {key: item.whole() if isinstance(item, JoinedOutput) else item for key, item in self._outputs.items()}
         stacks = {
-            path: LayerStack(path, [rows.whole() for rows in each], True, calls=self._layers[path])
-            for path, each in self._states.items()
+            path: LayerStack(path, [rows.whole() for rows in item], True, calls=self._layers[path])
+            for path, item in self._states.items()
         }
         last = {"last_hidden_state": self._ends["last"].whole()} if "last" in self._ends else {}
         embeddings = [self._joined_parts(source if target is None else target)]
@@ -167,10 +163,10 @@ class StepCapture:
         ids = torch.tensor([text.ids], device=self.model.device)
         with torch.no_grad():
             table = self.model.get_input_embeddings()(ids)
-        own = parts.token_embeddings
-        if table.shape == own.shape:
-            scale = (table * own).sum() / (table * table).sum()  # by which the model multiplies it
-            if not float((scale * table - own).abs().max()) <= 1e-5 * float(own.abs().max()):
+        learned = parts.token_embeddings
+        if table.shape == learned.shape:
+            scale = (table * learned).sum() / (table * table).sum()  # by which the model multiplies it
+            if not float((scale * table - learned).abs().max()) <= 1e-5 * float(learned.abs().max()):
                 self.notes += ("Embedding components are left out, because they don't match the embedding table.",)
                 return EmbeddingParts()
         return parts
@@ -181,8 +177,8 @@ class StepCapture:
         return self.last or self._passes & (self._passes - 1) == 0
 
     @contextmanager
-    def _pass(self, ids: Sequence[Tensor]) -> Iterator[tuple[PassRecord, list[Any]]]:
-        """Capture one pass; gives its record and the masks that its calls were given."""
+    def _pass(self, ids: Sequence[Tensor]) -> Iterator[list[Any]]:
+        """Capture one pass; gives the masks that its calls were given."""
         masks = self._capture.call_masks = []
         try:
             with (
@@ -195,27 +191,28 @@ class StepCapture:
                     head_input=True,
                     keep=("value", "output"),
                     whole=not self._session.pairs,  # the encoder ran before the first step
-                ) as record,
+                ),
             ):
-                yield record, masks
+                yield masks
         finally:
             self._capture.call_masks = None  # they speak of all keys: kept for every pass, they would be T × T numbers
 
-    def _add(self, record: PassRecord, masks: list[Any], logits: Tensor, ids: Tensor) -> None:
+    def _add(self, masks: list[Any], logits: Tensor, ids: Tensor) -> None:
         """Keep what is new of a pass. Raises RegardError where it went through other layers than those before it."""
-        calls, stacks = record.calls, record.stacks
+        capture = self._capture
+        calls, stacks = capture.calls, capture.stacks
         past, first = self.length, self._passes == 0
         memo: dict[Any, Any] = {}
         if not first and (set(calls) != set(self._calls) or set(stacks) != set(self._states)):
             raise RegardError(f"generate: token {past} of {self.name} went through other layers than those before")
         if first:
             self._ablations.check((self._encoder[0].stacks if self._encoder else {}) | stacks)
-        held = self._ablations.held
+        ablations_of = self._ablations.held
         for (key, call), mask, output, ablations in zip(
-            calls.items(), masks, record.attention_outputs, held, strict=True
+            calls.items(), masks, capture.attention_outputs, ablations_of, strict=True
         ):
             if first:
-                self._calls[key] = JoinedCall(call, mask, call.path in self._capture.cross_paths, ablations)
+                self._calls[key] = JoinedCall(call, mask, call.path in capture.cross_paths, ablations)
                 self._outputs[key] = JoinedOutput(output) if isinstance(output, AttentionOutput) else output
             self._calls[key].add(call, past, mask, memo)
             if self._sampled:
@@ -227,25 +224,25 @@ class StepCapture:
         for path, stack in stacks.items():
             self._layers[path] = stack.calls
             rows = self._states.setdefault(path, [Rows() for _ in stack.hidden_states])
-            for state, each in zip(stack.hidden_states, rows, strict=True):
-                each.add(state)
-        self._add_parts(record.embeddings, first)
-        if "last_hidden_state" in record.last:
-            self._ends.setdefault("last", Rows()).add(record.last["last_hidden_state"])
+            for state, state_rows in zip(stack.hidden_states, rows, strict=True):
+                state_rows.add(state)
+        self._add_parts(capture.embeddings, first)
+        if "last_hidden_state" in capture.last:
+            self._ends.setdefault("last", Rows()).add(capture.last["last_hidden_state"])
         self._ends.setdefault("logits", Rows()).add(logits)
         self.length += ids.shape[1]
         self._passes += 1
 
     def _add_parts(self, parts: list[EmbeddingParts], first: bool) -> None:
         """Embedding parts, as long as every pass has the same ones."""
-        found = {name: getattr(parts[0], name) for name in PARTS} if parts else {}
-        found = {name: part for name, part in found.items() if part is not None}
+        present = {name: getattr(parts[0], name) for name in PARTS} if parts else {}
+        present = {name: part for name, part in present.items() if part is not None}
         if first:
-            self._parts = {name: Rows() for name in found}
-        if self._parts is None or set(found) != set(self._parts):
+            self._parts = {name: Rows() for name in present}
+        if self._parts is None or set(present) != set(self._parts):
             if self._parts:
                 self.notes += ("Embedding components are left out, because they differ between passes.",)
             self._parts = None
             return
         for name, rows in self._parts.items():
-            rows.add(found[name])
+            rows.add(present[name])

@@ -53,11 +53,11 @@ class Patches:
 
         weights: one number a token, such as a row of an attention map.
         """
-        own = weights[..., self.first : self.first + self.rows * self.columns]
-        if own.shape[-1] != self.rows * self.columns:
+        of_patches = weights[..., self.first : self.first + self.rows * self.columns]
+        if of_patches.shape[-1] != self.rows * self.columns:
             needed = self.first + self.rows * self.columns
             raise RegardError(f"heat: given {weights.shape[-1]} numbers, needs one for each of {needed} tokens or more")
-        return own.unflatten(-1, (self.rows, self.columns))
+        return of_patches.unflatten(-1, (self.rows, self.columns))
 
     def _known(self) -> Box:
         if self.seen is None:
@@ -102,7 +102,7 @@ def seen_note(picture: Picture, seen: Box | None) -> str:
     width, height = picture.size
     if seen is None:
         return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
-    left, top, right, bottom = (round(each) for each in seen)
+    left, top, right, bottom = (round(side) for side in seen)
     left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
     if (left, top, right, bottom) == (0, 0, width, height):
         return ""

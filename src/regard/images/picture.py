@@ -35,26 +35,26 @@ class Picture:
         return self.pixels.size
 
 
-def read_picture(given: Any) -> Picture:
+def read_picture(image: Any) -> Picture:
     """Read an image as upright 8-bit RGB.
 
     given: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
     eight-bit numbers, or a `Picture`, which is returned. Rotated pixels are turned upright, the first of several frames
     is read, transparent pixels are laid on white, and 16 bits become 8. Each change is a note.
     """
-    if isinstance(given, Picture):
-        return given
-    if isinstance(given, np.ndarray):
-        if given.dtype != np.uint8 or given.ndim != 3 or given.shape[2] != 3 or given.size == 0:
-            raise RegardError(f"image: given an array {given.shape} {given.dtype}, needs (height, width, 3) uint8, RGB")
-        given = Image.fromarray(given)
-    if isinstance(given, Image.Image):
-        return _read(given, "a picture", "a picture")
-    if not isinstance(given, (str, os.PathLike)):
-        raise RegardError(f"image: given {type(given).__name__}, needs a file, a Pillow image or an array of pixels")
-    path = Path(given)
+    if isinstance(image, Picture):
+        return image
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
+            raise RegardError(f"image: given an array {image.shape} {image.dtype}, needs (height, width, 3) uint8, RGB")
+        image = Image.fromarray(image)
+    if isinstance(image, Image.Image):
+        return _read(image, "a picture", "a picture")
+    if not isinstance(image, (str, os.PathLike)):
+        raise RegardError(f"image: given {type(image).__name__}, needs a file, a Pillow image or an array of pixels")
+    path = Path(image)
     check_regular(path, "image")
-    return _read(path, path.name, str(given))
+    return _read(path, path.name, str(image))
 
 
 def read_picture_bytes(data: bytes, name: str) -> Picture:
@@ -82,8 +82,8 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
             raise
         except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error
             raise RegardError(f"image {called!r} is damaged, or cut short: {first_line(error)}") from error
-    told = dict.fromkeys(str(each.message) for each in warned if each.category is UserWarning)
-    notes += (f"Parts of {name} are damaged: {' '.join(warning.split())}." for warning in told)
+    messages = dict.fromkeys(str(warning.message) for warning in warned if warning.category is UserWarning)
+    notes += (f"Parts of {name} are damaged: {' '.join(warning.split())}." for warning in messages)
     return Picture(pixels, name, tuple(notes))
 
 

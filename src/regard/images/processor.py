@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.errors import RegardError, first_line
 from regard.images.picture import Picture
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 
 PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of pictures; of texts too
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
@@ -61,8 +61,8 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
     edges = (0.0, 0.0, float(width), float(height))
     measured = (x[0] * width, y[0] * height, x[1] * width, y[1] * height)
     left, top, right, bottom = (  # the colours are of 256 steps: what is that near to an edge is the edge
-        edge if abs(each - edge) < max(1.0, side / 128) else each
-        for each, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
+        edge if abs(measure - edge) < max(1.0, side / 128) else measure
+        for measure, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
     )
     return left, top, right, bottom
 
@@ -86,10 +86,10 @@ def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
 
 def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
     what = f"image {name!r} ({image.width} × {image.height} pixels)"
-    sizes = [getattr(processor, each, None) for each in ("size", "crop_size", "pad_size")]
-    asked = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
+    sizes = [getattr(processor, name, None) for name in ("size", "crop_size", "pad_size")]
+    sides = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
     longer = max(image.size) / max(min(image.size), 1)  # times the shorter side, whose size "shortest_edge" is
-    made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in asked), default=0)
+    made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in sides), default=0)
     if made * 3 > LARGEST:
         most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
         raise RegardError(f"{what}: the model's processor makes {most}")

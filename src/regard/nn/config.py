@@ -128,13 +128,13 @@ class TransformerConfig:
         version = content.get("version")
         if not isinstance(version, int) or version > VERSION:
             raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
-        for key in sorted(set(given) - {field.name for field in fields(cls)}):
+        options = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        for key in sorted(set(options) - {field.name for field in fields(cls)}):
             raise RegardError(f"{name}: {key!r} is no entry of a {FORMAT}'s config")
-        if "vocabulary" not in given:
+        if "vocabulary" not in options:
             raise RegardError(f"{name}: the entry 'vocabulary' is missing")
         try:
-            return cls(**given)
+            return cls(**options)
         except RegardError as error:
             raise RegardError(f"{name}: {error}") from None
 
@@ -213,5 +213,5 @@ class TransformerConfig:
 TransformerConfig.__init__ = arguments_named(TransformerConfig.__init__)  # type: ignore[method-assign]
 
 
-def _wrong(name: str, given: Any, needed: str) -> RegardError:
-    return RegardError(f"{name}: given {given!r}, needs {needed if needed.startswith('to be') else 'to be ' + needed}")
+def _wrong(name: str, value: Any, needed: str) -> RegardError:
+    return RegardError(f"{name}: given {value!r}, needs {needed if needed.startswith('to be') else 'to be ' + needed}")

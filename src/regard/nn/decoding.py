@@ -110,18 +110,18 @@ def write_with_transformer(
     choose = Choice().chooser() if choose is None else choose
     written: list[list[int]] = [[] for _ in range(ids.shape[0])]
     open_rows = set(range(ids.shape[0]))
-    caches, given = model.caches(), ids
+    caches, new_ids = model.caches(), ids
     with model_in_evaluation_mode(model):
         for _ in range(max_new_tokens):
             if limit is not None and ids.shape[1] > limit:
-                caches, given = model.caches(), ids[:, -limit:]
-            with around(len(caches[0]), given.shape[1]):
-                out = model.decode(given, context, context_mask=context_mask, caches=caches, only_last=True)
+                caches, new_ids = model.caches(), ids[:, -limit:]
+            with around(len(caches[0]), new_ids.shape[1]):
+                out = model.decode(new_ids, context, context_mask=context_mask, caches=caches, only_last=True)
             assert out.logits is not None
-            given = choose(out.logits[:, -1])[:, None]  # (B, 1)
-            ids = torch.cat([ids, given], 1)
+            new_ids = choose(out.logits[:, -1])[:, None]  # (B, 1)
+            ids = torch.cat([ids, new_ids], 1)
             for row in tuple(open_rows):
-                written[row].append(int(given[row, 0]))
+                written[row].append(int(new_ids[row, 0]))
                 if written[row][-1] == end or (until is not None and until(written[row])):
                     open_rows.discard(row)
             if not open_rows:
@@ -150,5 +150,5 @@ def translate(
     )
 
 
-def _wrong_decoding_argument(name: str, given: object, needed: str) -> RegardError:
-    return RegardError(f"generate: {name}: given {given!r}, needs {needed}")
+def _wrong_decoding_argument(name: str, value: object, needed: str) -> RegardError:
+    return RegardError(f"generate: {name}: given {value!r}, needs {needed}")

@@ -106,10 +106,10 @@ def newest_transformer_folder(folder: Path | str) -> Path:
     name = read_json(pointer).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
         raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needs the name of one in {CHECKPOINTS}/")
-    found = folder / CHECKPOINTS / name
-    if not found.is_dir():
-        raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, there is no folder {str(found)!r}")
-    return found
+    newest = folder / CHECKPOINTS / name
+    if not newest.is_dir():
+        raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, there is no folder {str(newest)!r}")
+    return newest
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -120,18 +120,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 @torch.no_grad()
 def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
     """Put tensors into a model's weights; those of another dtype are converted."""
-    own = weights_of(model)
-    missing, unknown = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
+    targets = weights_of(model)
+    missing, unknown = sorted(set(targets) - set(tensors)), sorted(set(tensors) - set(targets))
     if missing:
         raise RegardError(f"{name} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
     if unknown:
         raise RegardError(f"{name}: tensor {unknown[0]!r} belongs to no part of a model with this config")
     for key, tensor in tensors.items():
-        if tensor.shape != own[key].shape:
-            found, needed = tuple(tensor.shape), tuple(own[key].shape)
-            raise RegardError(f"{name}: tensor {key!r} has shape {found}, its config needs {needed}")
+        if tensor.shape != targets[key].shape:
+            shape, needed = tuple(tensor.shape), tuple(targets[key].shape)
+            raise RegardError(f"{name}: tensor {key!r} has shape {shape}, its config needs {needed}")
     for key, tensor in tensors.items():
-        own[key].copy_(tensor)
+        targets[key].copy_(tensor)
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:

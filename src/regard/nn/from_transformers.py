@@ -43,20 +43,20 @@ def from_transformers(model: Any) -> Transformer:
 
 
 def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
-    given, base = model.config, model.base_model
-    if getattr(given, "position_embedding_type", "absolute") not in (None, "absolute"):
-        raise _foreign("position_embedding_type", given.position_embedding_type)
-    if given.is_decoder or given.add_cross_attention:
+    config, base = model.config, model.base_model
+    if getattr(config, "position_embedding_type", "absolute") not in (None, "absolute"):
+        raise _foreign("position_embedding_type", config.position_embedding_type)
+    if config.is_decoder or config.add_cross_attention:
         raise _foreign("is_decoder or add_cross_attention", True)
     head = getattr(getattr(model, "cls", None), "predictions", None)
     config = TransformerConfig.bert(
         **_sizes(model, head),
-        d_hidden=given.intermediate_size,
-        activation=_activation_of_transformer(given.hidden_act),
-        norm_eps=given.layer_norm_eps,
-        segments=given.type_vocab_size,
-        dropout=given.hidden_dropout_prob,
-        attention_dropout=given.attention_probs_dropout_prob,
+        d_hidden=config.intermediate_size,
+        activation=_activation_of_transformer(config.hidden_act),
+        norm_eps=config.layer_norm_eps,
+        segments=config.type_vocab_size,
+        dropout=config.hidden_dropout_prob,
+        attention_dropout=config.attention_probs_dropout_prob,
         output_bias=head is not None,
         output_transform=head is not None,
     )
@@ -90,22 +90,22 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
 
 
 def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
-    given, base = model.config, model.base_model
+    config, base = model.config, model.base_model
     for name, plain in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
-        if getattr(given, name) is not plain:
-            raise _foreign(name, getattr(given, name))
-    if given.add_cross_attention:
+        if getattr(config, name) is not plain:
+            raise _foreign(name, getattr(config, name))
+    if config.add_cross_attention:
         raise _foreign("add_cross_attention", True)
-    if not given.resid_pdrop == given.embd_pdrop:
-        raise _foreign("embd_pdrop", f"{given.embd_pdrop} beside resid_pdrop={given.resid_pdrop}")
+    if not config.resid_pdrop == config.embd_pdrop:
+        raise _foreign("embd_pdrop", f"{config.embd_pdrop} beside resid_pdrop={config.resid_pdrop}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.gpt2(
         **_sizes(model, head),
-        d_hidden=given.n_inner,
-        activation=_activation_of_transformer(given.activation_function),
-        norm_eps=given.layer_norm_epsilon,
-        dropout=given.resid_pdrop,
-        attention_dropout=given.attn_pdrop,
+        d_hidden=config.n_inner,
+        activation=_activation_of_transformer(config.activation_function),
+        norm_eps=config.layer_norm_epsilon,
+        dropout=config.resid_pdrop,
+        attention_dropout=config.attn_pdrop,
     )
     weights = {"embedding.weight": base.wte.weight, "positions.weight": base.wpe.weight}
     weights |= _module_weights_by_name("decoder_norm", base.ln_f)
@@ -125,23 +125,23 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
 
 
 def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
-    given, base = model.config, model.base_model
-    rope = dict(getattr(given, "rope_parameters", None) or {})
+    config, base = model.config, model.base_model
+    rope = dict(getattr(config, "rope_parameters", None) or {})
     if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
         raise _foreign("rope_parameters", rope)
-    if bool(given.attention_bias) != bool(given.mlp_bias):
-        raise _foreign("attention_bias", f"{given.attention_bias} beside mlp_bias={given.mlp_bias}")
+    if bool(config.attention_bias) != bool(config.mlp_bias):
+        raise _foreign("attention_bias", f"{config.attention_bias} beside mlp_bias={config.mlp_bias}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.llama(
         **_sizes(model, head),
-        key_heads=given.num_key_value_heads,
-        d_k=getattr(given, "head_dim", None),
-        d_hidden=given.intermediate_size,
-        activation=_activation_of_transformer(given.hidden_act),
-        norm_eps=given.rms_norm_eps,
+        key_heads=config.num_key_value_heads,
+        d_k=getattr(config, "head_dim", None),
+        d_hidden=config.intermediate_size,
+        activation=_activation_of_transformer(config.hidden_act),
+        norm_eps=config.rms_norm_eps,
         rotary_base=float(rope.get("rope_theta", 10000.0)),
-        attention_dropout=given.attention_dropout,
-        bias=bool(given.attention_bias),
+        attention_dropout=config.attention_dropout,
+        bias=bool(config.attention_bias),
     )
     weights = {"embedding.weight": base.embed_tokens.weight, **_module_weights_by_name("decoder_norm", base.norm)}
     for n, layer in enumerate(base.layers):
@@ -175,32 +175,32 @@ _READERS: dict[str, Any] = {
 
 def _sizes(model: Any, head: Any) -> dict[str, Any]:
     """What every family's config has, under these names (GPT-2's too, beside its own); and what its head is."""
-    given = model.config
+    config = model.config
     tied = head is not None and model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return {
-        "vocabulary": given.vocab_size,
-        "length": given.max_position_embeddings,
-        "layers": given.num_hidden_layers,
-        "d_model": given.hidden_size,
-        "heads": given.num_attention_heads,
+        "vocabulary": config.vocab_size,
+        "length": config.max_position_embeddings,
+        "layers": config.num_hidden_layers,
+        "d_model": config.hidden_size,
+        "heads": config.num_attention_heads,
         "output": "none" if head is None else "tied" if tied else "free",
     }
 
 
 def _layer_weights_by_name(layer: str, modules: dict[str, nn.Module]) -> Weights:
     """The tensors of a layer's modules, which stand under our names."""
-    found: Weights = {}
+    weights: Weights = {}
     for name, module in modules.items():
-        found |= _module_weights_by_name(f"{layer}.{name}", module)
-    return found
+        weights |= _module_weights_by_name(f"{layer}.{name}", module)
+    return weights
 
 
 def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
     """A linear layer's or norm's tensors under our name. turned: of a Conv1D, whose weight is (in, out)."""
-    found: Weights = dict(module.named_parameters())
+    weights: Weights = dict(module.named_parameters())
     if turned:
-        found["weight"] = found["weight"].T
-    return {f"{name}.{key}": tensor for key, tensor in found.items()}
+        weights["weight"] = weights["weight"].T
+    return {f"{name}.{key}": tensor for key, tensor in weights.items()}
 
 
 def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
@@ -216,5 +216,5 @@ def _activation_of_transformer(name: str) -> str:
     return ACTIVATIONS[name]
 
 
-def _foreign(name: str, given: Any) -> RegardError:
-    return RegardError(f"from_transformers: the model has {name}={given!r}, which has no counterpart in a Transformer")
+def _foreign(name: str, value: Any) -> RegardError:
+    return RegardError(f"from_transformers: the model has {name}={value!r}, which has no counterpart in a Transformer")

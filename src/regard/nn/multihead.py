@@ -140,8 +140,8 @@ class MultiHeadAttention(nn.Module):
         if query.shape[0] % heads or value.shape[0] % heads:
             raise ValueError(f"heads: given {heads}, needs a number that divides {query.shape[0]} and {value.shape[0]}")
         if output.shape != (query.shape[1], value.shape[0]):
-            given, needed = tuple(output.shape), (query.shape[1], value.shape[0])
-            raise ValueError(f"output: given {given} as (out, in), needs {needed}")
+            shape, needed = tuple(output.shape), (query.shape[1], value.shape[0])
+            raise ValueError(f"output: given {shape} as (out, in), needs {needed}")
         with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
             layer = cls(
                 d_model=query.shape[1], heads=heads, d_k=query.shape[0] // heads, d_v=value.shape[0] // heads,
@@ -174,8 +174,8 @@ class MultiHeadAttention(nn.Module):
                 bias=module.in_proj_bias is not None, dropout=module.dropout, batch_first=module.batch_first,
             )  # fmt: skip
         parts = (layer.query, layer.key, layer.value, layer.output)
-        apart = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-        weights = apart if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
+        separate = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+        weights = separate if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
         biases = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
         for part, weight, bias in zip(
             parts, (*weights, module.out_proj.weight), (*biases, module.out_proj.bias), strict=True
@@ -317,15 +317,15 @@ def masks_from_torch(
             continue
         if tensor.dtype != torch.bool and not tensor.is_floating_point():
             raise ValueError(f"{name}: given {tensor.dtype}, needs bool or a floating-point dtype")
-        given, sizes = tuple(tensor.shape), ", ".join(f"{axis} = {known[axis]}" for axis in "BLS" if axis in known)
+        actual, sizes = tuple(tensor.shape), ", ".join(f"{axis} = {known[axis]}" for axis in "BLS" if axis in known)
         if name == "attn_mask":
-            split = len(given) == 3 and given[0] % heads == 0
-            tensor = tensor.unflatten(0, (given[0] // heads, heads)) if split else tensor
-            fits, axes = split or len(given) == 2, "BHLS" if split else "LS"
+            split = len(actual) == 3 and actual[0] % heads == 0
+            tensor = tensor.unflatten(0, (actual[0] // heads, heads)) if split else tensor
+            fits, axes = split or len(actual) == 2, "BHLS" if split else "LS"
         else:
-            fits, axes = len(given) in ((len(shape) - 1,) if shape else (1, 2)), "BS"[-len(given) :]
+            fits, axes = len(actual) in ((len(shape) - 1,) if shape else (1, 2)), "BS"[-len(actual) :]
         if not fits or any(known.setdefault(axis, n) != n for axis, n in zip(axes, tensor.shape, strict=True)):
-            raise ValueError(f"{name}: given shape {given}, needs {needed}{sizes and f', with {sizes}'}")
+            raise ValueError(f"{name}: given shape {actual}, needs {needed}{sizes and f', with {sizes}'}")
         tensor = tensor[:, None, None, :] if axes == "BS" else tensor
         if tensor.dtype == torch.bool:
             mask = ~tensor if mask is None else mask & ~tensor

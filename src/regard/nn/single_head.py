@@ -81,8 +81,8 @@ class SelfAttention(_OneHead):
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
-                given, needed = weight.shape[1], query.shape[1]
-                raise ValueError(f"{name}: given weights for inputs of width {given}, needs {needed}; {TRY_OTHER}")
+                width, needed = weight.shape[1], query.shape[1]
+                raise ValueError(f"{name}: given weights for inputs of width {width}, needs {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -117,8 +117,8 @@ class CrossAttention(_OneHead):
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
-            given, needed = value.shape[1], key.shape[1]
-            raise ValueError(f"value: given weights for inputs of width {given}, needs {needed}; {TRY_OTHER}")
+            width, needed = value.shape[1], key.shape[1]
+            raise ValueError(f"value: given weights for inputs of width {width}, needs {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -158,7 +158,7 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     return matrices
 
 
-def check_layer_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
+def check_layer_input(name: str, x: Any, width: int, like: Tensor | None = None) -> None:
     """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it.
 
     Args:
@@ -173,7 +173,7 @@ def check_layer_input(name: str, x: Any, width: int, beside: Tensor | None = Non
         raise ValueError(
             f"{name}: given shape {tuple(x.shape)}, needs (batch, positions, {width}) or (positions, {width})"
         )
-    if beside is not None and x.shape[:-2] != beside.shape[:-2]:
+    if like is not None and x.shape[:-2] != like.shape[:-2]:
         raise ValueError(
-            f"{name}: given shape {tuple(x.shape)}, needs the batch of x, whose shape is {tuple(beside.shape)}"
+            f"{name}: given shape {tuple(x.shape)}, needs the batch of x, whose shape is {tuple(like.shape)}"
         )

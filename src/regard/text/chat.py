@@ -23,23 +23,23 @@ LONGEST = 1_000_000  # characters of a template, of all messages, and of what is
 MARK = re.compile("\ue000([0-9]+)\ue001")
 
 
-def check_messages(given: Any) -> list[dict[str, str]]:
+def check_messages(messages: Any) -> list[dict[str, str]]:
     """Check that something is a chat: a list of {"role": …, "content": …}."""
-    if not isinstance(given, (list, tuple)) or not given:
-        raise RegardError(f"chat: given {type(given).__name__}, needs a list of messages, at least one")
-    for number, each in enumerate(given, 1):
-        if not isinstance(each, dict) or each.keys() != {"role", "content"}:
+    if not isinstance(messages, (list, tuple)) or not messages:
+        raise RegardError(f"chat: given {type(messages).__name__}, needs a list of messages, at least one")
+    for number, message in enumerate(messages, 1):
+        if not isinstance(message, dict) or message.keys() != {"role", "content"}:
             raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
-        if each["role"] not in ROLES:
+        if message["role"] not in ROLES:
             raise RegardError(
-                f"chat: message {number} has the role {str(each['role'])[:40]!r}, known are {', '.join(ROLES)}"
+                f"chat: message {number} has the role {str(message['role'])[:40]!r}, known are {', '.join(ROLES)}"
             )
-        if not isinstance(each["content"], str):
-            kind = type(each["content"]).__name__
+        if not isinstance(message["content"], str):
+            kind = type(message["content"]).__name__
             raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
-    if sum(len(each["content"]) for each in given) > LONGEST:
+    if sum(len(message["content"]) for message in messages) > LONGEST:
         raise RegardError(f"chat: its messages have more than {LONGEST:,} characters")
-    return [dict(each) for each in given]
+    return [dict(message) for message in messages]
 
 
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
@@ -58,16 +58,17 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
     more = special | {"add_generation_prompt": asks, "tools": None, "documents": None}
     try:
         text = _written(template, messages, more)
-        marked = _written(template, [each | {"content": f"\ue000{n}\ue001"} for n, each in enumerate(messages)], more)
+        marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
+        marked = _written(template, marks, more)
     except Exception as error:  # a template raises what it likes
         raise RegardError(f"chat: the chat template of {name} refuses it: {first_line(error)[:200]}") from error
-    spans = _spans_of_messages(text, marked, [each["content"] for each in messages])
+    spans = _spans_of_messages(text, marked, [message["content"] for message in messages])
     if spans is None:
         raise RegardError(
             f"chat: the chat template of {name} writes messages in another way than they are given: which tokens "
             "are whose would not be known"
         )
-    return text, tuple(Turn(each["role"], *span) for each, span in zip(messages, spans, strict=True))
+    return text, tuple(Turn(message["role"], *span) for message, span in zip(messages, spans, strict=True))
 
 
 def _written(template: str, messages: Sequence[dict[str, str]], more: dict[str, Any]) -> str:

@@ -30,14 +30,14 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
     word = max((token.word for token in tokens if token.word is not None), default=-1)
     pending: list[int] = []
 
-    def spelled(numbers: Sequence[int]) -> str:
+    def decoded(numbers: Sequence[int]) -> str:
         return tokenizer.decode(numbers, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def write(*, whole: bool) -> None:
         """Give the pending tokens their characters; where whole, only once they spell whole ones."""
         nonlocal text, word, before
-        old, new = spelled(before), spelled([*before, *pending])
-        piece = new[len(old) :] if new.startswith(old) else spelled(pending)
+        old, new = decoded(before), decoded([*before, *pending])
+        piece = new[len(old) :] if new.startswith(old) else decoded(pending)
         if not pending or (whole and piece.endswith(BROKEN)):
             return
         bare = piece.strip()
@@ -58,4 +58,4 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
             pending.append(number)
             write(whole=True)
     write(whole=False)
-    return replace(encoded, text=text, tokens=tuple(replace(each, source=text) for each in tokens), segments=None)
+    return replace(encoded, text=text, tokens=tuple(replace(token, source=text) for token in tokens), segments=None)

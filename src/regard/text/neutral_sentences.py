@@ -11,7 +11,7 @@ from regard.text.tokens import check_texts, shortened
 from regard.text.words import find_spans
 
 SLOT = "{}"  # where the word goes
-LEAST = 12  # sentences from which on they have a range
+MIN_SENTENCES = 12  # sentences from which on they have a range
 SENTENCES = (
     "Nobody said anything about the {}.",
     "She asked him about the {}.",
@@ -56,7 +56,7 @@ SENTENCES = (
 
 
 def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[str]:
-    """Put a word into neutral sentences, in the spelling given: `control` of `Trace.see` takes traces of these.
+    """Put a word into neutral sentences, in the spelling given: `control` of `regard.see` takes traces of these.
 
     sentences: with {} in the word's place, or with the word itself. Without them the 39 that come with the package.
 
@@ -65,12 +65,12 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
     """
     if not isinstance(word, str) or not word.strip():
         raise RegardError(f"neutral_sentences: given {word!r}, needs a word")
-    if isinstance(sentences, str) or not all(isinstance(each, str) for each in check_texts(sentences, "control")):
+    if isinstance(sentences, str) or not all(isinstance(s, str) for s in check_texts(sentences, "control")):
         raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
     for number, sentence in enumerate(sentences, 1):
         if lacks := lacking(sentence, word):
             raise RegardError(f"control: sentence {number}, {lacks}")
-    return list(dict.fromkeys(each.replace(SLOT, word) for each in sentences))
+    return list(dict.fromkeys(sentence.replace(SLOT, word) for sentence in sentences))
 
 
 def lacking(sentence: str, word: str) -> str | None:

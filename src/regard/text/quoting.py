@@ -43,7 +43,7 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def spelled(text: str, most: int = 24) -> str:
+def display_text(text: str, most: int = 24) -> str:
     """Write a token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))

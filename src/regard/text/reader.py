@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard.checks import is_whole
 from regard.errors import RegardError, control_name
+from regard.text.chat import chat_text, check_messages
 from regard.text.tokens import (
     AS_SPECIAL,
     Encoded,
@@ -35,31 +36,31 @@ class Reader:
     name: str
     limit: int | None
 
-    def read(self, name: str, given: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
+    def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
         name: "text", "prompt", "target" or "embedding: text", for messages. given, ids: one of them, the other None.
         windowed: it will be read in windows, so that it may have any length.
         """
-        if (given is None) == (ids is None):
-            raise RegardError(f"needs either {name} or its ids, given {'none' if given is None else 'both'}")
+        if (value is None) == (ids is None):
+            raise RegardError(f"needs either {name} or its ids, given {'none' if value is None else 'both'}")
         if ids is not None:
             rows = _listed(ids, name)
             single = not rows or is_whole(rows[0])
             return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
-        texts = list(check_texts(given, name, INSTEAD.get(name, ", or token ids as ids=")))
-        single = isinstance(given, str)
+        texts = list(check_texts(value, name, INSTEAD.get(name, ", or token ids as ids=")))
+        single = isinstance(value, str)
         if not texts:
             raise RegardError("trace: given no text, needs at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
         checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
-        found = encode_all(
+        results = encode_all(
             self.tokenizer, checked, target=name.startswith("target"),
             counted=lambda n, count: self._check_length(count, names[n], windowed),
         )  # fmt: skip
-        return single, [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
+        return single, [self._check_ids(encoded, name) for encoded, name in zip(results, names, strict=True)]
 
     def read_parts(self, text: Any, second: Any, words: Any) -> tuple[bool, list[Encoded]]:
         """Read texts with a second text each, or texts that are given as their words: whether it was one, and each."""
@@ -70,46 +71,45 @@ class Reader:
             raise RegardError(f"{name}: model {self.name!r} has no tokenizer: give ids=...")
         if pair:
             single = isinstance(text, str)
-            texts, seconds = (list(check_texts(each, what)) for each, what in ((text, "text"), (second, name)))
+            texts, seconds = (list(check_texts(value, what)) for value, what in ((text, "text"), (second, name)))
             if single != isinstance(second, str) or len(texts) != len(seconds):
                 counts = "one text" if single else f"a list of {len(texts)}"
                 raise RegardError(f"second: needs {counts}, as the text is")
             several: list[Any] = [*zip(texts, seconds, strict=True)]
         else:
-            given = [] if isinstance(words, str) else list(check_texts(words, name))
-            single = bool(given) and all(isinstance(each, str) for each in given)
-            several = [given] if single else given
-        if not several or any(isinstance(each, str) or not each for each in several):
+            pairs = [] if isinstance(words, str) else list(check_texts(words, name))
+            single = bool(pairs) and all(isinstance(value, str) for value in pairs)
+            several = [pairs] if single else pairs
+        if not several or any(isinstance(value, str) or not value for value in several):
             raise RegardError(f"{name}: given {words!r:.60}, needs a list of words, or a list of them for each text")
-        found = []
+        results = []
         for parts in several:
             called = ("text", name) if pair else [f"word {n}" for n in range(1, len(parts) + 1)]
-            checked = [check_text(*each) for each in zip(parts, called, strict=True)]
-            found.append(encode_parts(self.tokenizer, checked, pair=pair))
-            self._check_length(len(found[-1].tokens), name, False)
-        return single, [self._check_ids(encoded, name) for encoded in found]
+            checked = [check_text(*value) for value in zip(parts, called, strict=True)]
+            results.append(encode_parts(self.tokenizer, checked, pair=pair))
+            self._check_length(len(results[-1].tokens), name, False)
+        return single, [self._check_ids(encoded, name) for encoded in results]
 
     def read_chat(self, messages: Any) -> Encoded:
         """Read the messages of a chat, by the tokenizer's template."""
-        from regard.text.chat import chat_text, check_messages
 
         checked = check_messages(messages)
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
         text, spans = chat_text(self.tokenizer, checked, self.name)
-        (found,) = encode_all(
+        (encoded,) = encode_all(
             self.tokenizer, [check_text(text, "chat")], framed=True,
             counted=lambda _, count: self._check_length(count, "chat", False),
         )  # fmt: skip
-        turns = tuple(replace(each, tokens=tokens_between(found, each.start, each.end)) for each in spans)
-        said = ", ".join(f"{each.role} {_run(each.tokens)}" for each in turns)
-        literal = [t.text for each in turns for n in each.tokens if (t := found.tokens[n]).special]
-        notes: tuple[str, ...] = (f"Token positions of the messages: {said}.",)
+        turns = tuple(replace(turn, tokens=tokens_between(encoded, turn.start, turn.end)) for turn in spans)
+        roles = ", ".join(f"{turn.role} {_run(turn.tokens)}" for turn in turns)
+        literal = [t.text for turn in turns for n in turn.tokens if (t := encoded.tokens[n]).special]
+        notes: tuple[str, ...] = (f"Token positions of the messages: {roles}.",)
         if literal:  # those of the template are meant
             notes += (f"{AS_SPECIAL} in a message: {', '.join(dict.fromkeys(literal))}.",)
-        kept = tuple(note for note in found.notes if not note.startswith(AS_SPECIAL))
-        tokens = tokens_in_turns(found.tokens, turns)
-        return self._check_ids(replace(found, tokens=tokens, turns=turns, notes=(*kept, *notes)), "chat")
+        other_notes = tuple(note for note in encoded.notes if not note.startswith(AS_SPECIAL))
+        tokens = tokens_in_turns(encoded.tokens, turns)
+        return self._check_ids(replace(encoded, tokens=tokens, turns=turns, notes=(*other_notes, *notes)), "chat")
 
     def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
         size = self._id_count()
@@ -151,7 +151,7 @@ class Reader:
     def _check_length(self, count: int, name: str, windowed: bool) -> None:
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
-            window = control_name("window", "--window (window=)")
+            window = control_name("window", f"--window {self.limit // 2} (in Python, window={self.limit // 2})")
             cut = name.startswith("text") and not pair  # nothing else is read in windows
             hint = f"; it can be read in overlapping windows, with {window}" if cut else ""
             raise RegardError(

@@ -65,11 +65,11 @@ def read_tokenizer_quietly(name: str) -> Iterator[None]:
     """Raise RegardError, with one line of reason, for whatever goes wrong with a tokenizer inside the block."""
     try:
         sys.stderr.flush()
-        kept = os.dup(2)
+        saved = os.dup(2)
     except (OSError, ValueError, AttributeError):  # there is none
-        kept = -1
+        saved = -1
     try:
-        if kept >= 0:  # Rust writes of a panic to standard error, by its number; briefly, for all threads
+        if saved >= 0:  # Rust writes of a panic to standard error, by its number; briefly, for all threads
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), 2)
         with tokenizer_panics_caught():
@@ -77,9 +77,9 @@ def read_tokenizer_quietly(name: str) -> Iterator[None]:
     except RegardError as error:
         raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {error}") from error
     finally:
-        if kept >= 0:
-            os.dup2(kept, 2)
-            os.close(kept)
+        if saved >= 0:
+            os.dup2(saved, 2)
+            os.close(saved)
 
 
 def check_tokenizer_steps(backend: Any) -> None:
@@ -91,7 +91,7 @@ def check_tokenizer_steps(backend: Any) -> None:
             raise RegardError(f"its steps may make {growth:,.0f} bytes of one, {GROWTH:,} are the most")
     around = 0
     for step in _steps_of_tokenizer(backend, "post_processor"):
-        sizes = {name: len(each.get("ids", ())) for name, each in step.get("special_tokens", {}).items()}
+        sizes = {name: len(entry.get("ids", ())) for name, entry in step.get("special_tokens", {}).items()}
         pieces = [*step.get("single", ()), *step.get("pair", ())] if isinstance(step.get("single"), list) else []
         around += sum(sizes.get(piece["SpecialToken"]["id"], 1) for piece in pieces if "SpecialToken" in piece)
     if around > AROUND:
@@ -141,8 +141,8 @@ def _growth_in_tokenizer_step(step: dict[str, Any]) -> float:
     kind = step.get("type")
     if kind == "Replace":
         pattern, content = step.get("pattern", {}), len(str(step.get("content", "")).encode())
-        found = len(str(pattern.get("String", "")).encode())
-        return max(1.0, content / found) if found else 1.0 + content
+        length = len(str(pattern.get("String", "")).encode())
+        return max(1.0, content / length) if length else 1.0 + content
     if kind == "Precompiled":
         charsmap = step.get("precompiled_charsmap")
         try:

@@ -61,19 +61,19 @@ def words(
     for text in _texts_to_tokenize(texts):
         read = whole.normalizer.normalize_str(text) if lower else text
         counts.update(piece for piece, _ in whole.pre_tokenizer.pre_tokenize_str(read))
-    kept = sorted(counts)
+    chosen = sorted(counts)
     if most is not None:
         _check_tokenizer_size("most", most, 1)
-        kept = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
-    vocabulary = {word: n for n, word in enumerate((*kept, PAD, UNK, *_frame_of_special_tokens(frame)))}
+        chosen = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
+    vocabulary = {word: n for n, word in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole.model = models.WordLevel(vocabulary, unk_token=UNK)
     return _finished(whole, frame)
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
     """Make a vocabulary of the texts' characters, sorted, numbered from 0; special tokens follow. Others are [UNK]."""
-    found = sorted({character for text in _texts_to_tokenize(texts) for character in text})
-    vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame_of_special_tokens(frame)))}
+    chosen = sorted({character for text in _texts_to_tokenize(texts) for character in text})
+    vocabulary = {token: n for n, token in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
     whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
     whole.decoder = decoders.Fuse()
@@ -180,7 +180,7 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
     Raises:
         RegardError: a file is not whole.
     """
-    file, beside = folder / "tokenizer.json", folder / "tokenizer_config.json"
+    file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
     check_tokenizer_files(folder)
     with read_tokenizer_quietly(str(folder)):
         try:
@@ -191,14 +191,14 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
             raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
         roles = {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None}
         inputs = None
-        if beside.is_file():
-            settings = read_json(beside)
+        if config_file.is_file():
+            settings = read_json(config_file)
             roles = {role: settings[role] for role in ROLES if role in settings}
             inputs = settings.get("model_input_names")
         try:
             made = _wrapped(whole, roles, inputs)
         except (ValueError, TypeError, AttributeError) as error:
-            raise RegardError(f"{str(beside)!r} cannot be read: {str(error).splitlines()[0]}") from error
+            raise RegardError(f"{str(config_file)!r} cannot be read: {str(error).splitlines()[0]}") from error
         check_tokenizer(made)
         return made
 
@@ -209,14 +209,14 @@ def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> l
     Raises:
         RegardError: there is no room for so many.
     """
-    found: set[str] = set()
+    alphabet: set[str] = set()
     for text in texts:
         for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
-            found.add(word[0])
-            found.update(f"##{character}" for character in word[1:])
-    if len(found) > room:
-        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(found)}")
-    return sorted(found)
+            alphabet.add(word[0])
+            alphabet.update(f"##{character}" for character in word[1:])
+    if len(alphabet) > room:
+        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(alphabet)}")
+    return sorted(alphabet)
 
 
 def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
@@ -273,6 +273,6 @@ def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
         raise RegardError("texts: nothing but blanks was given, a vocabulary needs at least one word")
 
 
-def _check_tokenizer_size(name: str, given: Any, least: int, why: str = "") -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise RegardError(f"{name}: given {given!r}, needs an integer of {least} or more{why and ', for ' + why}")
+def _check_tokenizer_size(name: str, size: Any, least: int, why: str = "") -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < least:
+        raise RegardError(f"{name}: given {size!r}, needs an integer of {least} or more{why and ', for ' + why}")

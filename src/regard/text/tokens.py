@@ -79,13 +79,13 @@ class Turn:
 
 def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Token, ...]:
     """Give each token of a message its turn, numbered from 1 by role; the others stay as they are."""
-    found = list(tokens)
+    marked = list(tokens)
     for n, turn in enumerate(turns):
-        nth = sum(each.role == turn.role for each in turns[: n + 1])
+        nth = sum(other.role == turn.role for other in turns[: n + 1])
         for place in turn.tokens:
-            own = {each.name: getattr(tokens[place], each.name) for each in fields(Token)}
-            found[place] = ChatToken(**own, source=tokens[place].source, turn=f"{turn.role} {nth}")
-    return tuple(found)
+            values = {item.name: getattr(tokens[place], item.name) for item in fields(Token)}
+            marked[place] = ChatToken(**values, source=tokens[place].source, turn=f"{turn.role} {nth}")
+    return tuple(marked)
 
 
 @dataclass(frozen=True)
@@ -151,15 +151,15 @@ def check_text(text: Any, name: str = "text") -> str:
 
 
 @overload
-def check_texts(given: str | Iterable[str], name: str = "texts", instead: str = "") -> Iterable[str]: ...
+def check_texts(texts: str | Iterable[str], name: str = "texts", instead: str = "") -> Iterable[str]: ...
 @overload
-def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
-def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
+def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
+def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
     """Return texts, of one text a list of it. instead: what else to pass, for the message."""
-    keys = isinstance(given, (bytes, Mapping)) or hasattr(given, "columns")
-    if keys or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
-        raise RegardError(f"{name}: given {type(given).__name__}, needs a string or several of them{instead}")
-    return [given] if isinstance(given, str) else given
+    keys = isinstance(texts, (bytes, Mapping)) or hasattr(texts, "columns")
+    if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
+        raise RegardError(f"{name}: given {type(texts).__name__}, needs a string or several of them{instead}")
+    return [texts] if isinstance(texts, str) else texts
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:
@@ -173,11 +173,11 @@ def encode_all(
 ) -> list[Encoded]:  # fmt: skip
     """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
     with tokenizer_panics_caught():
-        found = _ids_of(tokenizer, texts, target, framed)
+        encoding = _ids_of(tokenizer, texts, target, framed)
         if counted is not None:
-            for n, ids in enumerate(found["input_ids"]):
+            for n, ids in enumerate(encoding["input_ids"]):
                 counted(n, len(ids))
-        return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+        return [_encoded(tokenizer, text, encoding, n) for n, text in enumerate(texts)]
 
 
 def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded:
@@ -189,10 +189,10 @@ def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded
     starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
     with tokenizer_panics_caught():
         if not pair:
-            found = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
-            return _encoded(tokenizer, text, found, 0, lambda word, _: starts[word or 0])
-        found = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
-        encoded = _encoded(tokenizer, text, found, 0, lambda _, which: starts[which or 0])
+            encoding = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
+            return _encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
+        encoding = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
+        encoded = _encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
     ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
     turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
     return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
@@ -224,30 +224,30 @@ def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
     return len(ids) - (bool(ids) and ids[-1] in tokenizer.all_special_ids)
 
 
-def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **given: Any) -> Any:
+def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
     """What a tokenizer gives for texts, none of them cut."""
     fast = bool(getattr(tokenizer, "is_fast", False))
-    given |= {"text_target" if target else "text": list(texts)}
-    given |= {"add_special_tokens": False} if framed else {}
+    options |= {"text_target" if target else "text": list(texts)}
+    options |= {"add_special_tokens": False} if framed else {}
     try:
-        return tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
+        return tokenizer(**options, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
     except Exception as error:  # the library raises bare Exception where it cannot read a text
         raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
 
 
 def _encoded(
-    tokenizer: Any, text: str, found: Any, n: int, start_of: Callable[[int | None, int | None], int] | None = None
+    tokenizer: Any, text: str, encoding: Any, n: int, start_of: Callable[[int | None, int | None], int] | None = None
 ) -> Encoded:
     """Build the tokens of text n from what a tokenizer gave for several.
 
     start_of: says where the word, or the text of a pair, begins that the tokenizer counts a token's characters from.
     """
-    ids = found["input_ids"][n]
+    ids = encoding["input_ids"][n]
     notes: tuple[str, ...] = ()
     if getattr(tokenizer, "is_fast", False):
-        words, offsets = found.word_ids(n), found["offset_mapping"][n]
+        words, offsets = encoding.word_ids(n), encoding["offset_mapping"][n]
         if start_of is not None:
-            begins = map(start_of, words, found.sequence_ids(n))
+            begins = map(start_of, words, encoding.sequence_ids(n))
             offsets = [(begin + start, begin + end) for begin, (start, end) in zip(begins, offsets, strict=True)]
     else:
         words, offsets = _aligned(tokenizer, ids, text)
@@ -281,7 +281,7 @@ def _encoded(
     if literal:
         notes += (f"{AS_SPECIAL}: {', '.join(literal)}.",)
     unknown = tuple(token.characters for token in tokens if token.id == unknown_id and not token.special)
-    segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
+    segments = tuple(encoding["token_type_ids"][n]) if "token_type_ids" in encoding else None
     names = partial(readable_token, tokenizer)
     return Encoded(text, tokens, segments, unknown, dropped, notes, names)
 
@@ -305,15 +305,15 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
     owner = [span for span, piece in zip(spans, normal, strict=True) for _ in piece] + [(len(text), len(text))]
     at, word = 0, -1
     words: list[int | None] = []
-    found: list[tuple[int, int, bool]] = []
+    aligned: list[tuple[int, int, bool]] = []
     for number in ids:
         if number in specials:
             words.append(None)
-            found.append((at, at, False))
+            aligned.append((at, at, False))
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
         bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip().casefold()
-        lost = found and found[-1][2] and found[-1][0] == found[-1][1]  # an unknown word, which a blank ends
+        lost = aligned and aligned[-1][2] and aligned[-1][0] == aligned[-1][1]  # an unknown word, which a blank ends
         while lost and piece.startswith(BLANK) and at < len(low) and not low[at].isspace():
             at += 1
         while at < len(low) and low[at].isspace():
@@ -323,10 +323,10 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
         end = start + len(bare) if low.startswith(bare, start) else start
         word += start == 0 or low[start - 1].isspace() or word < 0
         words.append(word)
-        found.append((start, end, bare != ""))
+        aligned.append((start, end, bare != ""))
         at = end
     offsets, following = [], len(text)
-    for start, end, spelled in reversed(found):
+    for start, end, spelled in reversed(aligned):
         first, last = owner[start][0], owner[end - 1][1] if end > start else owner[start][0]
         if spelled and last == first:
             last += len("".join(text[first:following].split()[:1]))
@@ -339,18 +339,18 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
 def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
     """Find runs of characters, blanks aside, that no token stands for. Marks that the tokenizer composes are none."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
-    found, at = [], 0
+    dropped, at = [], 0
     for start, end in [*sorted(offsets), (len(text), len(text))]:
         for run in re.finditer(r"\S+", text[at:start]):
             edge = bisect_left(edges, at + run.start())
             if normalizer and edges and at + run.start() < edges[edge] >= at + run.end():
                 composed = normalizer.normalize_str(text[edges[edge - 1] : edges[edge]])
-                marks, kept = (set(unicodedata.normalize("NFKD", each)) for each in (run[0], composed))
-                if marks <= kept:
+                marks, remaining = (set(unicodedata.normalize("NFKD", letters)) for letters in (run[0], composed))
+                if marks <= remaining:
                     continue
-            found.append(run[0])
+            dropped.append(run[0])
         at = max(at, end)
-    return tuple(found)
+    return tuple(dropped)
 
 
 def readable_token(tokenizer: Any, number: int) -> str:
@@ -375,11 +375,11 @@ def _token_piece_from_bytes(piece: str) -> str:
     byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
     if byte is None and not all(character in _BYTES for character in piece):
         return piece
-    found = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
+    decoded = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
     try:
-        return found.decode()
+        return decoded.decode()
     except UnicodeDecodeError:
-        return spelled_token_bytes(found)
+        return spelled_token_bytes(decoded)
 
 
 def unequal_token_counts(text: str, count: int, other: str, counted: int) -> RegardError:

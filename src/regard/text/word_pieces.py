@@ -50,14 +50,14 @@ def words(tokens: Sequence[Token]) -> list[range]:
     """
     edges = word_boundaries(max((token.source for token in tokens), key=len, default=""))
     starts = [0] if tokens else []
-    for number, (before, own) in enumerate(pairwise(tokens), 1):
-        overlap = own.start < before.end  # of two tokens that have bytes of one character, or are patches of one image
-        shared = range(own.start + 1, before.end) if overlap else range(before.end, own.start + 1)
-        if own.special or before.special or not edges.isdisjoint(shared):
+    for number, (before, token) in enumerate(pairwise(tokens), 1):
+        overlap = token.start < before.end  # two tokens have bytes of one character, or are patches of one image
+        shared = range(token.start + 1, before.end) if overlap else range(before.end, token.start + 1)
+        if token.special or before.special or not edges.isdisjoint(shared):
             starts.append(number)
-    found = [range(start, stop) for start, stop in pairwise([*starts, len(tokens)])]
-    fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
-    parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(found, fits, strict=True))
+    spans = [range(start, stop) for start, stop in pairwise([*starts, len(tokens)])]
+    fits = [len(spelling(tokens, word)) <= LONGEST for word in spans]
+    parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(spans, fits, strict=True))
     return [part for parts in parted for part in parts]
 
 

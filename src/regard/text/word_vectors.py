@@ -35,16 +35,16 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
     for word in words:
         for form in dict.fromkeys((word, word.lower())):
             wanted.setdefault(form, []).append(word)
-    found: dict[str, dict[str, Tensor]] = {word: {} for word in words}
+    vectors: dict[str, dict[str, Tensor]] = {word: {} for word in words}
     try:
         with file.open("rb") as opened:
             for form, vector in _word_vectors_in_file(opened, file, set(wanted)):
                 for word in wanted[form]:
-                    found[word].setdefault(form, vector)
+                    vectors[word].setdefault(form, vector)
     except OSError as error:
         raise unreadable("--static", file, error) from error
-    kept = {word: forms.get(word, forms.get(word.lower())) for word, forms in found.items()}
-    return {word: vector for word, vector in kept.items() if vector is not None}
+    chosen = {word: forms.get(word, forms.get(word.lower())) for word, forms in vectors.items()}
+    return {word: vector for word, vector in chosen.items() if vector is not None}
 
 
 def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[tuple[str, Tensor]]:
@@ -55,7 +55,7 @@ def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str])
     if first.startswith(WIDE):
         raise RegardError(f"--static {str(file)!r} is UTF-16: save it as UTF-8")
     head = first.removeprefix(BOM).split()
-    if len(head) == 2 and all(each.isdigit() and len(each) < 16 for each in head):
+    if len(head) == 2 and all(number.isdigit() and len(number) < 16 for number in head):
         count, width = int(head[0]), int(head[1])
         start = opened.tell()
         if count < 1 or width < 1:
@@ -74,7 +74,7 @@ def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str])
 def _finite_vector(numbers: Iterable[bytes | float], where: str) -> Float[Tensor, " W"]:
     """Make a vector in float32. where: names the file and the place in it. Raises RegardError."""
     try:
-        vector = torch.tensor([float(each) for each in numbers], dtype=torch.float32)
+        vector = torch.tensor([float(number) for number in numbers], dtype=torch.float32)
     except ValueError as error:
         raise RegardError(f"{where}: {error}, needs numbers such as 0.25") from None
     if not bool(vector.isfinite().all()):

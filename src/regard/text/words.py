@@ -29,7 +29,7 @@ _LETTER = regex.compile(r"[\p{Alphabetic}\p{N}_]")
 _UNSEEN = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks that say which way a text goes
 ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # signs of printed texts, and those of keyboards
 
-MOST_SHOWN = 4  # occurrences that a message quotes
+MAX_QUOTED = 4  # occurrences that a message quotes
 
 
 @dataclass(frozen=True)
@@ -53,41 +53,43 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     and hyphens, and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both
     "Bob's" and "Bob" are found. In scripts written without blanks (Chinese, Japanese, Thai) any run of characters is.
     """
-    found = []
+    occurrences = []
     for start, end in find_spans(text, word):
         inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
         if not inside:
             raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
-        found.append(Word(text[start:end], start, end, inside))
-    return found
+        occurrences.append(Word(text[start:end], start, end, inside))
+    return occurrences
 
 
-def is_word(given: object) -> bool:
+def is_word(value: object) -> bool:
     """Tell whether something names a word: a string, a `Word`, or a word and the number of its occurrence."""
-    if isinstance(given, tuple):
-        return len(given) == 2 and isinstance(given[0], str) and hasattr(given[1], "__index__")
-    return isinstance(given, (str, Word))
+    if isinstance(value, tuple):
+        return len(value) == 2 and isinstance(value[0], str) and hasattr(value[1], "__index__")
+    return isinstance(value, (str, Word))
 
 
-def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str, int]") -> Word:
+def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str, int]") -> Word:
     """Find the one occurrence that is meant: of a word that occurs once, or `("bank", 1)`, the second one of "bank"."""
-    if isinstance(given, Word):
-        if text[given.start : given.end] != given.text or not all(n < len(tokens) for n in given.tokens):
-            at = f"word {given.text!r} at character {given.start}"
+    if isinstance(value, Word):
+        if text[value.start : value.end] != value.text or not all(n < len(tokens) for n in value.tokens):
+            at = f"word {value.text!r} at character {value.start}"
             raise RegardError(f"{at} is of another text than {shortened(text)}")
-        return given
-    word, number = given if isinstance(given, tuple) else (given, None)
-    found = find_word(text, tokens, word)
-    if number is not None and not -len(found) <= number < len(found):
-        there = "once: give 0" if len(found) == 1 else f"{len(found)} times: give 0 to {len(found) - 1}"
+        return value
+    word, number = value if isinstance(value, tuple) else (value, None)
+    occurrences = find_word(text, tokens, word)
+    if number is not None and not -len(occurrences) <= number < len(occurrences):
+        count = len(occurrences)
+        there = "once: give 0" if count == 1 else f"{count} times: give 0 to {count - 1}"
         raise RegardError(f"word {word!r}, occurrence {number}: it occurs {there}")
-    if number is None and len(found) > 1:
-        starts = ", ".join(str(each.start) for each in found)
-        shown = ", ".join(f"({word!r}, {n}) for {_around(text, each)}" for n, each in enumerate(found[:MOST_SHOWN]))
-        more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
-        times = f"{len(found)} times (at characters {starts})"
+    if number is None and len(occurrences) > 1:
+        starts = ", ".join(str(occurrence.start) for occurrence in occurrences)
+        some = enumerate(occurrences[:MAX_QUOTED])
+        shown = ", ".join(f"({word!r}, {n}) for {_around(text, occurrence)}" for n, occurrence in some)
+        more = f", and {len(occurrences) - MAX_QUOTED} more" if len(occurrences) > MAX_QUOTED else ""
+        times = f"{len(occurrences)} times (at characters {starts})"
         raise RegardError(f"word {word!r} occurs {times}: pass {shown}{more}, or one of trace.word({word!r})")
-    return found[number or 0]
+    return occurrences[number or 0]
 
 
 def letters_of_occurrence(number: int) -> str:
@@ -105,10 +107,10 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     exact = wanted != wanted.casefold()
     spans = _spans_of_word(text, wanted, fold=not exact) or (_spans_of_word(text, wanted, fold=True) if exact else [])
     if not spans:
-        known = {each.casefold(): each for each in reversed(words_of(text))}
+        known = {name.casefold(): name for name in reversed(words_of(text))}
         near = difflib.get_close_matches(wanted.casefold(), known, n=3, cutoff=0.5)
         there = some_of([*map(repr, words_of(text))], 12) or "none"
-        hint = f"the nearest are {', '.join(repr(known[each]) for each in near)}" if near else f"its words are {there}"
+        hint = f"the nearest are {', '.join(repr(known[name]) for name in near)}" if near else f"its words are {there}"
         raise RegardError(f"word {word!r} is not in the text {shortened(text)}: {hint}")
     return spans
 
@@ -144,8 +146,8 @@ def word_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _boundaries(pattern: Any, text: str) -> frozenset[int]:
     """Find where a pattern matches between whole characters: marks stay with what they mark."""
-    found = {0, len(text), *(match.start() for match in pattern.finditer(text))}
-    return frozenset(found if text.isascii() else found & {0, *(match.end() for match in _CLUSTER.finditer(text))})
+    boundaries = {0, len(text), *(match.start() for match in pattern.finditer(text))}
+    return frozenset(boundaries if text.isascii() else boundaries & {0, *(m.end() for m in _CLUSTER.finditer(text))})
 
 
 def _around(text: str, word: Word, most: int = 12) -> str:

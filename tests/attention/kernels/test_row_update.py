@@ -36,7 +36,7 @@ def test_an_edge_cut_is_a_dense_mask_on_cpu_tiles(drawn: tuple[Case, Told]) -> N
 @given(cut_cases(dtypes=(torch.float64, torch.float32)), st.sampled_from((0.0, 1.0)))
 def test_few_rows_and_one_pass_give_the_same(drawn: tuple[Case, Told], share: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_update, "SHARE", share)
+        patch.setattr(row_update, "MAX_ROW_FRACTION", share)
         compare(*drawn)
 
 

@@ -11,7 +11,7 @@ from regard.capture.hooks import record_layers
 from regard.capture.interventions import call_ids
 from regard.capture.interventions.ablation import CallChange, applied
 from regard.capture.interventions.names import PARTS, Head
-from regard.capture.state import Capture
+from regard.capture.state import Capture, ModuleIndex
 from regard.models.model import Model
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import Trace
@@ -221,7 +221,7 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
 
 def test_keys_that_are_no_tokens_have_no_edges() -> None:
     model = make_model("bert")
-    watch = Capture({id(module): path for path, module in model.named_modules()})
+    watch = Capture(ModuleIndex(model))
     for ablated, edges in (
         (CallChange(None, (1,), HeadAblation(heads=(2,), batch=(0,))), False),
         (CallChange(None, None, EdgeAblation(queries=(0,), keys=(0,), batch=(0,))), True),

@@ -21,10 +21,7 @@ FOUND = {
     "gemma2": "post_feedforward_layernorm",
     "opt": "fc2",
 }
-CHANGES = {
-    "gemma2": {"head_dim": 4, "num_key_value_heads": 3},
-    "opt": {"ffn_dim": 37, "word_embed_proj_dim": 24},
-}
+CHANGES = {"gemma2": {"head_dim": 4, "num_key_value_heads": 3}, "opt": {"ffn_dim": 37, "word_embed_proj_dim": 24}}
 
 
 @pytest.mark.parametrize("kind", FOUND)
@@ -32,7 +29,7 @@ def test_the_module_of_a_family(kind: str) -> None:
     model = Model(make_model(kind, **CHANGES.get(kind, {})), None, name=kind)
     plain = model.trace(ids=IDS[0])
     source = model._reader.read("text", None, IDS[:1])[1][0]
-    assert set(model._session.layout.feed_forwards(source, None).values()) == {FOUND[kind]}
+    assert set(model._session.structure.feed_forwards(source, None).values()) == {FOUND[kind]}
     own = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
     assert torch.equal(own.last_hidden_state, plain.last_hidden_state)
 
@@ -42,7 +39,7 @@ def test_what_is_written_into_after_a_module_gave_it_is_the_output_of_one_furthe
     model = Model(raw, None, name="llama4")
     plain, other = model.trace(ids=IDS[0] % 97), model.trace(ids=IDS[1] % 97)
     source = model._reader.read("text", None, IDS[:1] % 97)[1][0]
-    assert set(model._session.layout.feed_forwards(source, None).values()) == {"feed_forward"}
+    assert set(model._session.structure.feed_forwards(source, None).values()) == {"feed_forward"}
     patched = model.trace(ids=IDS[0] % 97, interventions=[regard.patch("feed_forward", layer=3, source=other)])
     given = other.hidden_states[4] - raw_residual(raw, other)
     expected = raw_residual(raw, plain) + given

@@ -25,7 +25,7 @@ def watched(model: nn.Module, *inputs: Any) -> list[Any]:
     except RegardError:  # raised at the end of the block: there was no attention
         assert not seen
     assert torch.equal(plain, output)
-    assert seen.unseen == {}
+    assert seen.unrecorded == {}
     return list(seen.values())
 
 

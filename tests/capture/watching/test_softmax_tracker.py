@@ -50,7 +50,7 @@ def test_calls_are_found_and_nothing_changes(made: type[WithProjections]) -> Non
         module.zero_grad()
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
     assert len(seen) == HANDWRITTEN[made]
-    assert seen.unseen == {}
+    assert seen.unrecorded == {}
     if made not in (TalkingHeads, Sinks):
         assert all(float((call.weights[...].sum(-1) - 1).abs().max()) < 1e-6 for call in seen.values())
 

@@ -64,7 +64,7 @@ def check(right: Tensor, *args: Any, within: float = 2e-7, module: nn.Module | N
     assert torch.equal(plain.nan_to_num(7), watched.nan_to_num(7))
     (call,) = seen.values()
     assert float((call.weights[...].double().reshape(right.shape) - right).abs().max()) <= within, repr(seen)
-    assert seen.unseen == {}
+    assert seen.unrecorded == {}
 
 
 @settings(max_examples=60)

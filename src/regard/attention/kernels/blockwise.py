@@ -105,7 +105,7 @@ def _blockwise_forward(
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             new_max = torch.maximum(row_max, scores.amax(-1))
             weights = torch.exp(scores - finite_max(new_max)[..., None])
-            kept = (
+            after_dropout = (
                 weights
                 if seed is None
                 else weights * _tile_dropout_factors(weights, dropout, seed, batch, heads, rows, cols)
@@ -113,7 +113,7 @@ def _blockwise_forward(
             v = key_heads_of_index(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             factor = softmax_rescaling(row_max, new_max)
             row_sum = row_sum * factor + weights.sum(-1)
-            weighted = weighted * factor[..., None] + grouped_product(kept, v)
+            weighted = weighted * factor[..., None] + grouped_product(after_dropout, v)
             row_max = new_max
         sink = sink_column(rule, heads, dtype)
         if sink is not None:
@@ -159,11 +159,11 @@ def backward(
             k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             v = key_heads_of_index(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             grad_weights = grouped_product(grad, v.mT)
-            kept = weights
+            after_dropout = weights
             if seed is not None:
                 keep = _tile_dropout_factors(weights, dropout, seed, batch, heads, rows, cols)
-                kept, grad_weights = weights * keep, grad_weights * keep
-            _add(grad_value, query.shape[1], batch, heads, cols, _group_sums(kept, grad, v.shape[1]))
+                after_dropout, grad_weights = weights * keep, grad_weights * keep
+            _add(grad_value, query.shape[1], batch, heads, cols, _group_sums(after_dropout, grad, v.shape[1]))
             grad_scores = weights * (grad_weights - delta[..., None])
             if grad_bias is not None:
                 part = select(grad_bias, batch, heads, rows, cols)

@@ -62,8 +62,8 @@ def compute_with_statistics(
             assert done.statistics is not None
             if rule.sinks is None:
                 return done
-            found = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
-            return done._replace(statistics=found)
+            corrected = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
+            return done._replace(statistics=corrected)
     result = compute(query, key, value, rule, dropout)
     return add_statistics(query, key, rule, result, wanted, offset)
 

@@ -22,7 +22,7 @@ SPEEDS = {
     ("Intel amx_tile", "2024.2", "3.12"): 1.0,  # Sapphire Rapids and later
 }
 # Sets of instructions that tell kinds of CPU apart, the newest first: as the libraries choose their code.
-TELLING = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
+INSTRUCTION_SETS = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
 MARGIN = 1.2  # how much faster torch's own product has to be before it is taken: attention's tiles round alike by both
 VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table
 
@@ -62,19 +62,20 @@ def speed() -> float:
 def cpu_kind() -> str:
     """Name this CPU's maker and the newest set of instructions that it has: "AMD avx512_bf16"; "" where torch can't."""
     try:
-        found = torch.cpu.get_capabilities()
+        capabilities = torch.cpu.get_capabilities()
     except (AttributeError, RuntimeError):
         return ""  # an earlier torch
-    maker = str(found.get("cpu_name", "")).replace("(R)", "").partition(" ")[0]
-    return f"{maker} {next((name for name in TELLING if found.get(name)), found.get('architecture', ''))}"
+    maker = str(capabilities.get("cpu_name", "")).replace("(R)", "").partition(" ")[0]
+    fallback = capabilities.get("architecture", "")
+    return f"{maker} {next((name for name in INSTRUCTION_SETS if capabilities.get(name)), fallback)}"
 
 
 def library_versions() -> tuple[str, str]:
     """Return the versions of MKL and oneDNN that torch was built with, "2024.2" and "3.12"; "" for one it has not."""
     built = torch.__config__.show()
     patterns = r"Math Kernel Library Version (\d+\.\d+)", r"MKL-DNN v(\d+\.\d+)"
-    found = [re.search(pattern, built) for pattern in patterns]
-    return tuple(each[1] if each else "" for each in found)  # type: ignore[return-value]
+    matches = [re.search(pattern, built) for pattern in patterns]
+    return tuple(match[1] if match else "" for match in matches)  # type: ignore[return-value]
 
 
 @functools.cache
@@ -82,7 +83,7 @@ def onednn_works() -> bool:
     """Return whether this build of torch has oneDNN's product and it gives the right answer."""
     x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
-        given, right = (y, packed_for_onednn(y, 2)), blas(x, y)
-        return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, each), right) for each in given)
+        forms, expected = (y, packed_for_onednn(y, 2)), blas(x, y)
+        return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, form), expected) for form in forms)
     except (AttributeError, RuntimeError):  # another build of torch lacks the operators, or refuses
         return False

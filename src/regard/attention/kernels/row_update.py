@@ -17,7 +17,7 @@ from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask, select
 from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 
-SHARE = 0.25  # of all rows: from here on one pass over everything is the faster one
+MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is the faster one
 
 Box = tuple[slice, slice, tuple[int, ...]]  # texts, heads and queries
 
@@ -39,7 +39,7 @@ def compute(
     ablated = without_edges(rule, removed)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in boxes)
-    many = rows > SHARE * query.shape[0] * query.shape[1] * query.shape[2]
+    many = rows > MAX_ROW_FRACTION * query.shape[0] * query.shape[1] * query.shape[2]
     if many or dropout > 0 or dispatch.wants_gradient(query, key, value, rule):
         return dispatch.compute(query, key, value, ablated, dropout), ablated
     result = dispatch.compute(query, key, value, rule)
@@ -99,10 +99,10 @@ def _recompute_kernel_rows(
     result.output[batch, heads].index_copy_(2, rows, again.output)
     result.logsumexp[batch, heads].index_copy_(2, rows, again.logsumexp.to(result.logsumexp.dtype))
     if result.row_max_sum is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any other
-        for tensor, own in zip(
+        for tensor, values in zip(
             result.row_max_sum, (again.logsumexp, (again.logsumexp != -torch.inf).float()), strict=True
         ):
-            tensor[batch, heads].index_copy_(2, rows, own.to(tensor.dtype))
+            tensor[batch, heads].index_copy_(2, rows, values.to(tensor.dtype))
 
 
 def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:

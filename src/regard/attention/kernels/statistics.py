@@ -50,33 +50,33 @@ def compute(
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
 
         rows = kernel_rows if rule.row_bias is None else None  # those are of the scores as they are
-        found = fast.compute(query, key, rule, wanted, offset, rows, progress)
+        result = fast.compute(query, key, rule, wanted, offset, rows, progress)
     else:
-        found = blockwise(query, key, rule, wanted, offset, progress)
-    return found if rule.sinks is None else with_distances_beside_sinks(query, key, rule, found, offset)
+        result = blockwise(query, key, rule, wanted, offset, progress)
+    return result if rule.sinks is None else with_distances_beside_sinks(query, key, rule, result, offset)
 
 
 def with_distances_beside_sinks(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-    found: MapStatistics,
+    result: MapStatistics,
     offset: int | None,
 ) -> MapStatistics:
     """Compute again the distances of queries whose sink takes all: their weights are too small to be averaged.
 
     A distance is of the weights on keys, as if they summed to 1; so it is the same without the sink, where they do.
 
-    query, key, rule, offset: as `compute` takes them. found: the statistics, with the sinks.
+    query, key, rule, offset: as `compute` takes them. result: the statistics, with the sinks.
     """
-    if found.distance is None or found.sink_share is None:
-        return found
-    swallowed = found.sink_share == 1.0
+    if result.distance is None or result.sink_share is None:
+        return result
+    swallowed = result.sink_share == 1.0
     if not bool(swallowed.any()):
-        return found
+        return result
     alone = compute(query, key, replace(rule, sinks=None), Statistics.only(distance=True), offset).distance
     assert alone is not None
-    return replace(found, distance=torch.where(swallowed, alone, found.distance))
+    return replace(result, distance=torch.where(swallowed, alone, result.distance))
 
 
 def blockwise(
@@ -113,13 +113,13 @@ def blockwise(
         row_max, row_sum = row_max_sum(query, key, rule, batch, heads, rows)
         nan_rows[block] = row_sum.isnan()
         share = sink_share(rule, heads, row_max, row_sum)
-        kept: tuple[Tensor, Tensor] | None = None
+        largest: tuple[Tensor, Tensor] | None = None
         on_keys = torch.zeros_like(row_sum)
         for cols in key_blocks(query, key, rule, batch, heads, rows):
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             weights = softmax_weights(scores, row_max, row_sum)
             if tops is not None:
-                kept = merge_top_k(kept, scores, cols, tops)
+                largest = merge_top_k(largest, scores, cols, tops)
             if entropy is not None:
                 entropy[block] += torch.special.entr(weights).sum(-1)
             if received is not None:
@@ -130,10 +130,10 @@ def blockwise(
                 on_keys += weights.sum(-1)
             if pooled is not None and parts is not None:
                 pool_tile_weights(pooled[batch, heads], weights, rows, cols, length, size, parts)
-        if values is not None and keys is not None and kept is not None:
-            count = kept[1].shape[-1]
-            values[batch, heads, rows, :count] = softmax_weights(kept[0], row_max, row_sum)
-            keys[batch, heads, rows, :count] = kept[1]
+        if values is not None and keys is not None and largest is not None:
+            count = largest[1].shape[-1]
+            values[batch, heads, rows, :count] = softmax_weights(largest[0], row_max, row_sum)
+            keys[batch, heads, rows, :count] = largest[1]
             keys[batch, heads, rows, count:] = -1
         elif keys is not None:
             keys[batch, heads, rows] = -1

@@ -24,7 +24,11 @@ def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     inference = torch.is_inference_mode_enabled()
     if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
         return [_run_without_gradient(task, inference) for task in tasks]
-    pool = _worker_thread_pool()
+    with _lock:  # a pool is started on first use: as many workers as the caller has threads
+        number = torch.get_num_threads()
+        if number not in _pools:
+            _pools[number] = start_worker_threads(number)
+        pool = _pools[number]
     futures: list[Future[T]] = [pool.submit(_run_without_gradient, task, inference) for task in tasks]
     wait(futures)
     return [future.result() for future in futures]
@@ -43,15 +47,6 @@ def worker_thread_count() -> int:
 def _run_without_gradient(task: Callable[[], T], inference: bool) -> T:
     with torch.inference_mode() if inference else torch.no_grad():
         return task()
-
-
-def _worker_thread_pool() -> ThreadPoolExecutor:
-    """The pool of as many workers as the caller has threads, started on first use."""
-    with _lock:
-        number = torch.get_num_threads()
-        if number not in _pools:
-            _pools[number] = start_worker_threads(number)
-        return _pools[number]
 
 
 def start_worker_threads(number: int) -> ThreadPoolExecutor:

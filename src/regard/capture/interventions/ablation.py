@@ -92,7 +92,7 @@ class AppliedAblations:
                 )
         for (path, nth), call in calls.items():
             call_id = self.call_ids(path, nth)
-            if call_id is not None and any(isinstance(each, (EdgeAblation, CallPatch)) for each in call.ablations):
+            if call_id is not None and any(isinstance(change, (EdgeAblation, CallPatch)) for change in call.ablations):
                 shape, part = tuple(call.weights.shape[-2:]), call_id.part
                 expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + self._past
                 if shape != expected:
@@ -130,7 +130,7 @@ def applied(
         return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
-        with ablating([each.for_attend(past) for each in ablations], name_of) as opened:
+        with ablating([change.for_attend(past) for change in ablations], name_of) as opened:
             yield AppliedAblations(ablations, opened, numbering, name, past)
     except (OutOfRangeError, PatchError) as error:
         raise of_model(error, name) from error

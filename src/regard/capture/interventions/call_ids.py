@@ -60,7 +60,7 @@ class CallNumbering:
         if self._pairs:
             traced = list(stacks)
         else:
-            traced = [max(stacks.values(), key=lambda each: each.count).path] if stacks else []
+            traced = [max(stacks.values(), key=lambda stack: stack.count).path] if stacks else []
         return self._stacks[: 2 if self._pairs else 1] == traced and all(
             self._part(path) == ((False, None) if call is None else (True, call.part))
             for (path, _), call in self.ids.items()

@@ -23,9 +23,9 @@ from regard.capture.operations import (
     tensors_within,
 )  # fmt: skip
 
-Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
+FeedForwardPaths = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 Sum = tuple[list[int], int, int]  # storages of the terms and of what they gave, and when they were added
-Given = tuple[int, str, int]  # storage of what a module gave, the module's path below its layer, and when it gave it
+ModuleOutput = tuple[int, str, int]  # storage of what a module gave, its path below the layer, and when it gave it
 
 
 class _Sums(OperationMode):
@@ -50,9 +50,9 @@ class _Sums(OperationMode):
         if self.running and operation_writes_in_place(name) and args and isinstance(args[0], Tensor):
             self.written.append((storage_of(args[0]), self.time))
         if self.running and name in ADDS and isinstance(result, Tensor):
-            terms = [each for each in tensors_within(args) if each.numel() == self.size]
+            terms = [tensor for tensor in tensors_within(args) if tensor.numel() == self.size]
             if len(terms) == 2 and result.numel() == self.size:
-                places = [self.scaled.get(storage_of(each), storage_of(each)) for each in terms]
+                places = [self.scaled.get(storage_of(tensor), storage_of(tensor)) for tensor in terms]
                 self.sums.append((places, storage_of(result), self.time))
                 self.held += [*terms, result]
         if self.running and name in PRODUCTS and isinstance(result, Tensor) and result.numel() == self.size:
@@ -64,27 +64,27 @@ class _Sums(OperationMode):
 
 
 @contextmanager
-def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) -> Iterator[Found]:
+def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) -> Iterator[FeedForwardPaths]:
     """Watch the pass inside the block; fills the modules found. attention_paths: modules that call attention."""
-    found: Found = {}
+    paths: FeedForwardPaths = {}
     sums = _Sums()
     with ExitStack() as hooks:
         for number, (path, _) in enumerate(stacks):
-            _Watch(number, model, path, attention_paths, sums, found).hook(hooks)
+            _Watch(number, model, path, attention_paths, sums, paths).hook(hooks)
         hooks.enter_context(sums)
-        yield found
+        yield paths
 
 
 class _Watch:
     """Watches the layers of one stack."""
 
     def __init__(
-        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _Sums, found: Found
+        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _Sums, paths: FeedForwardPaths
     ) -> None:
-        self.stack, self.model, self.path, self.sums, self.found = stack, model, path, sums, found
+        self.stack, self.model, self.path, self.sums, self.paths = stack, model, path, sums, paths
         self.attention = attention
         self.count = self.depth = 0
-        self.order: list[Given] = []
+        self.order: list[ModuleOutput] = []
 
     def hook(self, hooks: ExitStack) -> None:
         for n, layer in self.model.get_submodule(self.path).named_children():  # each once, also if it is several layers
@@ -115,12 +115,12 @@ class _Watch:
         self.sums.running = False
         path = _last_feed_forward_term(self.sums.sums, self.order, self.sums.written)
         if path is not None and [below for _, below, _ in self.order].count(path) == 1:  # XMOD runs one twice
-            self.found[self.stack, self.count] = path
+            self.paths[self.stack, self.count] = path
         self.count += 1
 
 
 def _last_feed_forward_term(
-    sums: Sequence[Sum], order: Sequence[Given], written: Sequence[tuple[int, int]]
+    sums: Sequence[Sum], order: Sequence[ModuleOutput], written: Sequence[tuple[int, int]]
 ) -> str | None:
     """The path of the module whose output is the newest term of a layer's last sum, or of a sum that is its term."""
     if len(sums) < 2:  # the attention's alone
@@ -129,13 +129,13 @@ def _last_feed_forward_term(
     def first(term: int, added: int) -> int | None:
         """Which module was the first to give a term as it was added, with nothing written into it between."""
         changed = max((time for storage, time in written if storage == term and time < added), default=0)
-        given = (n for n, (storage, _, time) in enumerate(order) if storage == term and changed <= time <= added)
-        return next(given, None)
+        outputs = (n for n, (storage, _, time) in enumerate(order) if storage == term and changed <= time <= added)
+        return next(outputs, None)
 
     terms, _, last = sums[-1]
-    inner = [([first(term, time) for term in each], made) for each, made, time in sums[:-1]]
-    joined = [each for each, made in inner if made in terms and None not in each]  # computed in this layer: parallel
-    newest = [n for own in ([first(term, last) for term in terms], *joined) for n in own if n is not None]
+    inner = [([first(term, time) for term in added], made) for added, made, time in sums[:-1]]
+    joined = [given_by for given_by, made in inner if made in terms and None not in given_by]  # of this layer: parallel
+    newest = [n for given_by in ([first(term, last) for term in terms], *joined) for n in given_by if n is not None]
     return order[max(newest)][1] if newest else None
 
 
@@ -148,9 +148,9 @@ def feed_forward_not_found(layer: int, name: str) -> str:
 
 
 @contextmanager
-def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[tuple[int, int], Tensor]]:
+def recording(model: nn.Module, stacks: Stacks, paths: FeedForwardPaths) -> Iterator[dict[tuple[int, int], Tensor]]:
     """Keep the feed-forward outputs of the pass inside the block, (B, L, M), by (stack, layer)."""
-    kept: dict[tuple[int, int], Tensor] = {}
+    outputs: dict[tuple[int, int], Tensor] = {}
     running: dict[int, int] = {}  # of each stack, the layer that runs
     shape: dict[int, Any] = {}
 
@@ -161,16 +161,16 @@ def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[t
         shape[stack] = states.shape
 
     def keep(stack: int, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
-        if found.get((stack, running[stack])) == below:
+        if paths.get((stack, running[stack])) == below:
             first = next(tensors_within(output))
-            kept[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
+            outputs[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
 
     with ExitStack() as hooks:
         for stack, (path, _) in enumerate(stacks):
-            below = {each for (own, _), each in found.items() if own == stack}
+            of_stack = {below for (number, _), below in paths.items() if number == stack}
             for layer in model.get_submodule(path).children():
                 hooks.enter_context(layer.register_forward_pre_hook(partial(enter, stack), with_kwargs=True))
-                for each, module in layer.named_modules():
-                    if each in below:
-                        hooks.enter_context(module.register_forward_hook(partial(keep, stack, each)))
-        yield kept
+                for below, module in layer.named_modules():
+                    if below in of_stack:
+                        hooks.enter_context(module.register_forward_hook(partial(keep, stack, below)))
+        yield outputs

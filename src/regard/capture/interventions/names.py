@@ -154,18 +154,18 @@ def check_intervention_part(part: Any, needs: Collection[Part] = PARTS) -> None:
         raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")
 
 
-def check_number(what: str, given: Any) -> int:
+def check_number(what: str, value: Any) -> int:
     """The number. Raises RegardError, naming what it is of, for what is no number from 0 on."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise RegardError(f"{what}: given {given!r}, needs a number from 0 on")
-    return given
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise RegardError(f"{what}: given {value!r}, needs a number from 0 on")
+    return value
 
 
-def check_numbers(what: str, given: Any) -> tuple[int, ...] | None:
+def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
     """The numbers, None for all. Raises RegardError as `check_number`, and for none."""
-    if given is None:
+    if value is None:
         return None
-    found = tuple(check_number(what, each) for each in ((given,) if isinstance(given, (int, str)) else given))
-    if not found:
+    numbers = tuple(check_number(what, number) for number in ((value,) if isinstance(value, (int, str)) else value))
+    if not numbers:
         raise RegardError(f"{what}s: given none, needs at least one, or None for all")
-    return found
+    return numbers

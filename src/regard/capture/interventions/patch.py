@@ -57,7 +57,7 @@ class Patch:
     def _origin(self) -> str:
         if self.sources is None:
             return "zero"
-        texts = [each.sides[0].text for each in self.sources]
+        texts = [trace.sides[0].text for trace in self.sources]
         there = "" if self.source_at is None else f" at {written(self.source_at)}"
         if len(texts) > 1:
             return f"the mean of {len(texts)} texts{there}"
@@ -118,16 +118,16 @@ def patch(
     return Patch(what, layer, places, sources, source_places, head, part)
 
 
-def _checked_patch_sources(given: Any) -> tuple[Trace | PairTrace, ...] | None:
-    if isinstance(given, str) and given == "zero":
+def _checked_patch_sources(source: Any) -> tuple[Trace | PairTrace, ...] | None:
+    if isinstance(source, str) and source == "zero":
         return None
-    several = [given] if isinstance(given, (Trace, PairTrace)) else given
+    sources = [source] if isinstance(source, (Trace, PairTrace)) else source
     needs = 'a trace, several traces for their mean, or "zero"'
-    if not isinstance(several, Sequence) or isinstance(several, str):
-        raise RegardError(f"source: given {given!r:.60}, needs {needs}")
-    for each in several:
-        if not isinstance(each, (Trace, PairTrace)):
-            raise RegardError(f"source: given {type(each).__name__}, needs {needs}")
-    if not several:
+    if not isinstance(sources, Sequence) or isinstance(sources, str):
+        raise RegardError(f"source: given {source!r:.60}, needs {needs}")
+    for trace in sources:
+        if not isinstance(trace, (Trace, PairTrace)):
+            raise RegardError(f"source: given {type(trace).__name__}, needs {needs}")
+    if not sources:
         raise RegardError(f"source: given none, needs {needs}")
-    return tuple(several)
+    return tuple(sources)

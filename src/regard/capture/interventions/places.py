@@ -11,23 +11,23 @@ from regard.text.words import Place, Word, find_word, is_word, only_word
 
 Places = tuple[Place, ...]
 
-MOST_SHOWN = 8  # places that a status names
+MAX_LISTED_PLACES = 8  # places that a status names
 
 
-def places_of_intervention(name: str, given: Any) -> Places | None:
+def places_of_intervention(name: str, value: Any) -> Places | None:
     """The places of an argument: one, a list of them, or None for all positions."""
-    if given is None:
+    if value is None:
         return None
-    several = list(given) if isinstance(given, (list, range, set)) else [given]
-    if isinstance(given, tuple) and not is_word(given):
-        several = list(given)
-    if not several:
+    places = list(value) if isinstance(value, (list, range, set)) else [value]
+    if isinstance(value, tuple) and not is_word(value):
+        places = list(value)
+    if not places:
         raise RegardError(f"{name}: given none, needs at least one place, or None for all positions")
-    for each in several:
-        if not is_word(each) and (not is_whole(each) or int(each) < 0):
+    for place in places:
+        if not is_word(place) and (not is_whole(place) or int(place) < 0):
             needs = 'a word, an occurrence such as ("bank", 1), the number of a token, or a list of these'
-            raise RegardError(f"{name}: given {each!r}, needs {needs}")
-    return tuple(several)
+            raise RegardError(f"{name}: given {place!r}, needs {needs}")
+    return tuple(places)
 
 
 def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
@@ -37,27 +37,27 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
     """
     if places is None:
         return tuple(range(len(tokens)))
-    found: list[int] = []
+    numbers: list[int] = []
     for place in places:
         if isinstance(place, (str, Word, tuple)):
             words = find_word(text, tokens, place) if isinstance(place, str) else [only_word(text, tokens, place)]
-            found += sorted({token for word in words for token in word.tokens})
+            numbers += sorted({token for word in words for token in word.tokens})
         elif not 0 <= int(place) < len(tokens):
             raise RegardError(f"{name}: token {place} is out of range, the text has tokens 0 to {len(tokens) - 1}")
         else:
-            found.append(int(place))
-    if len(set(found)) < len(found):
-        raise RegardError(f"{name}: names token {next(n for n in found if found.count(n) > 1)} twice")
-    return tuple(found)
+            numbers.append(int(place))
+    if len(set(numbers)) < len(numbers):
+        raise RegardError(f"{name}: names token {next(n for n in numbers if numbers.count(n) > 1)} twice")
+    return tuple(numbers)
 
 
 def written(places: Places | None) -> str:
     """How places are said in a status."""
     if places is None:
         return "all positions"
-    if len(places) > MOST_SHOWN:
+    if len(places) > MAX_LISTED_PLACES:
         return f"{len(places)} places"
-    return ", ".join(f"token {each}" if is_whole(each) else named_place(each) for each in places)
+    return ", ".join(f"token {place}" if is_whole(place) else named_place(place) for place in places)
 
 
 def named_place(place: Place) -> str:

@@ -40,7 +40,7 @@ def rows_of(patch: Patch, count: int, size: int, feed_forward: FeedForward) -> F
     if patch.sources is None:
         return torch.zeros(1, 1, 1)
     rows = [_patch_rows_from_source(patch, source, count, size, feed_forward) for source in patch.sources]
-    shapes = {tuple(each.shape[::2]) for each in rows}
+    shapes = {tuple(row.shape[::2]) for row in rows}
     if len(shapes) > 1:
         raise RegardError(f"source: the traces are of different models: {' and '.join(map(str, sorted(shapes)))}")
     return rows[0] if len(rows) == 1 else torch.stack(rows).mean(0)
@@ -66,8 +66,8 @@ def _patch_rows_from_source(
         return side.hidden_states[patch.state][index.to(side.last_hidden_state.device)][None]
     assert isinstance(patch.layer, int)
     if patch.what == "feed_forward":
-        found = feed_forward(source, patch.part, patch.layer)
-        return found[index.to(found.device)][None]
+        outputs = feed_forward(source, patch.part, patch.layer)
+        return outputs[index.to(outputs.device)][None]
     cross = patch.part == "cross"
     maps = side.cross if cross else side.attention
     if cross and not len(maps):
@@ -138,12 +138,12 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
     return side, side
 
 
-def check_patch_source_states(found: Sequence[Any], source: Trace, name: str) -> None:
+def check_patch_source_states(states: Sequence[Any], source: Trace, name: str) -> None:
     """Refuse a source whose states are not those that running its tokens again gives."""
-    for own, again in zip(source.hidden_states, found, strict=False):
-        scale = max(1.0, float(own.abs().max()))
+    for state, again in zip(source.hidden_states, states, strict=False):
+        scale = max(1.0, float(state.abs().max()))
         # padding and other kernels round otherwise; other weights, or an intervention, show far beyond that
-        if own.shape != again.shape or not float((own - again.to(own)).abs().max()) <= 1e-3 * scale:
+        if state.shape != again.shape or not float((state - again.to(state)).abs().max()) <= 1e-3 * scale:
             raise RegardError(
                 f"source: traces do not hold feed-forward outputs, and {name} gives other states to "
                 f"{shortened(source.text)}: it was traced with interventions, or by another model"
@@ -184,7 +184,7 @@ class Pass:
         if self.target is None and part is not None:
             raise RegardError(f"interventions: {self.name} is not an encoder-decoder, leave out part={part!r}")
         if self.target is not None and part is None:
-            ways = ", ".join(f"part={each!r}" for each in PARTS)
+            ways = ", ".join(f"part={name!r}" for name in PARTS)
             raise RegardError(
                 f"interventions: {self.name} is an encoder-decoder: say which attention is meant, one of {ways}"
             )
@@ -210,27 +210,27 @@ class Pass:
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
     """Translate interventions, in order."""
     changes = Changes()
-    for each in map(checked, interventions):
-        of.check_part(each.target.part if isinstance(each, Ablate) else each.part)
-        if isinstance(each, Ablate):
-            changes.calls.append(_ablation(each.target, of))
-        elif isinstance(each, Steer):
-            stack, positions = of.stack(each.layer, each.part), None
-            if each.at is not None:
-                text = of.queries(each.part)
-                positions = tokens_at("at", text.text, text.tokens, each.at)
-            push = (each.vector * each.strength)[None]
-            changes.states.append(StateChange(stack, each.state, of.number, positions, push, adds=True))
+    for intervention in map(checked, interventions):
+        of.check_part(intervention.target.part if isinstance(intervention, Ablate) else intervention.part)
+        if isinstance(intervention, Ablate):
+            changes.calls.append(_ablation(intervention.target, of))
+        elif isinstance(intervention, Steer):
+            stack, positions = of.stack(intervention.layer, intervention.part), None
+            if intervention.at is not None:
+                text = of.queries(intervention.part)
+                positions = tokens_at("at", text.text, text.tokens, intervention.at)
+            push = (intervention.vector * intervention.strength)[None]
+            changes.states.append(StateChange(stack, intervention.state, of.number, positions, push, adds=True))
         else:
-            _add_patch(each, of, changes)
+            _add_patch(intervention, of, changes)
     return changes
 
 
 def needs_stacks(interventions: Sequence[Any]) -> bool:
     """Whether interventions change states, so that the model's stacks of layers have to be known before the pass."""
     return any(
-        isinstance(each, Steer) or (isinstance(each, Patch) and each.what not in OF_HEADS)
-        for each in map(checked, interventions)
+        isinstance(intervention, Steer) or (isinstance(intervention, Patch) and intervention.what not in OF_HEADS)
+        for intervention in map(checked, interventions)
     )
 
 
@@ -280,18 +280,17 @@ def checked(intervention: Any) -> Intervention:
     return intervention
 
 
-def check_interventions(given: Any) -> None:
+def check_interventions(interventions: Any) -> None:
     """Check that interventions are given, several of them, before a pass begins."""
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        listed = "[regard.ablate(...)]"
-        raise RegardError(f"interventions: given {type(given).__name__}, needs a list of what is done: {listed}")
-    for each in given:
-        checked(each)
+    if not isinstance(interventions, Sequence) or isinstance(interventions, str):
+        kind = type(interventions).__name__
+        raise RegardError(f"interventions: given {kind}, needs a list of what is done: [regard.ablate(...)]")
+    for intervention in interventions:
+        checked(intervention)
 
 
 def intervention_names_tokens(intervention: Any) -> bool:
     """Whether an intervention means tokens of one text, so that it has no meaning in a window of it."""
-    each = checked(intervention)
-    if isinstance(each, Ablate):
-        return isinstance(each.target, Edge)
-    return isinstance(each, Patch) or each.at is not None
+    if isinstance(checked(intervention), Ablate):
+        return isinstance(intervention.target, Edge)
+    return isinstance(intervention, Patch) or intervention.at is not None

@@ -53,13 +53,13 @@ class StateHooks:
     ) -> None:
         self._changes, self._name = list(changes), name
         self._layers: list[tuple[int, nn.Module, dict[str, nn.Module]]] = []
-        wanted = {(each.stack, each.number) for each in changes if each.feed_forward}
-        for stack in sorted({each.stack for each in changes}):
+        feed_forward_places = {(change.stack, change.number) for change in changes if change.feed_forward}
+        for stack in sorted({change.stack for change in changes}):
             path, _ = stacks[stack]
-            below = {feed_forwards[key] for key in wanted if key[0] == stack}
+            below = {feed_forwards[key] for key in feed_forward_places if key[0] == stack}
             for layer in model.get_submodule(path).children():  # each once, also if it is several layers
                 modules = dict(layer.named_modules()) if below else {}
-                self._layers.append((stack, layer, {each: modules[each] for each in below if each in modules}))
+                self._layers.append((stack, layer, {path: modules[path] for path in below if path in modules}))
         self._feed_forwards = feed_forwards
         self._past = 0
         self._count: dict[int, int] = {}
@@ -90,10 +90,10 @@ class StateHooks:
         depth = self._depth[stack] = self._depth.get(stack, 0) + 1
         if depth > 1:
             return None
-        for key, each in (*enumerate(args), *kwargs.items()):
-            if is_hidden_states(each):
-                self._shape = each.shape
-                states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
+        for key, argument in (*enumerate(args), *kwargs.items()):
+            if is_hidden_states(argument):
+                self._shape = argument.shape
+                states = self._changed(stack, 0, argument) if self._count.get(stack, 0) == 0 else argument
                 if isinstance(key, str):
                     return args, kwargs | {key: states}
                 return (*args[:key], states, *args[key + 1 :]), kwargs
@@ -120,9 +120,9 @@ class StateHooks:
     def _changed(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
         """The states with what is to be changed in them."""
         mine = [
-            each
-            for each in self._changes
-            if (each.stack, each.number, each.feed_forward) == (stack, number, feed_forward)
+            change
+            for change in self._changes
+            if (change.stack, change.number, change.feed_forward) == (stack, number, feed_forward)
         ]
         if not mine:
             return states
@@ -138,21 +138,21 @@ class StateHooks:
             raise RegardError(
                 f"interventions: a token's states in {self._name} are {states.shape[2]} streams: they cannot be changed"
             )
-        own, rows = states[change.text], change.rows.to(states)
-        if rows.shape[-1] not in (1, own.shape[-1]):
+        text_states, rows = states[change.text], change.rows.to(states)
+        if rows.shape[-1] not in (1, text_states.shape[-1]):
             raise RegardError(
                 f"interventions: given vectors of {rows.shape[-1]} components, those of {self._name} have "
-                f"{own.shape[-1]}"
+                f"{text_states.shape[-1]}"
             )
         if change.positions is None:
-            own += rows
+            text_states += rows
             return
-        here = [n for n, at in enumerate(change.positions) if self._past <= at < self._past + own.shape[0]]
+        here = [n for n, at in enumerate(change.positions) if self._past <= at < self._past + text_states.shape[0]]
         if not here:
             return
         at = torch.tensor([change.positions[n] - self._past for n in here], device=states.device)
-        rows = (rows if rows.shape[0] == 1 else rows[here]).expand(len(here), own.shape[-1])
-        own[at] = own[at] + rows if change.adds else rows
+        rows = (rows if rows.shape[0] == 1 else rows[here]).expand(len(here), text_states.shape[-1])
+        text_states[at] = text_states[at] + rows if change.adds else rows
 
 
 def is_hidden_states(value: Any, least: int = 3) -> bool:
@@ -170,7 +170,7 @@ def change_first_hidden_states(output: Any, function: Any, least: int = 3) -> An
     if is_hidden_states(output, least):
         return function(output)
     if type(output) in (tuple, list):
-        for n, each in enumerate(output):
-            if is_hidden_states(each, least):
-                return type(output)((*output[:n], function(each), *output[n + 1 :]))
+        for n, value in enumerate(output):
+            if is_hidden_states(value, least):
+                return type(output)((*output[:n], function(value), *output[n + 1 :]))
     return None

@@ -14,12 +14,11 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-import regard
 from regard.capture.watching.torch_internals import in_backward_pass
 
 TORCH = torch.__path__[0]
-OURS = str(Path(regard.__file__).parent / "capture" / "watching")
-ATTENTION = str(Path(regard.__file__).parent / "attention")
+OURS = str(Path(__file__).parent)
+ATTENTION = str(Path(__file__).parents[2] / "attention")
 MODULE_CALL = nn.Module.__call__.__code__  # it calls `_call_impl`, which names the module too
 CHECKED = "<@"  # how type checkers name the wrappers that they make
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")

@@ -59,7 +59,7 @@ class Seen(Calls):
             self.note(f"Only the last {self._keep_last} calls of each path are kept.")
 
     @cached_property
-    def unseen(self) -> dict[str, str]:
+    def unrecorded(self) -> dict[str, str]:
         """What can't be seen, by path, with the reason."""
         scripted: dict[str, str] = {}
         for path, part in self.sites.root.named_modules() if self.sites.root is not None else ():
@@ -84,7 +84,7 @@ class Seen(Calls):
             for softmax in self.passed_over
         ]
         yield from dict.fromkeys(passed_over)
-        yield from (f"not seen: {path or 'the module'}: {reason}" for path, reason in self.unseen.items())
+        yield from (f"not seen: {path or 'the module'}: {reason}" for path, reason in self.unrecorded.items())
 
     def __repr__(self) -> str:
         rows = [("path", "how", "weights", "line")]

@@ -74,7 +74,7 @@ class WatchMode(TorchFunctionMode):
         elif name == "flex_attention" and len(args) > 5:  # the operator below the function of this name
             self._observe(name, self._keep_flex, result, *args[:6])
         elif CLOSED.search(name) and (site := self._sites.find()) is not None:
-            self.seen.unseen[site.path] = f"{name} keeps its queries and keys to itself"
+            self.seen.unrecorded[site.path] = f"{name} keeps its queries and keys to itself"
         return result
 
     def finish(self) -> None:
@@ -89,7 +89,7 @@ class WatchMode(TorchFunctionMode):
             if isinstance(error, RegardError) and (open_blocks.get() or self.seen.on_call):
                 self.error = self.error or error
             site = self._sites.find() or Site(name, "")
-            self.seen.unseen.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
+            self.seen.unrecorded.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
 
     def _in_steps(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run nn.MultiheadAttention's own code so that its calls are seen."""
@@ -149,14 +149,15 @@ class WatchMode(TorchFunctionMode):
             mask = (torch.arange(k.shape[-2], device=q.device) < lengths[:, None])[:, None, None]
         (q, k, v, mask), ndim = four_axes(q, k, v, mask)
         q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
-        kept = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
+        snapshots = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
         settings = {name: named[name] for name in ("is_causal", "scale")}  # `named` would keep all tensors alive
 
         def make() -> AttentionMap:
-            rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, settings)
-            return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
+            query, key, *masks = snapshots
+            rule, offset = torch_rule(query, key, masks[0] if masks else None, settings)
+            return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
-        weights = LazyMap(site.path, (*q.shape[:3], k.shape[2])[4 - ndim :], kept, make)
+        weights = LazyMap(site.path, (*q.shape[:3], k.shape[2])[4 - ndim :], snapshots, make)
         self._add(site, "sdpa", weights, v, without_transforms([output])[0])
 
     @outside_transforms()
@@ -196,10 +197,10 @@ class WatchMode(TorchFunctionMode):
             softmax.claimed = True
             with outside_transforms():
                 plain, value = without_transforms([plain, value])
-                kept, site = self._kept(plain), Site(softmax.path, softmax.where)
+                snapshot, site = self._kept(plain), Site(softmax.path, softmax.where)
                 ablations = softmax.ablations.ablations if softmax.ablations else ()
-                shown = layout.as_map(kept, heads)
-                source = LazyMap(site.path, shown.shape, [kept], lambda: AttentionMap.of_weights(shown))
+                shown = layout.as_map(snapshot, heads)
+                source = LazyMap(site.path, shown.shape, [snapshot], lambda: AttentionMap.of_weights(shown))
                 self._add(site, softmax.kernel, source, value, None, ablations)
         return new
 

@@ -98,8 +98,8 @@ def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product
     summed = axes[dim % ndim]
 
     def letters(factor: Tensor) -> list[str]:
-        own = axes[ndim - factor.ndim :]
-        return [f"_{letter}" if size == 1 else letter for letter, size in zip(own, factor.shape, strict=True)]
+        letters_of = axes[ndim - factor.ndim :]
+        return [f"_{letter}" if size == 1 else letter for letter, size in zip(letters_of, factor.shape, strict=True)]
 
     return Product(
         (weights, value), (letters(weights), letters(value)), [letter for letter in axes if letter != summed]

@@ -20,7 +20,7 @@ from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, check, naive, random
 from tests.attention.test_map_statistics import compare
 
-STRIPS = ("LEAST", "MOST", "STRIP", "STRIP_SLICED", "BAND")
+STRIPS = ("MIN_STRIP_ROWS", "MAX_STRIP_ROWS", "STRIP", "STRIP_SLICED", "BAND")
 SINGLE = (torch.float32, torch.bfloat16, torch.float16)
 
 

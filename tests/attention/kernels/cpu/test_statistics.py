@@ -45,14 +45,14 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_every_kind_of_call_in_any_block_size(
     case: Case, blocks: tuple[int, ...], top: int, parts: tuple[int, int], given_one: bool
 ) -> None:
-    kept = tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT
+    kept = tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.MAX_KEPT_SCORES
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     try:
-        tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = blocks
+        tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.MAX_KEPT_SCORES = blocks
         found = forward.forward(case.query, case.key, case.value, seen.rule).row_max_sum if given_one else None
         figures = all_of(seen, top, parts, found)
     finally:
-        tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = kept
+        tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.MAX_KEPT_SCORES = kept
     compare(case, seen, figures, top, parts)
 
 

@@ -25,26 +25,26 @@ def tiled_cell_means(
 
     Cells at the ends are means of as many weights as there are.
     """
-    one = tiles.Head(query, key, rule, 0, 0, product())
+    head = tiles.HeadTiles(query, key, rule, 0, 0, product())
     rows, size = stop - start, len(key)
-    first, last = one.reach(start, stop)
+    first, last = head.reach(start, stop)
     first -= first % CELL
     row_max, row_sum = np.full(rows, LOWEST, np.float32), np.zeros(rows, np.float32)
     starts = range(first, last, tiles.COLS)
     sums = np.empty((rows, len(starts) * TILE), np.float32)
     shifts = np.empty((len(starts), rows), np.float32)
-    for n, tile in enumerate(one.tiles(start, stop, (first, last))):
+    for n, tile in enumerate(head.tiles(start, stop, (first, last))):
         add_tile_to_cells(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum, sums, n * TILE, shifts[n])
     sink = -np.inf if rule.sinks is None else rule.sinks[0].item()
     online_softmax.add_sink(row_max, row_sum, np.float32(sink))
-    found = np.zeros((-(-rows // CELL), -(-size // CELL)), np.float32)
-    add_tile_cell_weights(sums, shifts, row_max, row_sum, found[:, first // CELL : -(-last // CELL)])
-    found[:, :-1] /= CELL
-    found[:, -1] /= size - (found.shape[1] - 1) * CELL
-    found[:-1] /= CELL
-    found[-1] /= rows - (len(found) - 1) * CELL
-    found[np.flatnonzero(np.isnan(row_sum)) // CELL] = np.nan  # of such a query every weight is NaN, out of reach too
-    return torch.from_numpy(found), torch.from_numpy(row_max), torch.from_numpy(row_sum)
+    means = np.zeros((-(-rows // CELL), -(-size // CELL)), np.float32)
+    add_tile_cell_weights(sums, shifts, row_max, row_sum, means[:, first // CELL : -(-last // CELL)])
+    means[:, :-1] /= CELL
+    means[:, -1] /= size - (means.shape[1] - 1) * CELL
+    means[:-1] /= CELL
+    means[-1] /= rows - (len(means) - 1) * CELL
+    means[np.flatnonzero(np.isnan(row_sum)) // CELL] = np.nan  # of such a query every weight is NaN, out of reach too
+    return torch.from_numpy(means), torch.from_numpy(row_max), torch.from_numpy(row_sum)
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")

@@ -108,7 +108,7 @@ def _forward_rows_of_head(
 
     assert result.row_max_sum is not None
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
-    head = tiles.Head.of(query, key, rule, b, h, multiply)
+    head = tiles.HeadTiles.of(query, key, rule, b, h, multiply)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
     rows = tiles.rows_per_tile_block(query.shape[0] * query.shape[1], query.shape[2])
     if value is not None:

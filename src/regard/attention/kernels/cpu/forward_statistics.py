@@ -10,6 +10,7 @@ A forward and a pass of statistics after it (`forward.py`, `statistics.py`) take
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from regard.attention.map_statistics import MapStatistics, Statistics, cell_size
 from regard.attention.scores import ScoreRule
 
 STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # scores of a strip: with the key packed once a head; with a part of it
-LEAST, MOST = 64, 256  # rows of a strip
+MIN_STRIP_ROWS, MAX_STRIP_ROWS = 64, 256  # rows of a strip
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
 
 
@@ -33,10 +34,10 @@ def fits(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: S
     """Return whether the strips of a call that the CPU's forward fits are small enough to stay in the cache."""
     longest, size = query.shape[2], key.shape[2]
     if rule.mask is None or (rule.mask.low is None and rule.mask.high is None):
-        return LEAST * size <= STRIP_SLICED
-    starts = range(0, longest, LEAST)
-    reached = (rule.mask.key_range(start, min(longest, start + LEAST), size) for start in starts)
-    return LEAST * max(last - first for first, last in reached) <= STRIP_SLICED
+        return MIN_STRIP_ROWS * size <= STRIP_SLICED
+    starts = range(0, longest, MIN_STRIP_ROWS)
+    reached = (rule.mask.key_range(start, min(longest, start + MIN_STRIP_ROWS), size) for start in starts)
+    return MIN_STRIP_ROWS * max(last - first for first, last in reached) <= STRIP_SLICED
 
 
 def compute(
@@ -51,18 +52,18 @@ def compute(
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
-    found = _Found.empty(query, value, size, wanted)
+    results = _RowResults.empty(query, value, size, wanted)
     geometry = _Geometry.of(length, size, wanted, offset or 0)
     multiply = product()
     row_ranges = tiles.split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        head = tiles.Head.of(query, key, rule, b, h, multiply)
+        head = tiles.HeadTiles.of(query, key, rule, b, h, multiply)
         v = tiles.contiguous_float32_rows(value[b, h // (heads // key.shape[1])])
-        return _strip_rows_of_head(head, v, geometry, found, start, stop)
+        return _strip_rows_of_head(head, v, geometry, results, start, stop)
 
-    sums = threads.run_on_worker_threads([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
+    sums = threads.run_on_worker_threads([partial(task, *arguments) for arguments in tasks])
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *geometry.parts, dtype=torch.float64)
     for (b, h, _, _), (own_received, own_picture) in zip(tasks, sums, strict=True):  # in this order, whoever was first
@@ -71,16 +72,17 @@ def compute(
     picture /= cell_sizes(length, geometry.parts[0], picture.device)[:, None] * cell_sizes(
         size, geometry.parts[1], picture.device
     )
-    spread_nan(found.row_sum.isnan(), found.values, received, picture)
-    distance = None if offset is None else found.distance
-    shares = None if rule.sinks is None else found.shares
+    spread_nan(results.row_sum.isnan(), results.values, received, picture)
+    distance = None if offset is None else results.distance
+    shares = None if rule.sinks is None else results.shares
     sums_of_keys = received.float(), distance, picture.float()
-    statistics = MapStatistics(found.values, found.keys, found.entropy, *sums_of_keys, shares).only(wanted)
-    return KernelResult(found.output, found.logsumexp, "one-sweep-cpu", (found.row_max, found.row_sum), statistics)
+    statistics = MapStatistics(results.values, results.keys, results.entropy, *sums_of_keys, shares).only(wanted)
+    row_max_sum = results.row_max, results.row_sum
+    return KernelResult(results.output, results.logsumexp, "one-sweep-cpu", row_max_sum, statistics)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RowResults:
     """What is written row by row: output (B, H, L, E), values and keys (B, H, L, T), the rest (B, H, L)."""
 
     output: Tensor
@@ -94,10 +96,10 @@ class _Found:
     shares: Tensor
 
     @staticmethod
-    def empty(query: Tensor, value: Tensor, size: int, wanted: Statistics) -> "_Found":
+    def empty(query: Tensor, value: Tensor, size: int, wanted: Statistics) -> "_RowResults":
         rows, top = query.shape[:3], 0 if wanted.top is None else min(wanted.top, size)
         logsumexp, row_max, row_sum, entropy, distance, shares = (torch.empty(rows) for _ in range(6))
-        return _Found(
+        return _RowResults(
             output=query.new_empty(*rows, value.shape[-1]),
             logsumexp=logsumexp,
             row_max=row_max,
@@ -141,7 +143,7 @@ class _Geometry:
 
 
 def _strip_rows_of_head(
-    head: tiles.Head, value: Float[Tensor, "S E"], geometry: _Geometry, found: _Found, start: int, stop: int
+    head: tiles.HeadTiles, value: Float[Tensor, "S E"], geometry: _Geometry, results: _RowResults, start: int, stop: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute queries [start, stop) of one head, a strip after another; return what keys and the picture received."""
     size = len(head.key)
@@ -160,9 +162,9 @@ def _strip_rows_of_head(
         edges = geometry.band_edges(first, last)
         low, high = head.band(first, begin)
         row_max, row_sum, logsumexp, values, keys, entropy, distance, shares = (
-            t[block].numpy() for t in (found.row_max, found.row_sum, found.logsumexp, found.values, found.keys,
-                                       found.entropy, found.distance, found.shares)
-        )  # fmt: skip
+            getattr(results, name)[block].numpy()
+            for name in ("row_max", "row_sum", "logsumexp", "values", "keys", "entropy", "distance", "shares")
+        )
         strip_passes.read_off_strip_statistics(
             scores.numpy(), begin, low, high, geometry.origin - first + begin, geometry.away,
             edges - first, geometry.row_cells[edges[:-1]], sink, chunks, band[begin:end], received[begin:end],
@@ -170,15 +172,15 @@ def _strip_rows_of_head(
             row_max, row_sum, logsumexp,
         )  # fmt: skip
         mixed = head.product(scores, value[begin:end].t())
-        if found.output.dtype == torch.float32:
-            torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=found.output[block])
+        if results.output.dtype == torch.float32:
+            torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=results.output[block])
         else:
-            found.output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
-        sort_nan_rows(head, first, last, np.isnan(row_sum), found.keys[block])
+            results.output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
+        sort_nan_rows(head, first, last, np.isnan(row_sum), results.keys[block])
     return received, picture
 
 
-def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, int, int, int]], Tensor | None]:
+def _strips(head: tiles.HeadTiles, start: int, stop: int) -> tuple[list[tuple[int, int, int, int]], Tensor | None]:
     """Split queries [start, stop) into strips (first, last) with their keys (begin, end).
 
     Beside them the key as oneDNN packs it for strips of all keys, where there are such only: it cannot be sliced.
@@ -187,9 +189,10 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
     reached = head.reach(start, stop)
     whole = head.product is onednn and all(head.reach(row, row + 1) == (0, size) for row in (start, stop - 1))
     while at < stop:
-        begin, end = reached if whole else head.reach(at, min(stop, at + MOST))
+        begin, end = reached if whole else head.reach(at, min(stop, at + MAX_STRIP_ROWS))
         width = max(1, end - begin)
-        rows = max(LEAST, min(MOST, (STRIP if whole else STRIP_SLICED) // width // LEAST * LEAST))
+        fitting = (STRIP if whole else STRIP_SLICED) // width // MIN_STRIP_ROWS * MIN_STRIP_ROWS
+        rows = max(MIN_STRIP_ROWS, min(MAX_STRIP_ROWS, fitting))
         last = min(stop, at + rows)
         begin, end = head.reach(at, last)
         # whole groups of columns where there are such: what a row sees of them beyond its own keys gets the weight 0

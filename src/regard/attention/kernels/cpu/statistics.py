@@ -5,6 +5,7 @@ The pass may begin with the row maxima and row sums of a forward; its own sums t
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import online_softmax, statistics_passes
-from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, split_into_thread_tasks
+from regard.attention.kernels.cpu.tiles import COLS, ROWS, HeadTiles, Tile, split_into_thread_tasks
 from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
@@ -24,7 +25,7 @@ KernelRows = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
 CELLS = 64  # rows of the picture in a block at most: each needs a number for every key while the block lasts
 TOLERANCE = 4e-6  # by how much a row may miss 1: what summing 10^5 weights in float32 loses
-KEPT = 1 << 21  # scores of a block up to which they are kept between summing them up and using the sums (8 MiB)
+MAX_KEPT_SCORES = 1 << 21  # of a block, kept between summing them up and using the sums (8 MiB)
 LOWEST = np.finfo(np.float32).min
 
 
@@ -55,13 +56,13 @@ def compute(
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
-        head = Head.of(query, key, rule, b, h, multiply)
+        head = HeadTiles.of(query, key, rule, b, h, multiply)
         row_span = _RowSpan(head, offset or 0, parts, length, row_statistics, start, stop, kernel_rows).run()
         if progress is not None:
             progress((stop - start) / (batch * heads * length))
         return row_span
 
-    row_spans = threads.run_on_worker_threads([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
+    row_spans = threads.run_on_worker_threads([partial(task, *arguments) for arguments in tasks])
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *parts, dtype=torch.float64)
     for (b, h, _, _), row_span in zip(tasks, row_spans, strict=True):  # in this order, whoever finished first
@@ -92,7 +93,7 @@ class _RowSpan:
 
     def __init__(
         self,
-        head: Head,
+        head: HeadTiles,
         offset: int,
         parts: tuple[int, int],
         length: int,
@@ -135,7 +136,7 @@ class _RowSpan:
         tiles = []
         for tile in self.head.tiles(first, last):
             online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
-            if (last - first) * self.size <= KEPT:
+            if (last - first) * self.size <= MAX_KEPT_SCORES:
                 tiles.append(tile)
         online_softmax.add_sink(row_max, row_sum, self.sink)
         self._add_tiles(block, band_edges, tiles or self.head.tiles(first, last), row_max, row_sum)
@@ -197,16 +198,16 @@ class _RowSpan:
         return np.array(edges)
 
 
-def sort_nan_rows(head: Head, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
+def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
     """Write the top keys of those queries [start, stop) with NaN, which comparing cannot order, as torch sorts."""
     if keys.shape[-1] == 0 or not has_nan.any():
         return
     which = torch.from_numpy(np.flatnonzero(has_nan))
-    kept: tuple[Tensor, Tensor] | None = None
+    largest: tuple[Tensor, Tensor] | None = None
     for tile in head.tiles(start, stop):
         ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (rows with NaN, c)
         part = tile.scores[which].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
-        kept = merge_top_k(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
+        largest = merge_top_k(largest, part, slice(tile.start, tile.stop), keys.shape[-1])
     keys[which] = -1
-    if kept is not None:
-        keys[which, : kept[1].shape[-1]] = kept[1]
+    if largest is not None:
+        keys[which, : largest[1].shape[-1]] = largest[1]

@@ -105,10 +105,10 @@ def _top_of_strip_row(row, start, chunks, lanes, values, keys):
 
 @compiled()
 def _strip_row_has_nan(row):
-    found = False
+    has_nan = False
     for j in range(len(row)):
-        found |= row[j] != row[j]
-    return found
+        has_nan |= row[j] != row[j]
+    return has_nan
 
 
 @compiled()

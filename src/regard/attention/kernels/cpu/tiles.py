@@ -15,8 +15,8 @@ from regard.attention.kernels.matmul import Product
 from regard.attention.scores import ScoreRule
 
 ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
-SHARE = 4  # tasks for each worker where heads do not share out evenly
-BLOCKS, LEAST = 16, 256  # of rows: as many of a short call as keep several workers busy, and the smallest
+TASKS_PER_WORKER = 4  # tasks for each worker where heads do not share out evenly
+BLOCKS, MIN_BLOCK_ROWS = 16, 256  # of rows: as many of a short call as keep several workers busy, and the smallest
 OPEN = 1 << 40  # a limit of columns that never binds
 
 
@@ -32,7 +32,7 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class HeadTiles:
     """One query head of one batch entry: query (L, D), and key (S, D) contiguous in float32 for oneDNN's product."""
 
     query: Float[Tensor, "L D"]
@@ -43,10 +43,10 @@ class Head:
     product: Product
 
     @staticmethod
-    def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "Head":
+    def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "HeadTiles":
         """Take one head of a call."""
         group = head // (query.shape[1] // key.shape[1])
-        return Head(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
+        return HeadTiles(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
 
     def reach(self, start: int, stop: int) -> tuple[int, int]:
         """Return the keys [first, last) that the band leaves to queries [start, stop)."""
@@ -93,11 +93,12 @@ def contiguous_float32_rows(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"
 
 def rows_per_tile_block(lines: int, length: int) -> int:
     """Return how many rows to compute at once. It follows from the call alone: bits may depend on that number."""
-    return max(min(LEAST, ROWS), min(ROWS, -(-lines * length // (BLOCKS * LEAST)) * LEAST))
+    return max(min(MIN_BLOCK_ROWS, ROWS), min(ROWS, -(-lines * length // (BLOCKS * MIN_BLOCK_ROWS)) * MIN_BLOCK_ROWS))
 
 
 def split_into_thread_tasks(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
     """Split the queries of each of `lines` heads into tasks (start, stop) of whole blocks, to finish together."""
-    tasks, block = 1 if lines % threads == 0 else -(-SHARE * threads // lines), rows_per_tile_block(lines, length)
+    tasks = 1 if lines % threads == 0 else -(-TASKS_PER_WORKER * threads // lines)
+    block = rows_per_tile_block(lines, length)
     step = -(-length // (tasks * block)) * block
     return [(start, min(start + step, length)) for start in range(0, length, step)]

@@ -76,8 +76,8 @@ def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any
         undefined = ir.Constant(many, ir.Undefined)
         first = builder.insert_element(undefined, args[2], ir.IntType(32)(0))
         everywhere = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16))
-        found = builder.bitcast(builder.fcmp_ordered(">=", there, everywhere), many_bits)
-        return builder.zext(found, ir.IntType(64))
+        above = builder.bitcast(builder.fcmp_ordered(">=", there, everywhere), many_bits)
+        return builder.zext(above, ir.IntType(64))
 
     return types.int64(row, types.int64, types.float32), generate
 
@@ -131,7 +131,7 @@ def _simd_sums_of_sixteen(typing: Any, numbers: Any, start: Any, sums: Any, at: 
     return types.void(numbers, types.int64, sums, types.int64), generate
 
 
-wide: Any = intrinsic(_use_widest_simd)
+force_wide_simd: Any = intrinsic(_use_widest_simd)
 add_up: Any = intrinsic(_simd_sums_of_sixteen)
 bits: Any = intrinsic(_simd_float_bits)  # a float32's bits as an int32
 number: Any = intrinsic(_simd_float_from_bits)  # and back
@@ -147,7 +147,7 @@ def exp2(t):
     A polynomial for the fraction (minimax, degree 6); the whole part is added to its exponent. Rounding happens once:
     fraction and exponent have to come from the same whole number. A function that calls it uses the widest vectors.
     """
-    wide()
+    force_wide_simd()
     bounded = larger(t, np.float32(-127.0))
     whole = np.floor(bounded + np.float32(0.5))
     f = bounded - whole

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.capture import known_outputs
-from regard.capture.known_outputs import KnownOutput
+from regard.capture import output_cache
+from regard.capture.output_cache import KnownOutput
 from regard.models.model import Model
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.trace import Trace
@@ -42,11 +42,11 @@ def assert_same_outputs(one: Trace, other: Trace) -> None:
 def test_known_modules_give_what_following_gives(family: str, kind: str) -> None:
     model = opened(family)
     first, second = (model.trace(ids=IDS)[1] for _ in range(2))
-    facts = model._session.facts
-    assert facts.outputs is not None
-    assert [known.kind for known in facts.outputs] == [kind] * 2
+    index = model._session.index
+    assert index.outputs is not None
+    assert [known.kind for known in index.outputs] == [kind] * 2
     third, other = model.trace(ids=IDS)[1], model.trace(ids=[IDS[1][:3]])[0]
-    assert facts.followed == 2  # the third and the fourth were not followed
+    assert index.followed == 2  # the third and the fourth were not followed
     assert_same_outputs(first, second)
     assert_same_outputs(first, third)
     for mine, whole in zip(
@@ -63,8 +63,8 @@ def test_what_modules_do_not_tell_is_followed_every_time(family: str) -> None:
     model = Model(make_model(family, **changes), None, name=family)
     for n in range(3):
         model.trace(ids=IDS[0], **more)
-        assert model._session.facts.followed == n + 1
-    assert model._session.facts.outputs == ()
+        assert model._session.index.followed == n + 1
+    assert model._session.index.outputs == ()
 
 
 def test_numbers_that_change_are_read_anew() -> None:
@@ -74,7 +74,7 @@ def test_numbers_that_change_are_read_anew() -> None:
     dense = model.model.encoder.layer[1].attention.output.dense
     dense.weight = nn.Parameter(torch.randn(24, 24))
     known = model.trace(ids=IDS)[0]
-    assert model._session.facts.followed == 2
+    assert model._session.index.followed == 2
     assert torch.equal(known.attention_outputs[1].weight, dense.weight)
     assert_same_outputs(known, Model(model.model, None, name="bert").trace(ids=IDS)[0])
 
@@ -83,11 +83,11 @@ def test_a_replaced_module_is_followed_again() -> None:
     model = opened("bert")
     for _ in range(3):
         model.trace(ids=IDS)
-    before = model._session.facts
+    before = model._session.index
     model.model.encoder.layer[0].attention.output.dense = nn.Linear(24, 24)
     after = model.trace(ids=IDS)[0]
-    assert model._session.facts is not before
-    assert model._session.facts.followed == 1
+    assert model._session.index is not before
+    assert model._session.index.followed == 1
     assert_same_outputs(after, Model(model.model, None, name="bert").trace(ids=IDS)[0])
 
 
@@ -95,11 +95,11 @@ def test_others_hooks_are_followed() -> None:
     model = opened("gpt2")
     for _ in range(3):
         model.trace(ids=IDS)
-    facts = model._session.facts
+    index = model._session.index
     hook = model.model.h[1].attn.c_proj.register_forward_hook(lambda _m, _a, out: 2 * out)
     hooked = model.trace(ids=IDS)[0]
     hook.remove()
-    assert facts is model._session.facts
+    assert index is model._session.index
     unknown = hooked.attention_outputs[1]  # what the hook makes of the projection is no known form, or is scaled
     assert not isinstance(unknown, AttentionOutput) or unknown.scaling is not None
     assert_same_outputs(model.trace(ids=IDS)[0], opened("gpt2").trace(ids=IDS)[0])
@@ -109,19 +109,19 @@ def test_others_hooks_are_followed() -> None:
 def test_what_goes_another_way_is_followed_after_all(wrong: str) -> None:
     model = opened("bert")
     first, _ = (model.trace(ids=IDS)[0] for _ in range(2))
-    facts = model._session.facts
-    one, two = facts.outputs or ()
+    index = model._session.index
+    one, two = index.outputs or ()
     layer = model.model.encoder.layer[1]
     changed = {
         "reader": (one, KnownOutput(two.projection, layer.output.LayerNorm, two.kind)),
         "projection": (one, KnownOutput(layer.output.dense, two.reader, two.kind)),
         "too few": (one,),
     }
-    facts.outputs = changed[wrong]
+    index.outputs = changed[wrong]
     assert_same_outputs(first, model.trace(ids=IDS)[0])
-    assert facts.outputs == ()
+    assert index.outputs == ()
     assert_same_outputs(first, model.trace(ids=IDS)[0])
-    assert known_outputs.OTHERWISE not in str(first.status)
+    assert output_cache.OTHERWISE not in str(first.status)
 
 
 def test_a_projection_that_is_written_to_is_not_believed() -> None:
@@ -129,8 +129,8 @@ def test_a_projection_that_is_written_to_is_not_believed() -> None:
     model = opened("bert")
     for _ in range(2):
         model.trace(ids=IDS)
-    facts = model._session.facts
-    watch = known_outputs.KnownWatch(facts)
+    index = model._session.index
+    watch = output_cache.KnownWatch(index)
     context, residual, projected = torch.ones(1, 2, 3, 8), torch.ones(1, 2, 24), torch.full((1, 2, 24), 2.0)
     for n in range(2):
         watch.follow(context, residual)
@@ -139,4 +139,4 @@ def test_a_projection_that_is_written_to_is_not_believed() -> None:
     assert all(isinstance(each, AttentionOutput) for each in watch.results())
     projected.add_(1)
     assert not any(isinstance(each, AttentionOutput) for each in watch.results())
-    assert facts.outputs == ()
+    assert index.outputs == ()

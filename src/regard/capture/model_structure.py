@@ -24,50 +24,50 @@ from regard.trace.trace import PairTrace, Trace
 PlainPass = Callable[[Encoded, Encoded | None, Callable[[], AbstractContextManager[None]]], CapturedPass]
 
 
-class Layout:
+class ModelStructure:
     """What one model's plain passes showed; each is made once, when it is first needed."""
 
     def __init__(self, model: nn.Module, name: str, *, pairs: bool, plain_pass: PlainPass) -> None:
         self._model, self._name, self._pairs, self._pass = model, name, pairs, plain_pass
         self._stacks: Stacks | None = None
         self._attention: list[str] = []
-        self._feed_forwards: feed_forward.Found | None = None
+        self._feed_forwards: feed_forward.FeedForwardPaths | None = None
         self._outputs: WeakKeyDictionary[Trace, dict[tuple[int, int], Tensor]] = WeakKeyDictionary()
 
     def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
         """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
         if self._stacks is None:
             done = self._pass(source, target, nullcontext)
-            found = list(done.stacks.values())
+            stacks = list(done.stacks.values())
             if not self._pairs:
-                found = [max(found, key=lambda each: each.count)] if found else []
+                stacks = [max(stacks, key=lambda stack: stack.count)] if stacks else []
             assert done.call_ids is not None
             modules = dict(self._model.named_modules())
-            for each in found:
+            for stack in stacks:
                 # as in XLM, which has no list of layers, or XLNet, whose layers give states of another shape
-                if not isinstance(modules.get(each.path), nn.ModuleList):
+                if not isinstance(modules.get(stack.path), nn.ModuleList):
                     raise RegardError(
-                        f"interventions: no modules of one list give the states between the {each.count - 1} layers of "
-                        f"{self._name}, as it reports them: they cannot be changed"
+                        f"interventions: no modules of one list give the states between the {stack.count - 1} layers "
+                        f"of {self._name}, as it reports them: they cannot be changed"
                     )
             self._attention = sorted({path for path, _ in done.call_ids.ids})
-            self._stacks = [(each.path, each.count - 1) for each in found]
+            self._stacks = [(stack.path, stack.count - 1) for stack in stacks]
         return self._stacks
 
-    def feed_forwards(self, source: Encoded, target: Encoded | None) -> feed_forward.Found:
+    def feed_forwards(self, source: Encoded, target: Encoded | None) -> feed_forward.FeedForwardPaths:
         """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
         if self._feed_forwards is None:
             stacks = self.stacks(source, target)
-            found: feed_forward.Found = {}
+            paths: feed_forward.FeedForwardPaths = {}
 
             @contextmanager
             def watched() -> Iterator[None]:
                 with feed_forward.finding(self._model, stacks, self._attention) as seen:
                     yield
-                found.update(seen)
+                paths.update(seen)
 
             self._pass(source, target, watched)
-            self._feed_forwards = found
+            self._feed_forwards = paths
         return self._feed_forwards
 
     def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
@@ -86,24 +86,24 @@ class Layout:
     ) -> Changes:
         """What interventions mean for each text of a batch; see `resolve`."""
         changes = Changes()
-        for n, (source, own) in enumerate(zip(sources, interventions, strict=True)):
+        for n, (source, of_text) in enumerate(zip(sources, interventions, strict=True)):
             target = None if targets is None else targets[n]
-            stacks = self.stacks(source, target) if needs_stacks(own) else ()
-            found = resolve(own, Pass(source, target, n, self._name, stacks, self.feed_forward_outputs))
-            changes.calls += found.calls
-            changes.states += found.states
+            stacks = self.stacks(source, target) if needs_stacks(of_text) else ()
+            resolved = resolve(of_text, Pass(source, target, n, self._name, stacks, self.feed_forward_outputs))
+            changes.calls += resolved.calls
+            changes.states += resolved.states
         return changes
 
     def hooks(self, changes: Changes, source: Encoded, target: Encoded | None) -> StateHooks:
         """What makes the changes of states in a pass. source, target: a text, for what has to be learned first."""
         if not changes.states:
             return StateHooks(self._model, (), (), {}, self._name)
-        fed = any(each.feed_forward for each in changes.states)
-        found = self.feed_forwards(source, target) if fed else {}
-        for each in changes.states:
-            if each.feed_forward and (each.stack, each.number) not in found:
-                raise RegardError(feed_forward.feed_forward_not_found(each.number, self._name))
-        return StateHooks(self._model, changes.states, self.stacks(source, target), found, self._name)
+        fed = any(change.feed_forward for change in changes.states)
+        paths = self.feed_forwards(source, target) if fed else {}
+        for change in changes.states:
+            if change.feed_forward and (change.stack, change.number) not in paths:
+                raise RegardError(feed_forward.feed_forward_not_found(change.number, self._name))
+        return StateHooks(self._model, changes.states, self.stacks(source, target), paths, self._name)
 
     def _run_again(self, trace: Trace | PairTrace) -> dict[tuple[int, int], Tensor]:
         sides = trace.sides
@@ -112,15 +112,15 @@ class Layout:
             raise RegardError(f"source: {self._name} needs {needs} to take feed-forward outputs from")
         texts = [Encoded(side.text, side.tokens, None, (), ()) for side in sides]
         source, target = texts[0], texts[1] if self._pairs else None
-        found, kept = self.feed_forwards(source, target), {}
+        paths, recorded_outputs = self.feed_forwards(source, target), {}
 
         @contextmanager
         def recorded() -> Iterator[None]:
-            with feed_forward.recording(self._model, self.stacks(source, target), found) as outputs:
+            with feed_forward.recording(self._model, self.stacks(source, target), paths) as outputs:
                 yield
-            kept.update(outputs)
+            recorded_outputs.update(outputs)
 
         done = self._pass(source, target, recorded)
         for side, (path, _) in zip(sides, self.stacks(source, target), strict=True):
-            check_patch_source_states([each[0] for each in done.stacks[path].hidden_states], side, self._name)
-        return {key: each[0] for key, each in kept.items()}
+            check_patch_source_states([state[0] for state in done.stacks[path].hidden_states], side, self._name)
+        return {key: output[0] for key, output in recorded_outputs.items()}

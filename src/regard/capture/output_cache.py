@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from regard.capture.operations import storage_of, write_counts_of_tensors
-from regard.capture.state import ModuleFacts
+from regard.capture.state import ModuleIndex
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 
 OTHERWISE = "its output did not take the way that it took in earlier passes"
@@ -53,12 +53,12 @@ class KnownOutput:
 class KnownWatch:
     """Watches the modules that are known in one pass, and takes what attention calls give, in order.
 
-    facts: of the model. Its outputs are forgotten where a call's does not take its way.
+    index: of the model. Its outputs are forgotten where a call's does not take its way.
     """
 
-    def __init__(self, facts: ModuleFacts) -> None:
-        self.facts = facts
-        self.known: tuple[KnownOutput, ...] = facts.outputs or ()
+    def __init__(self, index: ModuleIndex) -> None:
+        self.index = index
+        self.known: tuple[KnownOutput, ...] = index.outputs or ()
         self._context: Tensor | None = None
         self._seen: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []  # residual, projection, write counts
         self._read = 0  # calls whose sum was read as it has to be
@@ -72,8 +72,8 @@ class KnownWatch:
         """Take what call n's output map gives, where it got what the call gave."""
         context, self._context = self._context, None
         if len(self._seen) == n + 1 and context is not None and isinstance(output, Tensor):
-            given, residual = args[0], self._seen[n][0]
-            if storage_of(given) == storage_of(context) != 0 and given.numel() == context.numel():
+            read, residual = args[0], self._seen[n][0]
+            if storage_of(read) == storage_of(context) != 0 and read.numel() == context.numel():
                 self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
 
     def read(self, n: int, _reader: nn.Module, args: Any) -> None:
@@ -85,33 +85,33 @@ class KnownWatch:
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
         """The outputs of all calls; unverified where one did not take its way."""
-        kept = [(x, y) for x, y, counts in self._seen if y is not None and write_counts_of_tensors(x, y) == counts]
-        if not len(self._seen) == len(kept) == self._read == len(self.known):
-            self.facts.outputs = ()
+        pairs = [(x, y) for x, y, counts in self._seen if y is not None and write_counts_of_tensors(x, y) == counts]
+        if not len(self._seen) == len(pairs) == self._read == len(self.known):
+            self.index.outputs = ()
             return [UnverifiedOutput(OTHERWISE) for _ in self._seen]
-        return [known.output(*tensors) for known, tensors in zip(self.known, kept, strict=True)]
+        return [known.output(*tensors) for known, tensors in zip(self.known, pairs, strict=True)]
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Watch the modules inside the block."""
         with ExitStack() as hooks:
-            for n, each in enumerate(self.known):
-                hooks.enter_context(each.projection.register_forward_hook(partial(self.projected, n)))
-                hooks.enter_context(each.reader.register_forward_pre_hook(partial(self.read, n)))
+            for n, known in enumerate(self.known):
+                hooks.enter_context(known.projection.register_forward_hook(partial(self.projected, n)))
+                hooks.enter_context(known.reader.register_forward_pre_hook(partial(self.read, n)))
             yield
 
 
 def known_outputs(
-    facts: ModuleFacts,
+    index: ModuleIndex,
     outputs: Sequence[AttentionOutput | UnverifiedOutput],
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
     """The modules of all calls of a pass that was followed; none where those of a call are not told for sure."""
     places: dict[int, list[nn.Linear | Conv1D]] = {}
-    for module in facts.modules:
+    for module in index.modules:
         if isinstance(module, (nn.Linear, Conv1D)) and type(module) in (nn.Linear, Conv1D):
             places.setdefault(storage_of(module.weight), []).append(module)
-    found: list[KnownOutput] = []
+    known: list[KnownOutput] = []
     for output, (entered, readers) in zip(outputs, seen, strict=True):
         if not isinstance(output, AttentionOutput) or output.scaling is not None or output.kind == "parallel":
             return ()
@@ -129,9 +129,9 @@ def known_outputs(
             and norm.eps == reader.eps
         ):
             return ()
-        found.append(KnownOutput(maps[0], reader, output.kind))
-    each_once = {id(each.projection) for each in found}, {id(each.reader) for each in found}
-    return tuple(found) if all(len(ids) == len(found) for ids in each_once) else ()
+        known.append(KnownOutput(maps[0], reader, output.kind))
+    each_once = {id(call.projection) for call in known}, {id(call.reader) for call in known}
+    return tuple(known) if all(len(ids) == len(known) for ids in each_once) else ()
 
 
 def _detached(tensor: Tensor | None) -> Tensor | None:
@@ -139,11 +139,11 @@ def _detached(tensor: Tensor | None) -> Tensor | None:
 
 
 @contextmanager
-def readers_noted(facts: ModuleFacts, note: Any) -> Iterator[None]:
+def readers_noted(index: ModuleIndex, note: Any) -> Iterator[None]:
     """Call note(module, tensor) for what every module without parts gets first, inside the block."""
     with ExitStack() as hooks:
-        for each in facts.modules:
-            if not each._modules:
-                hook = each.register_forward_pre_hook(lambda module, args: note(module, args[0]) if args else None)
+        for module in index.modules:
+            if not module._modules:
+                hook = module.register_forward_pre_hook(lambda module, args: note(module, args[0]) if args else None)
                 hooks.enter_context(hook)
         yield
