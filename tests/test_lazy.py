@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 import regard
-from regard.lazy import lazy_modules, lazy_names
+from regard.errors import RegardError
+from regard.lazy import import_from_corpus_extra, lazy_modules, lazy_names
 from tests.support import ROOT
 
 
@@ -66,3 +67,10 @@ def test_a_name_that_goes_still_works_and_says_what_it_is_called_now(monkeypatch
         assert warned[0].filename == __file__  # where it is asked for, not here
     assert package.replace is replace
     assert "swap" not in vars(package)
+
+
+def test_a_package_of_an_extra_is_imported_or_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert import_from_corpus_extra("operator") is operator
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)  # as if it were not installed
+    with pytest.raises(RegardError, match=r'scikit-learn is not installed .*pip install "regard\[corpus\]"'):
+        import_from_corpus_extra("sklearn.cluster")

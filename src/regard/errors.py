@@ -25,6 +25,10 @@ class OutOfRangeError(RegardError, IndexError):
         self.axis, self.given, self.size = axis, given, size
 
 
+class MissingPartError(RegardError):
+    """An optional part of regard is needed that this copy of it lacks."""
+
+
 class InexactError(RegardError):
     """A number is off what it has to be by more than rounding: what is checked while it is computed does not hold."""
 

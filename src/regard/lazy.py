@@ -1,4 +1,4 @@
-"""Import submodules and names of a package when they are first used."""
+"""Import submodules, names of a package, packages of an extra and functions of higher modules when first used."""
 
 import importlib
 import pkgutil
@@ -7,6 +7,16 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
+
+from regard.errors import MissingPartError, RegardError
+
+PARTS = tuple(f"regard.{name}" for name in ("corpus", "diffusion", "gguf", "server", "train", "verify"))  # optional
+ABOVE: dict[str, str] = {}  # modules of the functions that low classes have as methods, by name: `regard` fills it in
+
+
+def from_above(name: str) -> Any:
+    """Import a function by which an object of a lower module shows or saves itself."""
+    return getattr(importlib.import_module(ABOVE[name]), name)
 
 
 def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
@@ -41,10 +51,29 @@ def lazy_names(
             return getattr(sys.modules[package], new)
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(where[name])
+        home = import_part(where[name])
         is_module = hasattr(home, "__path__")  # a package has no other names
-        value: Any = importlib.import_module(f"{where[name]}.{name}") if is_module else getattr(home, name)
+        value: Any = import_part(f"{where[name]}.{name}") if is_module else getattr(home, name)
         setattr(sys.modules[package], name, value)  # so that this is asked once
         return value
 
     return load
+
+
+def import_part(name: str) -> ModuleType:
+    """Import a module, or say which optional part it needs if this copy of regard lacks the part."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in PARTS:
+            raise
+        raise MissingPartError(f"{error.name} isn't installed: this copy of regard lacks that part") from error
+
+
+def import_from_corpus_extra(name: str) -> ModuleType:
+    """Import a module of the extra `corpus`, such as pyarrow or sklearn, or say how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = {"sklearn": "scikit-learn"}.get(name.partition(".")[0], name.partition(".")[0])
+        raise RegardError(f'{package} is not installed ({error}): pip install "regard[corpus]"') from error

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.corpus.closeness import (
-    PARTS,
-    Closeness,
-    closeness_of_counts,
-    closeness_sentence,
-)
+from regard.corpus.closeness import PARTS, Closeness, closeness_of_counts, closeness_sentence
 
 some = st.builds(Closeness, *[st.integers(0, 2 * PARTS)] * 5)
 

@@ -249,9 +249,7 @@ def test_local(texts: str, whole: str, ray_folder: Path) -> None:
 
 
 @pytest.mark.ray
-def test_a_cluster_with_a_worker_and_a_node_killed(
-    texts: str, whole: str, cluster: tuple[str, Node, Node], tmp_path: Path
-) -> None:
+def test_a_cluster_with_a_worker_and_a_node_killed(texts: str, whole: str, cluster: tuple[str, Node, Node]) -> None:
     address, head, other = cluster
     run = started(texts, "--out", "store", *FLAGS, "--ray", address)
     try:

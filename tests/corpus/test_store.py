@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from regard.corpus.embed_texts import embed
+from regard.corpus.questions.find import find
+from regard.corpus.questions.senses.answer import find_senses
+from regard.corpus.questions.shift import find_shift
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store, head_means
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.questions.find import find
-from regard.questions.senses.answer import find_senses
-from regard.questions.shift.answer import find_shift
 
 TEXTS = ["The cat saw the cat and the dog saw the dog.", "We sat on the bank of the river, and the river rose."]
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import regard
+from regard.diffusion.answer import prompt_painting
 from regard.diffusion.pipeline import recorded_heat
 from regard.errors import RegardError
 from regard.memory import limit_memory_to
-from regard.questions.prompt.answer import prompt_painting
 from tests.support import pipelines
 
 pytest.importorskip("diffusers", reason="the extra diffusion is not installed")

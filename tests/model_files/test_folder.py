@@ -12,7 +12,7 @@ import pytest
 import regard
 from regard.model_files import size_limit
 from regard.model_files.size_limit import Budget
-from regard.model_files.weight_headers import Held
+from regard.model_files.weight_headers import CheckpointSizes
 from regard.models.load import load_tokenizer
 from tests.model_files import folders
 
@@ -169,7 +169,7 @@ def test_our_own_config_asks_for_what_its_weights_hold(tmp_path: Path) -> None:
 def test_a_budget_counts_what_is_made_in_its_thread_alone() -> None:
     import torch
 
-    with Budget(Held(1, 10), "it"), torch.device("meta"):
+    with Budget(CheckpointSizes(1, 10), "it"), torch.device("meta"):
         torch.nn.Linear(1000, 1000)
         with pytest.raises(regard.RegardError, match="model 'it': its config asks for more"):
             torch.nn.Linear(100_000, 1000)

@@ -15,7 +15,7 @@ from transformers.utils import hub as transformers_hub
 
 from regard.errors import RegardError
 from regard.model_files import hub
-from regard.model_files.weight_headers import INDEX, SINGLE, Held
+from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes
 
 ANSWERS: dict[str, tuple[int, dict[str, str]]] = {
     "absent/model": (404, {"X-Error-Code": "RepoNotFound"}),
@@ -129,7 +129,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def checked(snapshot: Path) -> Held | None:
+def checked(snapshot: Path) -> CheckpointSizes | None:
     """What the name holds, where all that is not in the snapshot is known to be missing on the hub."""
     for name in (SINGLE, INDEX, "adapter_config.json"):
         marker = snapshot.parents[1] / ".no_exist" / REVISION / name
@@ -145,13 +145,13 @@ def weights(file: Path, **shapes: tuple[int, ...]) -> None:
 
 def test_one_file_or_several_hold_the_same(snapshot: Path) -> None:
     weights(snapshot / SINGLE, a=(2, 3), b=(5,), c=(7, 1))
-    assert checked(snapshot) == Held(3, 18)
+    assert checked(snapshot) == CheckpointSizes(3, 18)
     (snapshot / SINGLE).unlink()
     weights(snapshot / "1.safetensors", a=(2, 3))
     weights(snapshot / "2.safetensors", b=(5,), c=(7, 1))
     names = {"a": "1.safetensors", "b": "2.safetensors", "c": "2.safetensors"}
     (snapshot / INDEX).write_text(json.dumps({"weight_map": names}))
-    assert checked(snapshot) == Held(3, 18)
+    assert checked(snapshot) == CheckpointSizes(3, 18)
 
 
 def test_no_safetensors_is_not_known(snapshot: Path) -> None:
@@ -175,7 +175,7 @@ def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
         (snapshot / "config.json").write_text(json.dumps(CONFIG | changed))
         refused(snapshot, says)
     (snapshot / "config.json").write_text(json.dumps(CONFIG))
-    assert checked(snapshot) == Held(1, 6)
+    assert checked(snapshot) == CheckpointSizes(1, 6)
     (snapshot / SINGLE).write_bytes(b"cut")
     refused(snapshot, "is truncated or no safetensors file")
     (snapshot / "adapter_config.json").write_text("{}")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.model_files import quantised_blocks
-from tests.model_files.gguf_files import SCALES, gguf, quantised
+from tests.gguf.gguf_files import SCALES, gguf, quantised
 
 KINDS = (*quantised_blocks.PASSES, *(kind for kind in SCALES if kind not in quantised_blocks.PASSES))
 ROWS, BLOCKS = 7, 11
@@ -25,7 +25,7 @@ def expected(kind: str, packed: np.ndarray) -> np.ndarray:
 def test_numbers_of_every_kind_are_those_of_the_package_to_the_bit(kind: str) -> None:
     packed = drawn(kind)
     given = np.full(expected(kind, packed).size, np.nan, np.float32)
-    quantised_blocks.raise_blocks(kind, packed.reshape(-1), given)
+    quantised_blocks.dequantize_blocks(kind, packed.reshape(-1), given)
     assert np.array_equal(given.view(np.uint32), expected(kind, packed).reshape(-1).view(np.uint32))
 
 
@@ -41,7 +41,7 @@ def test_numbers_are_finite_where_their_scales_are(kind: str, scale: float) -> N
     assert np.isfinite(scales).all()
     packed[5, last - 2 : last] = np.float16(scale).reshape(1).view(np.uint8)
     given = np.empty(expected(kind, packed).size, np.float32)
-    quantised_blocks.raise_blocks(kind, packed.reshape(-1), given)
+    quantised_blocks.dequantize_blocks(kind, packed.reshape(-1), given)
     assert np.array_equal(given, expected(kind, packed).reshape(-1), equal_nan=True)
     changed = quantised_blocks.scales(kind, packed.reshape(-1))
     assert np.isfinite(changed).all() == np.isfinite(given).all() == np.isfinite(scale)

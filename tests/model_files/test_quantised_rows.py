@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from regard.model_files import quantised_rows
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
-from tests.model_files.gguf_files import gguf, quantised
+from tests.gguf.gguf_files import gguf, quantised
 
 EXPERTS, ROWS, WIDTH = 3, 7, 96
 # what is done to the matrices w of several experts, and which of them have to be raised: few, or all
@@ -65,13 +65,13 @@ def whole(rows: QuantisedRows) -> Tensor:
 def raised(monkeypatch) -> list[int]:
     """How many numbers each call raises."""
     sizes: list[int] = []
-    own = quantised_rows.raise_into
+    own = quantised_rows.dequantize_into
 
     def counted(rows: QuantisedRows, made: Tensor) -> None:
         sizes.append(made.numel())
         own(rows, made)
 
-    monkeypatch.setattr(quantised_rows, "raise_into", counted)
+    monkeypatch.setattr(quantised_rows, "dequantize_into", counted)
     return sizes
 
 

@@ -9,7 +9,7 @@ from regard.attention.kernels import threads
 from regard.model_files import quantised_blocks, quantised_rows, stored_weight
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight, multiply_one_row
-from tests.model_files.gguf_files import gguf, quantised
+from tests.gguf.gguf_files import gguf, quantised
 
 ROWS, BLOCKS = 37, 5
 KINDS = ("bfloat16", *quantised_blocks.PASSES)
@@ -27,7 +27,7 @@ def drawn(kind: str) -> Tensor | QuantisedRows:
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_weight, "LEAST", 0)
+    monkeypatch.setattr(stored_weight, "MIN_NUMBA", 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,5 +69,5 @@ def test_what_has_no_pass_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert multiply_one_row(torch.ones(211), half.to(torch.float16)) is None
     assert multiply_one_row(torch.ones(ROWS), half.t()) is None
     assert multiply_one_row(torch.ones(106), half[:, ::2]) is None
-    monkeypatch.setattr(stored_weight, "LEAST", half.numel() + 1)
+    monkeypatch.setattr(stored_weight, "MIN_NUMBA", half.numel() + 1)
     assert multiply_one_row(torch.ones(211), half) is None  # Numba is not loaded for it

@@ -5,11 +5,11 @@ import torch
 
 from regard.errors import RegardError
 from regard.model_files.size_limit import MORE, PARTS, SHARED, SPARE, Budget, needs
-from regard.model_files.weight_headers import Held
+from regard.model_files.weight_headers import CheckpointSizes
 
 
 def test_numbers_up_to_the_budget_and_no_more() -> None:
-    held = Held(1, 1000)
+    held = CheckpointSizes(1, 1000)
     most = SHARED * 1000 + SPARE
     with Budget(held, "m") as budget, torch.device("meta"):
         torch.empty(most)
@@ -19,14 +19,14 @@ def test_numbers_up_to_the_budget_and_no_more() -> None:
 
 
 def test_a_mask_has_a_byte_for_a_number() -> None:
-    with Budget(Held(1, 1), "m") as budget:
+    with Budget(CheckpointSizes(1, 1), "m") as budget:
         torch.ones(3, 5, dtype=torch.bool, device="meta")
         torch.full((7,), 2.0, dtype=torch.float64, device="meta")
     assert (budget.bytes, budget.tensors) == (15 + 56, 2)
 
 
 def test_tensors_up_to_the_budget_and_no_more() -> None:
-    with Budget(Held(2, 1), "m"), torch.device("meta"):
+    with Budget(CheckpointSizes(2, 1), "m"), torch.device("meta"):
         for _ in range(2 * PARTS + MORE):
             torch.empty(0)
         with pytest.raises(RegardError, match="asks for more"):
@@ -34,7 +34,7 @@ def test_tensors_up_to_the_budget_and_no_more() -> None:
 
 
 def test_what_has_memory_is_not_counted_nor_what_is_made_outside() -> None:
-    with Budget(Held(1, 1), "m") as budget:
+    with Budget(CheckpointSizes(1, 1), "m") as budget:
         torch.zeros(9)
         torch.zeros(9, device="meta") + 1  # one is made, one is computed
     torch.empty(1 << 40, device="meta")
@@ -42,4 +42,4 @@ def test_what_has_memory_is_not_counted_nor_what_is_made_outside() -> None:
 
 
 def test_a_model_in_float32() -> None:
-    assert needs(Held(3, 101)) == 404
+    assert needs(CheckpointSizes(3, 101)) == 404

@@ -166,6 +166,6 @@ def test_complex_numbers_are_no_weights(tiny: Path) -> None:
 
 def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
     entry = '"t{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}'
-    monkeypatch.setattr(weight_headers, "MOST", 100)
+    monkeypatch.setattr(weight_headers, "MAX_TENSORS", 100)
     header(tiny / SINGLE, b"{" + ",".join(entry.format(n) for n in range(101)).encode() + b"}")
     refused(tiny, "more than 100 tensors, no model has so many")

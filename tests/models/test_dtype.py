@@ -29,7 +29,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def every_matrix_is_kept(monkeypatch) -> None:
-    monkeypatch.setattr(read_checkpoint, "LEAST", 1)
+    monkeypatch.setattr(read_checkpoint, "MIN_QUANTISED", 1)
 
 
 def traced(model: Model, **options):
@@ -71,9 +71,11 @@ def test_explanations_of_stored_weights_are_those_of_float32(tmp_path: Path) -> 
         changed = model.trace(ids=IDS, interventions=[regard.ablate(regard.head(1, 2))])
         written = model.generate(ids=IDS, max_new_tokens=3)
         parts = trace.attention_outputs[0].weight.double()
-        scores = model.attribute_to_tokens(trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3)
+        scores = regard.attribute_to_tokens(
+            model, trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3
+        )
         rows = scores.scores
-        split = model.attribution(trace, len(IDS) - 1, 7)
+        split = regard.attribution(model, trace, len(IDS) - 1, 7)
         direct = torch.tensor([each["adds"] for each in split.rows()])
         found.append((changed.last_hidden_state, written.trace.last_hidden_state, parts, rows, direct))
         assert written.trace.status.difference <= 5e-6

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import regard
 from benchmarks.tiny import make
 from regard.errors import RegardError
 from regard.models.inputs import model_source_of_trace, read_inputs
@@ -42,9 +43,9 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
     seen = Model(model, None, name="vit")
     trace = seen.trace(inputs=inputs)
     for asks in (
-        lambda: seen.attribution(trace, 3, toward=trace.last_hidden_state[0]),
-        lambda: seen.score_sources(trace, 1, 2, layer=0, head=0),
-        lambda: seen.why(trace, trace.tokens[1].text),
+        lambda: regard.attribution(seen, trace, 3, toward=trace.last_hidden_state[0]),
+        lambda: regard.score_sources(seen, trace, 1, 2, layer=0, head=0),
+        lambda: regard.why(seen, trace, trace.tokens[1].text),
     ):
         with pytest.raises(RegardError, match="the trace comes from inputs other than text: it cannot be run again"):
             asks()

@@ -135,7 +135,7 @@ def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(RegardError, match=says):
             model.trace(**given)
     with pytest.raises(RegardError, match=r"the trace has a picture \(cat.png\)"):
-        model.why(model.trace(TEXT, images=folder / "cat.png"), "mat")
+        regard.why(model, model.trace(TEXT, images=folder / "cat.png"), "mat")
     with pytest.raises(RegardError, match="has no tokenizer for the text beside them"):
         regard.load(model.model, processor=model.image_processor).trace(TEXT, images=picture)
     with pytest.raises(RegardError, match="has no processor_config.json"):

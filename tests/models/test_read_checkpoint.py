@@ -95,7 +95,7 @@ def test_weights_that_are_no_numbers(tiny: Path, value: float, name: str) -> Non
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_large_matrices_in_half_precision_stay_so(tmp_path: Path, monkeypatch, dtype: torch.dtype) -> None:
-    monkeypatch.setattr(read_checkpoint, "LEAST", 7 * 11)
+    monkeypatch.setattr(read_checkpoint, "MIN_QUANTISED", 7 * 11)
     held = {
         "large": torch.randn(7, 11).to(dtype), "small": torch.randn(7, 10).to(dtype), "flat": torch.randn(77).to(dtype),
         "wide": torch.randn(7, 11), "count": torch.arange(77).view(7, 11),

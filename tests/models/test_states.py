@@ -65,9 +65,7 @@ def check_against_traces(model: Model, found: list[StateBatch]) -> None:
     ("family", "together"),
     [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("gpt2", False), ("llama", False)],
 )
-def test_windows_side_by_side_give_what_they_give_apart(
-    family: str, together: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_side_by_side_give_what_they_give_apart(family: str, together: bool, monkeypatch: Any) -> None:
     """RoBERTa's positions begin elsewhere, and what is causal has a mask: there windows are read apart."""
     model = Model(make_model(family), None, name=family)
     rows: list[int] = []
@@ -84,7 +82,7 @@ def test_windows_side_by_side_give_what_they_give_apart(
         apart = [1, 2, 2, 1]  # the shortest first, of one length together
         expected = [1] if together and again else [1, *apart] if together or not again else apart
         assert rows == expected
-        assert model._session.facts.packs is together
+        assert model._session.index.packs is together
         check_against_traces(model, found)
 
 
@@ -99,7 +97,7 @@ def test_a_row_that_a_family_cannot_read_is_read_apart(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(model.model.embeddings, "forward", short)
     check_against_traces(model, list(read_states(model, own_windows(), [0, 1], attention=True)))
-    assert model._session.facts.packs is None
+    assert model._session.index.packs is None
 
 
 def test_windows_that_see_each_other_are_read_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,4 +107,4 @@ def test_windows_that_see_each_other_are_read_apart(monkeypatch: pytest.MonkeyPa
     plain = dense.forward
     monkeypatch.setattr(dense, "forward", lambda states: plain(states) + plain(states).mean(1, keepdim=True))
     check_against_traces(model, list(read_states(model, own_windows(), [0, 1], attention=True)))
-    assert model._session.facts.packs is False
+    assert model._session.index.packs is False

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
+from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import summarise
-from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.models.windows import plan, sides
 from regard.text.tokens import encode, encoded_ids
 from regard.trace.trace import Trace
@@ -83,7 +83,7 @@ def test_words_are_found_in_the_whole_text_and_in_their_window(read) -> None:
 
 
 def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, read) -> None:
-    seen = read.see("sea")
+    seen = regard.see(read, "sea")
     unfolded = unfold_texts_to_windows([read], "sea")
     assert seen.summary == summarise(unfolded.traces, "sea", unfolded=unfolded)
     assert seen.traces == unfolded.traces
@@ -91,9 +91,9 @@ def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, rea
     assert regard.see(TEXT, "sea", window=29, stride=11, model=minilm).summary.texts == seen.summary.texts
     figure = read.plot("sea", layer=0, head=3)
     assert any(text.startswith("layer 0, head 3 · ") for text in texts_of(figure))
-    assert len(read.see().summary.texts) == len(read.windows)
+    assert len(regard.see(read).summary.texts) == len(read.windows)
     with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
-        read.see("lake")
+        regard.see(read, "lake")
 
 
 def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:

@@ -19,15 +19,10 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.cli.train_progress import follow_run_in_terminal, train_and_follow
 from regard.train.checkpoint import save_checkpoint
+from regard.train.follow import follow_run_in_terminal, train_and_follow
 from regard.train.log import read_log
-from regard.train.run import (
-    RunOptions,
-    prepare_text_run,
-    run_training,
-    stop_training_on_interrupt,
-)
+from regard.train.run import RunOptions, prepare_text_run, run_training, stop_training_on_interrupt
 from regard.train.settings import Settings
 from tests.support import in_one_process
 
@@ -294,7 +289,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
         (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at"),
-        (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "from 0 to 2^63 - 1"),
+        (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
         (["translate", "the river", "--model", str(whole)], "is not an encoder-decoder"),
     ]  # fmt: skip

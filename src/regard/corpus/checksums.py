@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
+from regard.lazy import import_from_corpus_extra
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 
 from regard.corpus import schema
 from regard.corpus.checksums import BLOCK, ShardFiles, damaged
-from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import ShardSummary
 from regard.errors import RegardError, first_line
+from regard.lazy import import_from_corpus_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa

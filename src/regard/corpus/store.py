@@ -2,15 +2,15 @@
 
 import numpy as np
 
+from regard.corpus.questions.find import find as find_occurrences
+from regard.corpus.questions.nearest import find_texts
+from regard.corpus.questions.senses.answer import find_senses
+from regard.corpus.questions.shift import find_shift
 from regard.corpus.schema import SUMS
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.explain.weights.head_means import COUNTS, OVER, HeadMeans
-from regard.questions.find import find as find_occurrences
 from regard.questions.heads.answer import Heads
-from regard.questions.nearest import find_texts
-from regard.questions.senses.answer import find_senses
-from regard.questions.shift.answer import find_shift
 
 SCORES = ("previous", "next", "same", "special", "first", "duplicate", "induction", "entropy", "distance")
 

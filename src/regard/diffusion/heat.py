@@ -50,18 +50,19 @@ class PromptHeat:
     @property
     def grid(self) -> tuple[int, int]:
         """Return the rows and columns of the finest grid."""
-        return max((each.grid for each in self.layers), key=lambda grid: grid[0] * grid[1])
+        return max((layer.grid for layer in self.layers), key=lambda grid: grid[0] * grid[1])
 
-    def word(self, given: str) -> PromptWord:
+    def word(self, text: str) -> PromptWord:
         """Find a word of the text."""
-        by_name = [word for word in self.prompt.words if word.name == given]
+        by_name = [word for word in self.prompt.words if word.name == text]
         if by_name:
             return by_name[0]
-        found = find_word(self.prompt.text, self.prompt.tokens, given)
-        if len(found) > 1:
-            names = [word.name for word in self.prompt.words if {*found[0].tokens, *found[1].tokens} & {*word.tokens}]
-            raise RegardError(f"word {given!r} occurs {len(found)} times: needs one of {', '.join(map(repr, names))}")
-        return PromptWord(found[0].text, found[0].tokens)
+        occurrences = find_word(self.prompt.text, self.prompt.tokens, text)
+        if len(occurrences) > 1:
+            tokens = {*occurrences[0].tokens, *occurrences[1].tokens}
+            names = ", ".join(repr(word.name) for word in self.prompt.words if tokens & {*word.tokens})
+            raise RegardError(f"word {text!r} occurs {len(occurrences)} times: needs one of {names}")
+        return PromptWord(occurrences[0].text, occurrences[0].tokens)
 
     def of(
         self, word: str | PromptWord, *, step: int | None = None, layer: int | None = None, head: int | None = None
@@ -84,14 +85,14 @@ class PromptHeat:
         for number in numbers:
             at: slice | list[int] = slice(None)
             if head is not None:
-                held, own_layer = self.weights[0][number].shape[1], self.layers[number]
-                if held != own_layer.heads:
+                size, own_layer = self.weights[0][number].shape[1], self.layers[number]
+                if size != own_layer.heads:
                     raise RegardError("head: the mean of heads alone was kept, needs heads=True")
-                at = [from_zero("head", head, held, f"layer {number} ({own_layer.path}) has")]
+                at = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
-                own = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
+                of_word = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
                 # a fine place has the number of the coarse one that it lies in
-                down = torch.arange(rows) * own.shape[1] // rows
-                across = torch.arange(columns) * own.shape[2] // columns
-                total += own[:, down][:, :, across]
+                down = torch.arange(rows) * of_word.shape[1] // rows
+                across = torch.arange(columns) * of_word.shape[2] // columns
+                total += of_word[:, down][:, :, across]
         return (total / (len(numbers) * len(steps))).float()

@@ -23,8 +23,8 @@ from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
 from regard.model_files.folder import PIPELINE, check_model_files
-from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import needs
+from regard.model_files.suppress_warnings import quiet
 from regard.model_files.weight_headers import held
 from regard.text.tokens import check_text
 
@@ -50,16 +50,16 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
     """
     model = painting_model(pipeline)
     modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
-    own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
-    own.mode = WatchMode(Seen(CallSites(model), on_call=own.see))
-    hook = model.register_forward_pre_hook(own.begin_step, with_kwargs=True)
+    recorder = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
+    recorder.mode = WatchMode(Seen(CallSites(model), on_call=recorder.see))
+    hook = model.register_forward_pre_hook(recorder.begin_step, with_kwargs=True)
     try:
-        with encoded_text(pipeline, own.begin_text) as own.texts, watching(own.mode):
-            yield own.heat
+        with encoded_text(pipeline, recorder.begin_text) as recorder.texts, watching(recorder.mode):
+            yield recorder.heat
     finally:
         hook.remove()
-    own.end_step()
-    if own.calls and not own.heat.layers:
+    recorder.end_step()
+    if recorder.calls and not recorder.heat.layers:
         raise RegardError("the words were not found in what the pipeline's model is given: nothing was recorded")
 
 
@@ -75,7 +75,7 @@ class _Recorder:
     heat: PromptHeat = field(default_factory=PromptHeat)
     texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
-    held: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
+    seen: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
     rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
     batch: int = 0  # of the model's call now
     mode: WatchMode = field(init=False)
@@ -89,8 +89,8 @@ class _Recorder:
     def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Find the rows with the words, and the grid of the picture."""
         self.end_step()
-        given = self.signature.bind(*args, **kwargs).arguments
-        states = given.get("encoder_hidden_states")
+        arguments = self.signature.bind(*args, **kwargs).arguments
+        states = arguments.get("encoder_hidden_states")
         self.calls += 1
         self.rows = self.texts[0].rows(states) if self.texts and isinstance(states, Tensor) else []
         if not self.rows or not isinstance(states, Tensor):
@@ -99,20 +99,20 @@ class _Recorder:
         self.heat.guided |= len(self.rows) < len(states)
         if not self.heat.weights:
             self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
-            self.places = _places(model, given)
+            self.places = _places(model, arguments)
         elif len(self.heat.weights) == 1:
             steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
-            need = steps * sum(each.nbytes for each in self.heat.weights[0])
+            need = steps * sum(weights.nbytes for weights in self.heat.weights[0])
             helps = "keep the mean of heads alone (heads=False), or take fewer steps"
             require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
         self.heat.weights.append([])
-        self.batch, self.held = len(states), set()
+        self.batch, self.seen = len(states), set()
 
     def end_step(self) -> None:
         """Raise RegardError if something went wrong, or if a module of this step made no call that can be seen."""
         if self.mode.error is not None:
             raise self.mode.error
-        if self.rows and (hidden := self.modules.keys() - self.held - self.heat.others):
+        if self.rows and (hidden := self.modules.keys() - self.seen - self.heat.others):
             raise self._refusal(min(hidden))
 
     def see(self, call: Call) -> None:
@@ -125,7 +125,7 @@ class _Recorder:
             if len(parts) != self.batch * self.modules[path].heads:
                 raise self._refusal(path)
             weights = AttentionMap.of_weights(parts.unflatten(0, (self.batch, -1)))
-        if path in self.held:  # the first call of a module has the words
+        if path in self.seen:  # the first call of a module has the words
             self.heat.beside.add(path)
             return
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
@@ -141,32 +141,32 @@ class _Recorder:
             self.heat.others.add(path)
             return
         grid = _grid(self.places, places, path)
-        kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
+        weights_kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
         if len(self.heat.weights) == 1:
             self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
-        self.held.add(path)
-        self.heat.weights[-1].append(kept.unflatten(2, grid).cpu())
+        self.seen.add(path)
+        self.heat.weights[-1].append(weights_kept.unflatten(2, grid).cpu())
 
     def _kept(self, weights: Tensor) -> Tensor:
         """Of (H, P, T) the tokens' weights, and the sum of all padding's."""
         prompt = self.heat.prompt
         padding = weights[..., prompt.padding].sum(-1, keepdim=True)
-        kept = torch.cat([weights[..., list(prompt.keys)], padding], -1)
-        return kept if self.heads else kept.mean(0, keepdim=True)
+        columns = torch.cat([weights[..., list(prompt.keys)], padding], -1)
+        return columns if self.heads else columns.mean(0, keepdim=True)
 
     def _refusal(self, path: str) -> RegardError:
         processor = type(self.modules[path].processor).__name__
-        reason = self.mode.seen.unseen.get(path, "needs diffusers' own AttnProcessor2_0, the default")
+        reason = self.mode.seen.unrecorded.get(path, "needs diffusers' own AttnProcessor2_0, the default")
         return RegardError(f"{path}: its processor {processor} computes attention that can't be seen: {reason}")
 
 
-def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, int]:
+def _places(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int, int]:
     """The rows and columns of what a model is given, in its patches, and how much coarser a layer's may be."""
-    at = given.get("img_ids")  # Flux is given its patches in a line, and where each lies
+    at = arguments.get("img_ids")  # Flux is given its patches in a line, and where each lies
     if isinstance(at, Tensor):
         high, wide = (int(at.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
         return high, wide, 1
-    latents = given.get("sample", given.get("hidden_states"))
+    latents = arguments.get("sample", arguments.get("hidden_states"))
     assert isinstance(latents, Tensor)
     high, wide = latents.shape[-2:]
     patch = getattr(model.config, "patch_size", None)
@@ -227,18 +227,18 @@ class Pipeline:
         takes = inspect.signature(self.pipeline.__call__).parameters
         if unknown := [name for name in options if name not in takes]:  # which some pipelines pass over
             raise RegardError(f"pipeline {self.name!r} takes no {unknown[0]!r}, it takes {', '.join(takes)}")
-        given: dict[str, Any] = {"num_inference_steps": steps, "num_images_per_prompt": samples} | options
-        given |= {"generator": torch.Generator().manual_seed(seed), "output_type": "pil"}
+        arguments: dict[str, Any] = {"num_inference_steps": steps, "num_images_per_prompt": samples} | options
+        arguments |= {"generator": torch.Generator().manual_seed(seed), "output_type": "pil"}
         try:
             with quiet(), self.record(heads=heads) as heat:
-                found = self.pipeline(prompt=text, **given)
+                result = self.pipeline(prompt=text, **arguments)
         except (TypeError, ValueError, NotImplementedError) as error:
             raise RegardError(f"pipeline {self.name!r}: {first_line(error)}") from error
-        blacked = sum(map(bool, getattr(found, "nsfw_content_detected", None) or ()))
+        blacked = sum(map(bool, getattr(result, "nsfw_content_detected", None) or ()))
         notes = heat.prompt.notes
         if blacked:
             notes += (f"The pipeline's safety checker blacked out {blacked} of {samples} images.",)
-        return PaintedText(tuple(found.images), heat, notes)
+        return PaintedText(tuple(result.images), heat, notes)
 
 
 def is_pipeline_folder(source: object) -> bool:
@@ -287,13 +287,13 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
     """Check a folder before anything is built from it: what it names, its files, and the memory that it takes."""
     index = read_json(folder / PIPELINE)
     weights = []
-    for name, each in index.items():
-        if name.startswith("_") or not isinstance(each, list) or each == [None, None]:
+    for name, entry in index.items():
+        if name.startswith("_") or not isinstance(entry, list) or entry == [None, None]:
             continue
-        known = len(each) == 2 and all(isinstance(part, str) for part in each)
-        if not known or not (each[0] in LIBRARIES or hasattr(diffusers.pipelines, each[0])):
+        known = len(entry) == 2 and all(isinstance(part, str) for part in entry)
+        if not known or not (entry[0] in LIBRARIES or hasattr(diffusers.pipelines, entry[0])):
             raise RegardError(
-                f"{str(folder / PIPELINE)!r}: {name} is {each}, needs a class of diffusers or transformers"
+                f"{str(folder / PIPELINE)!r}: {name} is {entry}, needs a class of diffusers or transformers"
             )
         if not (folder / name).is_dir():
             raise RegardError(f"{str(folder)!r} is not whole: it has no folder {name!r}, which {PIPELINE} names")

@@ -57,8 +57,8 @@ class Prompt:
     @property
     def padding(self) -> list[int]:
         """List the keys that stand for nothing."""
-        own = set(self.keys)
-        return [key for key in range(self.length) if key not in own]
+        keys = set(self.keys)
+        return [key for key in range(self.length) if key not in keys]
 
     @property
     def words(self) -> "list[PromptWord]":
@@ -70,10 +70,10 @@ class Prompt:
             first, last = self.tokens[word[0]], self.tokens[word[-1]]
             if not first.special:
                 places.setdefault((first.start, last.end), []).extend(word)
-        names = [spelling(self.tokens, own) for _, own in sorted(places.items())]
+        names = [spelling(self.tokens, token_places) for _, token_places in sorted(places.items())]
         made = [
-            PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(own))
-            for n, (name, (_, own)) in enumerate(zip(names, sorted(places.items()), strict=True))
+            PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(token_places))
+            for n, (name, (_, token_places)) in enumerate(zip(names, sorted(places.items()), strict=True))
         ]
         special = dict.fromkeys(token.text for token in self.tokens if token.special)
         return made + [
@@ -103,8 +103,8 @@ class EncodedText:
         """List the rows of what a model is given that have the words."""
         if self.states is None or self.states.shape[1:] != states.shape[1:]:
             return []
-        own = self.states.to(states)
-        return [n for n, row in enumerate(states) if any(torch.equal(row, each) for each in own)]
+        text_states = self.states.to(states)
+        return [n for n, row in enumerate(states) if any(torch.equal(row, state) for state in text_states)]
 
 
 @contextmanager
@@ -113,39 +113,39 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
 
     The first is the text's: others are what the picture is led away from.
     """
-    whole = pipeline.encode_prompt
-    named = inspect.signature(whole)
-    found: list[EncodedText] = []
+    original = pipeline.encode_prompt
+    named = inspect.signature(original)
+    encoded: list[EncodedText] = []
 
     def encode_prompt(*args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
         before()
         given_as = named.bind(*args, **kwargs).arguments
-        own = EncodedText(_one_text(given_as))
-        if (found and found[0].text == own.text) or given_as.get("negative_prompt") in (own.text, [own.text]):
+        text = EncodedText(_one_text(given_as))
+        if (encoded and encoded[0].text == text.text) or given_as.get("negative_prompt") in (text.text, [text.text]):
             raise RegardError("negative_prompt: given the text itself, needs another: which runs are its is not known")
-        found.append(own)
+        encoded.append(text)
         with ExitStack() as stack:
             for number in (1, 2, 3):  # as diffusers numbers them
                 encoder = getattr(pipeline, f"text_encoder{'' if number == 1 else f'_{number}'}", None)
                 if not isinstance(encoder, nn.Module):
                     continue
-                keep = partial(_keep_ids, own.ids, number)
+                keep = partial(_keep_ids, text.ids, number)
                 hook = encoder.register_forward_pre_hook(keep, with_kwargs=True)
                 stack.callback(hook.remove)
-            given: tuple[Tensor | None, ...] = whole(*args, **kwargs)
-        own.states = given[0]
-        return given
+            results: tuple[Tensor | None, ...] = original(*args, **kwargs)
+        text.states = results[0]
+        return results
 
     pipeline.encode_prompt = encode_prompt
     try:
-        yield found
+        yield encoded
     finally:
         del pipeline.encode_prompt  # of the object; its class has its own
 
 
-def _one_text(given: dict[str, Any]) -> str:
+def _one_text(arguments: dict[str, Any]) -> str:
     """The text of a pipeline's call."""
-    text = given.get("prompt")
+    text = arguments.get("prompt")
     if isinstance(text, (list, tuple)) and len(text) == 1:
         text = text[0]
     if isinstance(text, (list, tuple)):
@@ -153,8 +153,8 @@ def _one_text(given: dict[str, Any]) -> str:
     if not isinstance(text, str):
         raise RegardError(f"prompt: given {type(text).__name__}, needs the text itself: states do not tell their words")
     for name in ("prompt_2", "prompt_3"):
-        if given.get(name) not in (None, text, [text]):
-            raise RegardError(f"{name}: given {shortened(str(given[name]))}, needs the same text for every encoder")
+        if arguments.get(name) not in (None, text, [text]):
+            raise RegardError(f"{name}: given {shortened(str(arguments[name]))}, needs the same text for every encoder")
     return text
 
 
@@ -173,9 +173,9 @@ def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], le
         if ids is None:  # a pipeline goes without its third encoder: its keys are zeros
             continue
         tokenizer = getattr(pipeline, f"tokenizer{'' if number == 1 else f'_{number}'}")
-        own, shown, cut = _tokens_of(tokenizer, ids, shown)
-        tokens += own
-        keys += range(begin, begin + len(own))
+        read, shown, cut = _tokens_of(tokenizer, ids, shown)
+        tokens += read
+        keys += range(begin, begin + len(read))
         notes += cut
         begin += len(ids)
     if begin > length or not tokens:
@@ -193,15 +193,16 @@ def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], 
     end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
     ids = ids[:end]
     decoded = str(tokenizer.decode(ids, skip_special_tokens=True)).strip()
-    for each in dict.fromkeys((text, decoded)):
-        if not each.strip():
+    for candidate in dict.fromkeys((text, decoded)):
+        if not candidate.strip():
             continue
-        found = encode(tokenizer, each).tokens
-        if [token.id for token in found] == ids:
-            return list(found), each, []
-        if len(found) > len(ids) and [token.id for token in (*found[: end - 1], found[-1])] == ids:
-            left = each[found[end - 2].end :].strip()
-            return [*found[: end - 1], found[-1]], each, [f"The text encoder cut the text and didn't read {left!r}."]
+        tokens = encode(tokenizer, candidate).tokens
+        if [token.id for token in tokens] == ids:
+            return list(tokens), candidate, []
+        if len(tokens) > len(ids) and [token.id for token in (*tokens[: end - 1], tokens[-1])] == ids:
+            left = candidate[tokens[end - 2].end :].strip()
+            note = f"The text encoder cut the text and didn't read {left!r}."
+            return [*tokens[: end - 1], tokens[-1]], candidate, [note]
     raise RegardError(
         f"text {shortened(text)}: the pipeline's text encoder read other tokens than its tokenizer gives for it"
         if text.strip()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from regard.errors import RegardError
-from regard.model_files.weight_headers import Held
+from regard.model_files.weight_headers import CheckpointSizes
 
 # What sizes and counts of heads are called, family by family; each is one number, or one for each layer, or null.
 NAMES = """
@@ -24,13 +24,13 @@ MAY_BE_ZERO = ("encoder_layers", "decoder_layers", "num_encoder_layers", "num_de
 LAYERS = re.compile(r"(^|_)(layers?|blocks?|depth)$")
 FEW = 200  # layers that nobody asks about: some families share one layer's tensors among many
 COUNTS = re.compile(r"^(n|num)_(?!.*(position|ctx|param|token|step|sample))")  # of what a model is made of
-MOST = 1 << 16  # heads, experts, labels
+MAX_COUNT = 1 << 16  # heads, experts, labels
 ITEMS = 1 << 16  # of a list: one for each layer, or token that is left out
 POSITIONS = re.compile(r"^(max_.*positions?(_embeddings)?|n_positions|n_ctx)$")
 LONGEST = 1 << 24  # the most positions that are published are 10 million
 
 
-def check_sizes_in_config(config: Mapping[str, Any], held: Held | None, where: str) -> None:
+def check_sizes_in_config(config: Mapping[str, Any], sizes: CheckpointSizes | None, where: str) -> None:
     """Check sizes, and counts against the checkpoint's number of tensors, in a config and its nested parts.
 
     held: what the checkpoint holds, None where that is not known. where: the config's name, for the message.
@@ -43,31 +43,31 @@ def check_sizes_in_config(config: Mapping[str, Any], held: Held | None, where: s
             raise RegardError(f"{where}: {name} is {value!r}, needs a whole number of {least} or more")
         if not isinstance(value, int):
             continue
-        if held is not None and LAYERS.search(key) and value > max(held.tensors, FEW):
+        if sizes is not None and LAYERS.search(key) and value > max(sizes.tensors, FEW):
             raise RegardError(
-                f"{where}: {name} is {value:,}, its checkpoint holds {held.tensors:,} tensors, less than one for each"
+                f"{where}: {name} is {value:,}, its checkpoint holds {sizes.tensors:,} tensors, less than one for each"
             )
-        if (COUNTS.match(key) and value > MOST) or (POSITIONS.match(key) and value > LONGEST):
+        if (COUNTS.match(key) and value > MAX_COUNT) or (POSITIONS.match(key) and value > LONGEST):
             raise RegardError(f"{where}: {name} is {value:,}, no model has so many")
 
 
-def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> None:
+def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where: str) -> None:
     """Check that a config's quantisation is of a known method, and that the checkpoint is quantised."""
-    parts = [config, *(each for each in config.values() if isinstance(each, dict))]
-    for given in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
-        if not isinstance(given, dict):
-            raise RegardError(f"{where}: quantization_config is {given!r}, needs an object")
+    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
+    for quantisation in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
+        if not isinstance(quantisation, dict):
+            raise RegardError(f"{where}: quantization_config is {quantisation!r}, needs an object")
         from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # takes a second
 
-        kind = given.get("quant_method")
-        if kind is None and any(given.get(f"load_in_{bits}bit") for bits in (4, 8)):
+        kind = quantisation.get("quant_method")
+        if kind is None and any(quantisation.get(f"load_in_{bits}bit") for bits in (4, 8)):
             kind = "bitsandbytes"
         if kind not in ("bitsandbytes", *KNOWN):
             raise RegardError(
                 f"{where}: quantization_config names the method {kind!r}, which the installed transformers does not "
                 "know: its weights cannot be read"
             )
-        if held.plain and given.get("quantization_mode") != "online":
+        if sizes.plain and quantisation.get("quantization_mode") != "online":
             raise RegardError(
                 f"{where}: quantization_config names the method {kind!r}, but no tensor of its checkpoint is "
                 "quantised: one of the two is of another model"
@@ -85,6 +85,6 @@ def _values_of_model_config(config: Mapping[Any, Any], where: str, within: str =
         elif isinstance(value, list):
             if len(value) > ITEMS:
                 raise RegardError(f"{where}: {name} has {len(value):,} items, {ITEMS:,} are the most")
-            yield from ((name, each) for each in value if isinstance(each, (int, float, str)))
+            yield from ((name, item) for item in value if isinstance(item, (int, float, str)))
         else:
             yield name, value

@@ -9,7 +9,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
-from regard.model_files.weight_headers import INDEX, Held, held, weight_files
+from regard.model_files.weight_headers import INDEX, CheckpointSizes, held, weight_files
 from regard.text import tokenizer_limits
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
@@ -68,7 +68,7 @@ class Checked:
 
     folder: Path
     config: dict[str, Any]
-    held: Held
+    held: CheckpointSizes
 
 
 def check_model_folder(folder: Path) -> Checked:

@@ -6,7 +6,7 @@ from pathlib import Path
 from regard.errors import RegardError, first_line
 from regard.files import check_regular, read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
-from regard.model_files.weight_headers import INDEX, SINGLE, Held, files_in_weight_index, held
+from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes, files_in_weight_index, held
 
 FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
@@ -72,7 +72,7 @@ def check_there(name: str) -> None:
     raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
 
-def check_hub(name: str) -> Held | None:
+def check_hub(name: str) -> CheckpointSizes | None:
     """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some."""
     from transformers.utils.hub import cached_file, cached_files
 
@@ -93,7 +93,7 @@ def check_hub(name: str) -> Held | None:
         index = had(INDEX)
         if index is None:
             return None
-        files = [Path(each) for each in cached_files(name, files_in_weight_index(index)) or ()]
+        files = [Path(file) for file in cached_files(name, files_in_weight_index(index)) or ()]
     for file in files:
         check_regular(file, "weights")
     checkpoint = held(files)

@@ -96,7 +96,7 @@ def _of_modules(find: Callable[[str], Path | None], file: Path) -> Pooling:
         raise RegardError(f"{MODULES} cannot be read: {error}") from error
     if not isinstance(modules, list):
         raise RegardError(f"{MODULES}: needs a list, given {type(modules).__name__}")
-    found: Pooling | None = None
+    pooling: Pooling | None = None
     for number, module in enumerate(modules):
         kind = module.get("type") if isinstance(module, dict) else None
         path = module.get("path") if isinstance(module, dict) else None
@@ -106,32 +106,33 @@ def _of_modules(find: Callable[[str], Path | None], file: Path) -> Pooling:
         if number == 0 and name == "Transformer" and path == "":
             continue
         if number == 1 and name == "Pooling":
-            found = _pooling_modes(_config_of_pooling_module(find, path, needed=True), f"{path}/config.json")
-        elif found is not None and not found.normalise and name in ("Dense", "Dropout", "Normalize"):
+            pooling = _pooling_modes(_config_of_pooling_module(find, path, needed=True), f"{path}/config.json")
+        elif pooling is not None and not pooling.normalise and name in ("Dense", "Dropout", "Normalize"):
             config = _config_of_pooling_module(find, path, needed=name == "Dense")
             if any(config.get(key) not in (None, "sentence_embedding") for key in config if key.startswith("module_")):
                 raise RegardError(f"{MODULES}: module {number} ({name}) takes or gives no sentence embedding")
             if name == "Dense":
-                found = replace(found, dense=(*found.dense, _dense_layer(find, path, config)))
+                pooling = replace(pooling, dense=(*pooling.dense, _dense_layer(find, path, config)))
             elif name == "Normalize":
-                found = replace(found, normalise=True)
+                pooling = replace(pooling, normalise=True)
         else:
             known = "a Transformer in the folder itself, then Pooling, then Dense layers, then Normalize"
             raise RegardError(f"{MODULES}: module {number} is {name[:60]!r} in {path[:60]!r}; known is {known}")
-    if found is None:
+    if pooling is None:
         raise RegardError(f"{MODULES} names no Pooling")
-    return found
+    return pooling
 
 
 def _dense_layer(find: Callable[[str], Path | None], path: str, config: dict[str, Any]) -> Dense:
     """A dense layer with its weights, in float32."""
     from safetensors import SafetensorError, safe_open
 
-    given = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    activation = given.rpartition(".")[2] if isinstance(given, str) and given.startswith("torch.nn.") else None
+    class_name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    of_torch = isinstance(class_name, str) and class_name.startswith("torch.nn.")
+    activation = class_name.rpartition(".")[2] if of_torch else None
     if activation not in ACTIVATIONS:
         raise RegardError(
-            f"{path}/config.json: activation {str(given)[:60]!r}, known are torch.nn's {', '.join(ACTIVATIONS)}"
+            f"{path}/config.json: activation {str(class_name)[:60]!r}, known are torch.nn's {', '.join(ACTIVATIONS)}"
         )
     file = find(f"{path}/model.safetensors")
     if file is None:
@@ -147,9 +148,9 @@ def _dense_layer(find: Callable[[str], Path | None], path: str, config: dict[str
     needed: dict[str, tuple[Any, ...]] = {"linear.weight": (narrow, wide)}
     needed |= {"linear.bias": (narrow,)} if config.get("bias") is not False else {}
     needed |= {"residual.weight": (narrow, wide)} if residual and wide != narrow else {}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if found != needed:
-        raise RegardError(f"{path}/model.safetensors: its tensors are {found}, its config needs {needed}")
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if shapes != needed:
+        raise RegardError(f"{path}/model.safetensors: its tensors are {shapes}, its config needs {needed}")
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise RegardError(f"{path}/model.safetensors: its weights hold NaN or infinity")
     extra = tensors.get("residual.weight", residual)
@@ -168,13 +169,13 @@ def _config_of_pooling_module(find: Callable[[str], Path | None], path: str, *, 
 
 def _pooling_modes(config: dict[str, Any], name: str) -> Pooling:
     """The modes of a pooling's config, of either form."""
-    given = config.get("pooling_mode", [mode for key, mode in OLDER.items() if config.get(key)] or "mean")
-    modes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
+    mode_names = config.get("pooling_mode", [mode for key, mode in OLDER.items() if config.get(key)] or "mean")
+    modes = (mode_names,) if isinstance(mode_names, str) else tuple(mode_names) if isinstance(mode_names, list) else ()
     others = [key for key in config if key.startswith("pooling_mode_") and key not in OLDER and config[key]]
     unknown = [mode for mode in [*modes, *others] if mode not in MODES]
     if unknown or not modes:
         raise RegardError(
-            f"{name}: pooling {str(unknown[0] if unknown else given)[:60]!r}, known are {', '.join(MODES)}"
+            f"{name}: pooling {str(unknown[0] if unknown else mode_names)[:60]!r}, known are {', '.join(MODES)}"
         )
     return Pooling(modes, include_prompt=config.get("include_prompt") is not False)
 
@@ -184,15 +185,15 @@ def _settings(find: Callable[[str], Path | None], pooling: Pooling) -> Pooling:
     for name in TRANSFORMER_SETTINGS:
         file = find(name)
         if file is not None:
-            own = read_json(file)
-            if own.keys() & POOLED:  # older folders say nothing of it
-                _check_states_are_pooled(own, name)
-            pooling = replace(pooling, lower_case=own.get("do_lower_case") is True)
+            content = read_json(file)
+            if content.keys() & POOLED:  # older folders say nothing of it
+                _check_states_are_pooled(content, name)
+            pooling = replace(pooling, lower_case=content.get("do_lower_case") is True)
             break
     file = find(SETTINGS)
     settings = {} if file is None else read_json(file)
-    chosen, given = settings.get("default_prompt_name"), settings.get("prompts")
-    named = given.items() if isinstance(given, dict) else ()
+    chosen, stored_prompts = settings.get("default_prompt_name"), settings.get("prompts")
+    named = stored_prompts.items() if isinstance(stored_prompts, dict) else ()
     prompts = {name: text for name, text in named if isinstance(text, str)}
     if chosen is not None and prompts.get(chosen) is None:
         raise RegardError(f"{SETTINGS}: there is no prompt of the name {str(chosen)[:60]!r}, which is the default")
@@ -205,12 +206,12 @@ def _check_states_are_pooled(settings: dict[str, Any], name: str) -> None:
     ways = ways if isinstance(ways, dict) else {}
     text = ways.get("text")
     taken = text.get("method_output_name") if isinstance(text, dict) else None
-    for what, found, usual in (
+    for what, value, usual in (
         ("transformer_task", settings.get("transformer_task"), "feature-extraction"),
         ("module_output_name", settings.get("module_output_name"), "token_embeddings"),
         ("method_output_name", taken, "last_hidden_state"),
     ):
-        if found not in (None, usual):
-            raise RegardError(f"{name}: {what} is {str(found)[:60]!r}, known is {usual!r}")
+        if value not in (None, usual):
+            raise RegardError(f"{name}: {what} is {str(value)[:60]!r}, known is {usual!r}")
     if "message" in ways:
         raise RegardError(f"{name}: texts are put into a chat template before they are pooled, which is not done here")

@@ -1,9 +1,9 @@
 """Raise quantised numbers to float32, a run of whole blocks at a time, bit for bit as the package gguf does; and
-multiply a row by them, or by bfloat16's, where each is raised.
+multiply a row by them, or by bfloat16's, where each is dequantized.
 
 A quantised row is a row of blocks of 32 or 256 numbers. A block has a few bits for each number, and one or two scales
 in float16; where it has 256 numbers, each 16 or 32 of them have a factor of a few bits besides. Kinds that are common
-in files are raised by the passes below, others by gguf's NumPy code, which takes five times as long.
+in files are dequantized by the passes below, others by gguf's NumPy code, which takes five times as long.
 
     kind          block: bytes                                            a number
     ------------  ------------------------------------------------------  ------------------------------------------
@@ -21,24 +21,24 @@ from typing import Any
 
 import numpy as np
 
-from regard.attention.kernels.cpu.vector import compiled, number, wide
+from regard.attention.kernels.cpu.vector import compiled, force_wide_simd, number
 
 BFLOAT16 = "BF16"  # as gguf names it
 LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
 # MXFP4 as safetensors of gpt-oss have it; in GGUF files each block has its own scale, and another order of nibbles.
-FP4 = np.array([sign * each for sign in (1, -1) for each in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
+FP4 = np.array([sign * size for sign in (1, -1) for size in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
 with np.errstate(over="ignore"):
     POWERS = np.ldexp(np.float32(1), np.arange(256) - 127).astype(np.float32)  # the last of them is infinite
 # Numbers in half a block of 32, given to the passes when they run: LLVM unrolls a count that it knows into single
 MANY = 16  # numbers, and makes vectors where it does not, which takes a third of the time
-exactly: dict[str, Any] = {"fastmath": False}  # no product and sum may become one operation: gguf's NumPy has two
+NO_FASTMATH: dict[str, Any] = {"fastmath": False}  # no product and sum may become one operation: gguf's NumPy has two
 
 
-def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray, aside: np.ndarray | None = None) -> None:
+def dequantize_blocks(kind: str, packed: np.ndarray, into: np.ndarray, aside: np.ndarray | None = None) -> None:
     """Write the numbers of whole blocks of a kind, a run of bytes, into a run of float32. aside: MXFP4's scales."""
     if aside is not None:
-        _raise_mxfp4(packed, aside, into, FP4, POWERS, MANY)
+        _mxfp4(packed, aside, into, FP4, POWERS, MANY)
         return
     if kind in PASSES:
         PASSES[kind](packed, into, HALVES, MANY)
@@ -59,16 +59,16 @@ def scales(kind: str, packed: np.ndarray, aside: np.ndarray | None = None) -> np
     return np.ascontiguousarray(packed.reshape(-1, size)[:, first:last]).view(np.float16)
 
 
-@compiled(inline="always", **exactly)
+@compiled(inline="always", **NO_FASTMATH)
 def _half(packed, at, halves):
     return halves[np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))]
 
 
-@compiled(inline="always", **exactly)
+@compiled(inline="always", **NO_FASTMATH)
 def _four_bytes(packed, at):
     """Four bytes as a whole number, the lowest first."""
-    found = np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))
-    return found | (np.uint32(packed[at + 2]) << np.uint32(16)) | (np.uint32(packed[at + 3]) << np.uint32(24))
+    low = np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))
+    return low | (np.uint32(packed[at + 2]) << np.uint32(16)) | (np.uint32(packed[at + 3]) << np.uint32(24))
 
 
 def _pass_of_32(has_least, fifth):
@@ -76,9 +76,9 @@ def _pass_of_32(has_least, fifth):
     size, start = 18 + 2 * has_least + 4 * fifth, 2 + 2 * has_least
     zero = np.int32(0 if has_least else 16 if fifth else 8)
 
-    @compiled(**exactly)
+    @compiled(**NO_FASTMATH)
     def run(packed, into, halves, many):
-        wide()
+        force_wide_simd()
         for b in range(len(into) // 32):
             at, to = size * b, 32 * b
             d = _half(packed, at, halves)
@@ -95,9 +95,9 @@ def _pass_of_32(has_least, fifth):
     return run
 
 
-@compiled(**exactly)
-def _raise_q8_0(packed, into, halves, many):
-    wide()
+@compiled(**NO_FASTMATH)
+def _q8_0(packed, into, halves, many):
+    force_wide_simd()
     for b in range(len(into) // 32):
         at, to = 34 * b, 32 * b
         d = _half(packed, at, halves)
@@ -105,7 +105,7 @@ def _raise_q8_0(packed, into, halves, many):
             into[to + j] = d * np.float32(np.int8(packed[at + 2 + j]))
 
 
-@compiled(inline="always", **exactly)
+@compiled(inline="always", **NO_FASTMATH)
 def _factors(packed, at, k):
     """The factors of the k-th of a block's eight groups, of its scale and of its least: six bits each, in 12 bytes."""
     if k < 4:
@@ -119,9 +119,9 @@ def _pass_of_256(fifth):
     """Compile the pass of Q4_K or Q5_K."""
     size, start = 144 + 32 * fifth, 16 + 32 * fifth
 
-    @compiled(**exactly)
+    @compiled(**NO_FASTMATH)
     def run(packed, into, halves, many):
-        wide()
+        force_wide_simd()
         for b in range(len(into) // 256):
             at, to = size * b, 256 * b
             d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
@@ -137,15 +137,15 @@ def _pass_of_256(fifth):
     return run
 
 
-@compiled(inline="always", **exactly)
+@compiled(inline="always", **NO_FASTMATH)
 def _signed(number):
     """A number of six bits, 32 less."""
     return np.float32(np.int32(number) - np.int32(32))
 
 
-@compiled(**exactly)
-def _raise_q6_k(packed, into, halves, many):
-    wide()
+@compiled(**NO_FASTMATH)
+def _q6_k(packed, into, halves, many):
+    force_wide_simd()
     for b in range(len(into) // 256):
         at, to = 210 * b, 256 * b
         d = _half(packed, at + 208, halves)
@@ -163,9 +163,9 @@ def _raise_q6_k(packed, into, halves, many):
                 into[first + 96 + j] = v * _signed((other >> FOUR) | ((high & np.uint8(192)) >> TWO))
 
 
-@compiled(**exactly)
-def _raise_mxfp4(packed, aside, into, numbers, powers, many):
-    wide()
+@compiled(**NO_FASTMATH)
+def _mxfp4(packed, aside, into, numbers, powers, many):
+    force_wide_simd()
     for b in range(len(into) // 32):
         scale = powers[aside[b]]
         for j in range(many):
@@ -181,7 +181,7 @@ SCALES = {
     "Q4_0": (18, 0, 2), "Q4_1": (20, 0, 4), "Q5_0": (22, 0, 2), "Q5_1": (24, 0, 4), "Q8_0": (34, 0, 2),
     "Q4_K": (144, 0, 4), "Q5_K": (176, 0, 4), "Q6_K": (210, 208, 210),
 }  # fmt: skip
-RUNS = (_q4_0, _q4_1, _q5_0, _q5_1, _raise_q8_0, _q4_k, _q5_k, _raise_q6_k)  # of these kinds, in this order
+RUNS = (_q4_0, _q4_1, _q5_0, _q5_1, _q8_0, _q4_k, _q5_k, _q6_k)  # of these kinds, in this order
 PASSES: dict[str, Any] = dict(zip(SCALES, RUNS, strict=True))
 NUMBERS = {kind: number for number, kind in enumerate(PASSES)}
 
@@ -189,7 +189,7 @@ NUMBERS = {kind: number for number, kind in enumerate(PASSES)}
 def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
     """Write the products of x (C,) and each row of whole blocks (M, bytes) into made (M,).
 
-    A row is raised in the nearest cache and used there: a model that writes reads all of its weights for each token.
+    A row is dequantized in the nearest cache and used there: a model that writes reads all its weights for each token.
     kind: one of `PASSES`, or BF16, whose rows are numbers' bits, uint16 (M, C).
     """
     if kind == BFLOAT16:
@@ -200,7 +200,7 @@ def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray)
 
 @compiled()
 def _multiply_bfloat16_row(packed, x, made):
-    wide()
+    force_wide_simd()
     for m in range(len(made)):
         total = np.float32(0)
         for c in range(len(x)):  # its bits are the upper half of float32's
@@ -210,7 +210,7 @@ def _multiply_bfloat16_row(packed, x, made):
 
 @compiled()
 def _multiply_row(kind, packed, x, made, halves, many):
-    wide()
+    force_wide_simd()
     row = np.empty(len(x), np.float32)
     for m in range(len(made)):
         if kind == 0:
@@ -222,13 +222,13 @@ def _multiply_row(kind, packed, x, made, halves, many):
         elif kind == 3:
             _q5_1(packed[m], row, halves, many)
         elif kind == 4:
-            _raise_q8_0(packed[m], row, halves, many)
+            _q8_0(packed[m], row, halves, many)
         elif kind == 5:
             _q4_k(packed[m], row, halves, many)
         elif kind == 6:
             _q5_k(packed[m], row, halves, many)
         else:
-            _raise_q6_k(packed[m], row, halves, many)
+            _q6_k(packed[m], row, halves, many)
         total = np.float32(0)
         for c in range(len(x)):
             total += row[c] * x[c]

@@ -1,4 +1,4 @@
-"""Quantised numbers as a file has them, row by row: rows are taken, and raised to float32, without the others."""
+"""Quantised numbers as a file has them, row by row: rows are taken, and dequantized to float32, without the others."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -57,36 +57,37 @@ class QuantisedRows:
 
     def stride(self) -> tuple[int, ...]:
         """The strides that the numbers would have in float32."""
-        found = torch.empty(self.t().shape if self.flipped else self.shape, device="meta")
-        return (found.mT if self.flipped else found).stride()
+        plain = torch.empty(self.t().shape if self.flipped else self.shape, device="meta")
+        return (plain.mT if self.flipped else plain).stride()
 
     def float(self) -> Float[Tensor, "..."]:
         """Raise them all."""
         upright = self.t() if self.flipped else self
         made = torch.empty(upright.shape)
-        raise_into(upright, made.view(-1))
+        dequantize_into(upright, made.view(-1))
         return made.mT if self.flipped else made
 
     def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
         """Yield the rows in float32, about `most` numbers at a time, each in the place of the one before."""
         upright = self.t() if self.flipped else self
-        each = max(1, torch.Size(upright.shape[1:]).numel())
-        rows = max(1, min(len(upright), most // each))
+        row_numbers = max(1, torch.Size(upright.shape[1:]).numel())
+        rows = max(1, min(len(upright), most // row_numbers))
         place = torch.empty(rows, *upright.shape[1:])
         into, (packed, aside) = place.view(-1).numpy(), _flat(upright)
-        size, own = len(packed) // len(upright), 0 if aside is None else len(aside) // len(upright)
+        size, aside_bytes = len(packed) // len(upright), 0 if aside is None else len(aside) // len(upright)
         for start in range(0, len(upright), rows):
             end = min(start + rows, len(upright))
-            scales = None if aside is None else aside[start * own : end * own]
-            _raise_run(self.kind, self.sizes, packed[start * size : end * size], scales, into[: (end - start) * each])
+            scales = None if aside is None else aside[start * aside_bytes : end * aside_bytes]
+            packed_run, run = packed[start * size : end * size], into[: (end - start) * row_numbers]
+            _dequantize_run(self.kind, self.sizes, packed_run, scales, run)
             yield place[: end - start]
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
         from regard.model_files.quantised_blocks import scales
 
-        found = scales(self.kind, *_flat(self))
-        return None if found is None else torch.from_numpy(found)
+        result = scales(self.kind, *_flat(self))
+        return None if result is None else torch.from_numpy(result)
 
     def t(self) -> "QuantisedRows":
         """Transpose them."""
@@ -97,12 +98,12 @@ class QuantisedRows:
         return self._each(torch.clone)
 
     def to(self, device: torch.device) -> "QuantisedRows | Float[Tensor, '...']":
-        """Leave them where they are, or raise them all for another device: they are raised on a CPU."""
+        """Leave them where they are, or dequantize them all for another device: that is done on a CPU."""
         return self if device == self.device else self.float().to(device)
 
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
         """Raise the rows of these numbers, of a matrix that is not flipped."""
-        return self._each(lambda each: each[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
+        return self._each(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
     def viewed(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """Do what torch's operation of this name does, without raising what it leaves out; None where that cannot be.
@@ -127,7 +128,7 @@ class QuantisedRows:
             if axis not in (0, -self.ndim):
                 return None
         elif self.ndim == 2 and isinstance(args[0], tuple) and isinstance(args[0][0], slice):
-            return self._each(lambda each: each[args[0][0]]).float()[(slice(None), *args[0][1:])]
+            return self._each(lambda tensor: tensor[args[0][0]]).float()[(slice(None), *args[0][1:])]
         elif isinstance(args[0], (tuple, list)) or args[0] is None:
             return None
         taken = func(self.bytes, *args, **kwargs)
@@ -137,7 +138,7 @@ class QuantisedRows:
         return tuple(self._part(part, aside and aside[n]) for n, part in enumerate(taken))
 
     def _part(self, bytes: Tensor, aside: Tensor | None) -> "QuantisedRows | Float[Tensor, ' C']":
-        """Matrices of these bytes; a single row raised."""
+        """Matrices of these bytes; a single row dequantized."""
         if bytes.ndim > 1:
             return QuantisedRows(bytes, self.kind, self.sizes, self.flipped, aside)
         row = QuantisedRows(bytes[None], self.kind, self.sizes, aside=None if aside is None else aside[None])
@@ -154,20 +155,20 @@ def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
     return rows.bytes.reshape(-1).numpy(), None if rows.aside is None else rows.aside.reshape(-1).numpy()
 
 
-def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
+def dequantize_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
     """Write the numbers of rows, which are not flipped, into a run of float32."""
-    _raise_run(rows.kind, rows.sizes, *_flat(rows), made.numpy())
+    _dequantize_run(rows.kind, rows.sizes, *_flat(rows), made.numpy())
 
 
-def _raise_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
+def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
     """Write the numbers of whole blocks into a run of float32."""
-    from regard.model_files.quantised_blocks import raise_blocks
+    from regard.model_files.quantised_blocks import dequantize_blocks
 
     numbers, size = sizes
 
     def part(first: int, end: int) -> None:
         scales = None if aside is None else aside[first:end]
-        raise_blocks(kind, packed[first * size : end * size], into[first * numbers : end * numbers], scales)
+        dequantize_blocks(kind, packed[first * size : end * size], into[first * numbers : end * numbers], scales)
 
     share_out(len(packed) // size, len(into), part)
 
@@ -178,9 +179,9 @@ def share_out(count: int, numbers: int, part: Callable[[int, int], None]) -> Non
     part: does it with those from one on to another.
     """
     workers = threads.worker_thread_count() if numbers >= SHARED else 1
-    each = -(-count // max(1, workers))
+    share = -(-count // max(1, workers))
     if workers == 1:
         part(0, count)
     else:
-        tasks = [partial(part, first, min(first + each, count)) for first in range(0, count, each)]
+        tasks = [partial(part, first, min(first + share, count)) for first in range(0, count, share)]
         threads.run_on_worker_threads(tasks)

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import RegardError
-from regard.memory import require_memory, spelled
-from regard.model_files.weight_headers import Held
+from regard.memory import format_bytes, require_memory
+from regard.model_files.weight_headers import CheckpointSizes
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
 SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
@@ -23,9 +23,9 @@ PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, 
 class Budget(TorchFunctionMode):
     """Count the tensors made on "meta" in a with block, in this thread; raise RegardError beyond the checkpoint's."""
 
-    def __init__(self, held: Held, name: str) -> None:
+    def __init__(self, sizes: CheckpointSizes, name: str) -> None:
         super().__init__()
-        self.held, self.name = held, name
+        self.held, self.name = sizes, name
         self.bytes = self.tensors = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -36,26 +36,28 @@ class Budget(TorchFunctionMode):
             if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
                 raise RegardError(
                     f"model {self.name!r}: its config asks for more than its checkpoint holds, {self.held.tensors:,} "
-                    f"tensors of {spelled(4 * self.held.numbers)} in float32: one of the two is of another model"
+                    f"tensors of {format_bytes(4 * self.held.numbers)} in float32: one of the two is of another model"
                 )
         return made
 
 
-def kept_as_stored(held: Held | None, dtype: torch.dtype | None) -> bool:
+def kept_as_stored(sizes: CheckpointSizes | None, dtype: torch.dtype | None) -> bool:
     """Return whether a checkpoint's weights stay as they are: some are smaller, and no dtype is asked for (None)."""
-    return dtype is None and held is not None and held.half and (held.plain or held.mxfp4)
+    return dtype is None and sizes is not None and sizes.half and (sizes.plain or sizes.mxfp4)
 
 
-def needs(held: Held, dtype: torch.dtype | None = torch.float32) -> int:
+def needs(sizes: CheckpointSizes, dtype: torch.dtype | None = torch.float32) -> int:
     """Count the bytes that a checkpoint takes as a model of this dtype; None for as it is stored, else float32."""
-    return held.bytes if kept_as_stored(held, dtype) else held.numbers * (dtype or torch.float32).itemsize
+    return sizes.bytes if kept_as_stored(sizes, dtype) else sizes.numbers * (dtype or torch.float32).itemsize
 
 
-def require_memory_for_model(held: Held, device: torch.device, name: str, dtype: torch.dtype | None) -> None:
+def require_memory_for_model(
+    sizes: CheckpointSizes, device: torch.device, name: str, dtype: torch.dtype | None
+) -> None:
     """Refuse a model for which there is no memory, before any of it is read. dtype: as `needs` takes it."""
     helps = "take a smaller one, or free memory"
-    if dtype == torch.float32 and kept_as_stored(held, None):
-        helps = f"keep its weights as they are stored, {spelled(needs(held, None))} (dtype auto), or {helps}"
-    how = "as stored" if kept_as_stored(held, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
+    if dtype == torch.float32 and kept_as_stored(sizes, None):
+        helps = f"keep its weights as they are stored, {format_bytes(needs(sizes, None))} (dtype auto), or {helps}"
+    how = "as stored" if kept_as_stored(sizes, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
     for place in {torch.device("cpu"), device}:
-        require_memory(needs(held, dtype), place, f"model {name!r}, {how},", helps)
+        require_memory(needs(sizes, dtype), place, f"model {name!r}, {how},", helps)

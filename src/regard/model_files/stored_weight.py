@@ -1,14 +1,14 @@
 """Keep a weight's numbers as its file has them, in half precision or quantised, and compute with them in float32.
 
 A `StoredWeight` is a float32 tensor to whoever asks for its dtype, shape or device, and has the memory of its bfloat16,
-float16 or quantised numbers. What a model does with it decides how they are raised to float32, which is exact:
+float16 or quantised numbers. What a model does with it decides how they are converted to float32, which is exact:
 
     operation                                gives
     ---------------------------------------  --------------------------------------------------------------------------
-    a linear map of float32 numbers          their product, the weight raised a block of rows at a time
-    a look-up in a table                     the rows that were looked up, raised
+    a linear map of float32 numbers          their product, the weight converted a block of rows at a time
+    a look-up in a table                     the rows that were looked up, converted
     a view, a part, several joined           a `StoredWeight` again
-    anything else                            what it gives on the whole weight, raised for the moment
+    anything else                            what it gives on the whole weight, converted for the moment
     a write into it                          RegardError
 """
 
@@ -23,8 +23,8 @@ from regard.errors import RegardError
 from regard.model_files.quantised_rows import QuantisedRows, share_out
 
 HALVES = (torch.bfloat16, torch.float16)
-BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache,
-NEAR = 1 << 18  # of quantised ones in the nearer one, which is what counts where they are raised for
+BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once: on a CPU so many that they stay in its cache,
+NEAR = 1 << 18  # of quantised ones in the nearer one, which is what counts where they are converted for
 MANY = 64  # fewer rows than that
 VIEWS = frozenset((
     "T", "__getitem__", "cat", "chunk", "clone", "concat", "data", "detach", "expand", "flatten",
@@ -43,7 +43,7 @@ PRODUCTS = {
     "linear": ("input", "weight", "bias"), "matmul": ("input", "other"), "__matmul__": ("input", "other"),
     "mm": ("input", "mat2"), "addmm": ("mat1", "mat2", "input"),
 }  # fmt: skip
-LEAST = 1 << 18  # numbers of a bfloat16 matrix below which it is raised by torch: Numba takes half a second to load
+MIN_NUMBA = 1 << 18  # numbers of a bfloat16 matrix below which torch converts it: Numba takes half a second to load
 
 
 class StoredWeight(Tensor):
@@ -62,7 +62,7 @@ class StoredWeight(Tensor):
 
     def blocks(self) -> Iterator[Float[Tensor, "..."]]:
         """Yield the whole weight in float32, a block of its first axis at a time."""
-        yield from _raised_blocks(self.stored)
+        yield from _upcast_blocks(self.stored)
 
     def telling(self) -> Iterator[Float[Tensor, "..."]]:
         """Yield tensors whose numbers are finite where all of the weight's are, and otherwise not all."""
@@ -82,17 +82,17 @@ class StoredWeight(Tensor):
 
 
 class _Product(torch.autograd.Function):
-    """x @ weightᵀ of stored numbers, which are raised anew for the gradient; nothing of them is kept."""
+    """x @ weightᵀ of stored numbers, which are converted anew for the gradient; nothing of them is kept."""
 
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
         rows = x.reshape(-1, x.shape[-1]).contiguous()
-        one = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
-        if one is not None:
-            return one.view(*x.shape[:-1], len(weight))
+        product = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
+        if product is not None:
+            return product.view(*x.shape[:-1], len(weight))
         done, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
         made = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
-        for block in _raised_blocks(weight, near=len(rows) < MANY):
+        for block in _upcast_blocks(weight, near=len(rows) < MANY):
             part = slice(done, done + len(block))
             if columns:
                 made.addmm_(rows[:, part], block)
@@ -114,7 +114,7 @@ class _Product(torch.autograd.Function):
         return _Product.apply(x.movedim(axes[0], 0), weight), 0
 
 
-def _raised_blocks(
+def _upcast_blocks(
     values: Float[Tensor, "R *C"] | QuantisedRows, near: bool = False
 ) -> Iterator[Float[Tensor, "_ ..."]]:
     """Numbers in float32, a block of their first axis at a time, each in the place of the one before.
@@ -147,7 +147,7 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     if "out" in kwargs or (weight is not None and _writes(name)):
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
     made: Any = None
-    if name in VIEWS and not any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values())):
+    if name in VIEWS and not any(isinstance(argument, torch.dtype) for argument in (*args, *kwargs.values())):
         if weight is not None and isinstance(weight.stored, QuantisedRows):
             made = _change_within(weight.stored.viewed(func, name, args[1:], kwargs), _wrapped)
         elif not _any_quantised((args, kwargs)):
@@ -160,27 +160,27 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         made = _product(name, args, kwargs)
     elif name == "embedding":
         made = _looked_up(func, *args, **kwargs)
-    return func(*_change_within(args, _raised), **_change_within(kwargs, _raised)) if made is None else made
+    return func(*_change_within(args, _upcast), **_change_within(kwargs, _upcast)) if made is None else made
 
 
 def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
-    """A product of float32 numbers by a weight of two axes, raised by blocks; None for any other product."""
+    """A product of float32 numbers by a weight of two axes, converted by blocks; None for any other product."""
     names = ("input", "mat1", "mat2") if name == "addmm" else PRODUCTS[name]
-    given = dict(zip(names, args, strict=False)) | kwargs
-    x, weight, *rest = (given.pop(each, None) for each in PRODUCTS[name])
-    if given or not isinstance(weight, StoredWeight) or isinstance(x, StoredWeight) or weight.ndim != 2:
+    arguments = dict(zip(names, args, strict=False)) | kwargs
+    x, weight, *rest = (arguments.pop(operand, None) for operand in PRODUCTS[name])
+    if arguments or not isinstance(weight, StoredWeight) or isinstance(x, StoredWeight) or weight.ndim != 2:
         return None
     if not x.ndim or x.dtype != torch.float32 or x.device != weight.stored.device:
         return None
     made = _Product.apply(x, weight.stored if name == "linear" else weight.stored.t())
     added = rest[0] if rest else None
-    return made if added is None else made + _raised(added)
+    return made if added is None else made + _upcast(added)
 
 
 def _looked_up(
     func: Any, ids: Any, weight: Any, padding: int | None = None, max_norm: float | None = None, *_: Any, **__: Any
 ) -> Tensor | None:
-    """The rows of a table, raised; None where the look-up also writes into the table."""
+    """The rows of a table, converted; None where the look-up also writes into the table."""
     if max_norm is not None or not isinstance(weight, StoredWeight):
         return None
     if isinstance(weight.stored, QuantisedRows):
@@ -201,51 +201,50 @@ def _name_of(func: Any) -> str:
 
 def _writes(name: str) -> bool:
     """Whether an operation of this name writes into its first argument."""
-    own = name.startswith("__")
-    return (
-        name == "=data" or name == "__setitem__" or (own and name.startswith("__i")) or (not own and name[-1:] == "_")
-    )
+    if name in ("=data", "__setitem__"):
+        return True
+    return name.startswith("__i") if name.startswith("__") else name.endswith("_")
 
 
-def _change_within(given: Any, change: Callable[[Any], Any]) -> Any:
+def _change_within(value: Any, change: Callable[[Any], Any]) -> Any:
     """Arguments or results with each tensor among them changed."""
-    if isinstance(given, (list, tuple)):
-        return type(given)(_change_within(each, change) for each in given) if type(given) in (list, tuple) else given
-    if isinstance(given, dict):
-        return {name: _change_within(each, change) for name, each in given.items()}
-    return change(given)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_change_within(item, change) for item in value) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {name: _change_within(item, change) for name, item in value.items()}
+    return change(value)
 
 
-def _numbers(given: Any) -> Any:
+def _numbers(value: Any) -> Any:
     """The numbers of a `StoredWeight` as they are stored, of a quantised one its bytes; anything else as it is."""
-    if not isinstance(given, StoredWeight):
-        return given
-    return given.stored.bytes if isinstance(given.stored, QuantisedRows) else given.stored
+    if not isinstance(value, StoredWeight):
+        return value
+    return value.stored.bytes if isinstance(value.stored, QuantisedRows) else value.stored
 
 
-def _any_quantised(given: Any) -> bool:
+def _any_quantised(value: Any) -> bool:
     """Whether a `StoredWeight` of quantised numbers is among arguments."""
-    found: list[bool] = []
-    _change_within(given, lambda each: found.append(isinstance(getattr(each, "stored", None), QuantisedRows)))
-    return any(found)
+    quantised: list[bool] = []
+    _change_within(value, lambda tensor: quantised.append(isinstance(getattr(tensor, "stored", None), QuantisedRows)))
+    return any(quantised)
 
 
-def _raised(given: Any) -> Any:
+def _upcast(value: Any) -> Any:
     """The numbers of a `StoredWeight` in float32; anything else as it is."""
-    return given.stored.float() if isinstance(given, StoredWeight) else given
+    return value.stored.float() if isinstance(value, StoredWeight) else value
 
 
-def _wrapped(given: Any) -> Any:
+def _wrapped(value: Any) -> Any:
     """A `StoredWeight` of numbers in half precision or quantised; anything else as it is."""
-    if isinstance(given, QuantisedRows) or (isinstance(given, Tensor) and given.dtype in HALVES):
-        return StoredWeight.of(given)
-    return given
+    if isinstance(value, QuantisedRows) or (isinstance(value, Tensor) and value.dtype in HALVES):
+        return StoredWeight.of(value)
+    return value
 
 
 def multiply_one_row(
     x: Float[Tensor, " C"], weight: Float[Tensor, "M C"] | QuantisedRows
 ) -> Float[Tensor, " M"] | None:
-    """Return weight @ x, (M,) in float32; None where there is no pass for such a weight: it is raised by blocks then.
+    """Return weight @ x, (M,) in float32; None where there is no pass for such a weight: blocks are converted then.
 
     weight: in bfloat16, or quantised in one of the kinds of `quantised_blocks.PASSES`, on a CPU, its rows one after
     another.
@@ -253,7 +252,7 @@ def multiply_one_row(
     if x.device.type != "cpu" or x.shape != weight.shape[1:]:
         return None
     if isinstance(weight, Tensor):
-        if weight.dtype != torch.bfloat16 or weight.device.type != "cpu" or weight.numel() < LEAST:
+        if weight.dtype != torch.bfloat16 or weight.device.type != "cpu" or weight.numel() < MIN_NUMBA:
             return None
     elif weight.ndim != 2 or weight.flipped:
         return None
@@ -263,10 +262,10 @@ def multiply_one_row(
     if kind not in (BFLOAT16, *PASSES) or not packed.is_contiguous():
         return None
     made = torch.empty(len(weight))
-    rows, given, into = packed.detach().numpy(), x.detach().contiguous().numpy(), made.numpy()
+    rows, vector, into = packed.detach().numpy(), x.detach().contiguous().numpy(), made.numpy()
 
     def part(first: int, end: int) -> None:
-        multiply_row(kind, rows[first:end], given, into[first:end])
+        multiply_row(kind, rows[first:end], vector, into[first:end])
 
-    share_out(len(rows), made.numel() * len(given), part)
+    share_out(len(rows), made.numel() * len(vector), part)
     return made

@@ -17,14 +17,14 @@ from regard.files import check_regular, read_json
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
+MAX_TENSORS = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
 PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
 HALF = ("F16", "BF16")
 MXFP4 = ("_blocks", "_scales")  # how the names of a weight's two tensors end that is in MXFP4, both of U8
 
 
 @dataclass(frozen=True)
-class Held:
+class CheckpointSizes:
     """A checkpoint's sizes. tensors: how many. numbers: in all. plain: whether none is quantised, but as in GGUF.
 
     files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision, or
@@ -76,7 +76,7 @@ def files_in_weight_index(index: Path) -> list[str]:
     return names
 
 
-def held(files: Sequence[Path]) -> Held:
+def held(files: Sequence[Path]) -> CheckpointSizes:
     """Count the tensors and numbers of safetensors files by their headers."""
     entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
     for file in files:
@@ -88,13 +88,13 @@ def held(files: Sequence[Path]) -> Held:
                     entries.append((name, tensor.get_dtype(), math.prod(tensor.get_shape())))
         except (OSError, SafetensorError) as error:
             raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({first_line(error)})") from error
-        if len(entries) > MOST:
-            raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
+        if len(entries) > MAX_TENSORS:
+            raise RegardError(f"{str(file)!r}: more than {MAX_TENSORS:,} tensors, no model has so many")
         if any(dtype == "C64" for _, dtype, _ in entries):
             raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
     packed = [entry for entry in entries if entry[1] == "U8" and entry[0].endswith(MXFP4)]
     quantised = [entry for entry in entries if entry[1] not in PLAIN]
-    return Held(
+    return CheckpointSizes(
         len(entries),
         sum(count for _, _, count in [*entries, *packed]),
         plain=not quantised,
@@ -113,7 +113,7 @@ def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:
     allowed = [home]
     if home.parent.name == "snapshots":  # models--owner--name/snapshots/revision, with models--owner--name/blobs
         allowed.append(home.parent.parent / "blobs")
-    if not any(real.is_relative_to(each) for each in allowed):
+    if not any(real.is_relative_to(parent) for parent in allowed):
         raise RegardError(f"{where}: {name!r} is a link to {str(real)!r}, outside the folder: copy the file into it")
     if _weight_file_present(file) or name != INDEX:
         check_regular(file, "weights")
@@ -122,7 +122,7 @@ def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:
 
 def _check_plain_file_name(name: str, where: str) -> None:
     """Check that a name cannot lead out of its folder, on any system."""
-    if any(each in name for each in "/\\:\0") or name.startswith("."):
+    if any(character in name for character in "/\\:\0") or name.startswith("."):
         raise RegardError(f"{where}: weights are in {name!r}, needs the plain name of a file in the folder")
 
 

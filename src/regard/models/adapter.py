@@ -11,7 +11,7 @@ import torch
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.model_files.folder import ADAPTER
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.models.model import Model
 
 WEIGHTS = "adapter_model.safetensors"
@@ -45,25 +45,26 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    given = read_json(place / ADAPTER)
-    if (kind := given.get("peft_type")) != "LORA":
+    settings = read_json(place / ADAPTER)
+    if (kind := settings.get("peft_type")) != "LORA":
         raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA")
     plain = peft.LoraConfig().to_dict()
-    beginning = given.get("init_lora_weights")
+    beginning = settings.get("init_lora_weights")
     more = ["init_lora_weights"] * (beginning not in BEGINNINGS)
-    more += [name for name in given if name not in USED | UNUSED and given[name] and given[name] != plain.get(name)]
+    others = {name: value for name, value in settings.items() if name not in USED | UNUSED}
+    more += [name for name, value in others.items() if value and value != plain.get(name)]
     if more:
-        told = f"{more[0][:40]!r} is {str(given[more[0]])[:40]!r} in its {ADAPTER}"
-        raise RegardError(f"adapter {called}: {told}, which is not supported: needs plain LoRA or DoRA")
+        problem = f"{more[0][:40]!r} is {str(settings[more[0]])[:40]!r} in its {ADAPTER}"
+        raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
     check_regular(place / WEIGHTS, "weights")
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # what is missing or unused is looked at below
-            config = peft.LoraConfig(**{name: given[name] for name in USED & given.keys()}, inference_mode=True)
+            config = peft.LoraConfig(**{name: settings[name] for name in USED & settings.keys()}, inference_mode=True)
             empty = beginning not in FROM_BASE  # without memory for what is read next, whatever rank the config says
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
-            found = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
-            if odd := [*found.unexpected_keys, *found.missing_keys]:
+            result = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
+            if odd := [*result.unexpected_keys, *result.missing_keys]:
                 raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
             for layer in list(wrapped.modules()):
@@ -73,8 +74,8 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
             if tied:  # UMT5 scales its logits by this entry, which peft sets to False
                 model.config.tie_word_embeddings = True
     except Exception as error:  # peft raises whatever a config or a shape leads it to
-        told = " ".join(str(error).split())[:300] or type(error).__name__
-        raise RegardError(f"adapter {called} does not fit {opened.name}: {told}") from error
+        problem = " ".join(str(error).split())[:300] or type(error).__name__
+        raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
     note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(place)).name}",

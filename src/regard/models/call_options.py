@@ -1,16 +1,11 @@
 """Types of the keyword arguments of methods of `Model`: of `trace` and `generate` for all their overloads."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.resolve import Intervention
 from regard.text.reader import Ids
-
-if TYPE_CHECKING:
-    from regard.capture.interventions.names import Part
-    from regard.capture.interventions.patch import What
-    from regard.explain.wording import Place
 
 
 class TraceOptions(TypedDict, total=False):
@@ -36,27 +31,6 @@ class TraceInputs(TraceOptions, total=False):
     words: Sequence[str] | Sequence[Sequence[str]] | None
     window: int | None
     stride: int | None
-
-
-class PatchOptions(TypedDict, total=False):
-    """What is patched, and where; see `regard.questions.patch.sweep.patch_sweep`."""
-
-    what: "What"
-    by: Literal["positions", "heads"] | None
-    direction: Literal["denoising", "noising"]
-    layers: "Collection[int | Literal['input']] | None"
-    at: "Place | Sequence[Place] | None"
-    targets: tuple[str, str] | None
-    part: "Part | None"
-    progress: Callable[[int, int], None] | None
-
-
-class TokenOptions(TypedDict, total=False):
-    """How tokens are given their parts; see `regard.questions.attribution.tokens.attribute_to_tokens`."""
-
-    method: Literal["gradient x input", "integrated gradients"]
-    steps: int | None
-    baseline: Literal["mean", "zero"] | int
 
 
 class GenerateOptions(TypedDict, total=False):

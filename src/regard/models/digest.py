@@ -15,9 +15,9 @@ def digest_model(model: Model) -> str:
         whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
         whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    spelled = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
+    text = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
     if backend is not None:  # truncation and padding are what a call before may have left in it
-        data = {name: each for name, each in json.loads(spelled).items() if name not in ("truncation", "padding")}
-        spelled = json.dumps(data)
-    whole.update(spelled.encode())
+        data = {name: value for name, value in json.loads(text).items() if name not in ("truncation", "padding")}
+        text = json.dumps(data)
+    whole.update(text.encode())
     return whole.hexdigest()

@@ -13,7 +13,7 @@ from regard.errors import RegardError, first_line
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import Picture, read_picture
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.text.quoting import some_of
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, Token, check_text, encoded_ids, given_texts
@@ -51,8 +51,8 @@ def read_inputs(
         return single, sources, None
     if not session.pairs:
         raise RegardError(f"target: {session.name} is not an encoder-decoder: it reads a single text")
-    one, targets = reader.read("target", target, target_ids)
-    if one != single or len(targets) != len(sources):
+    single_target, targets = reader.read("target", target, target_ids)
+    if single_target != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
     return single, sources, targets
 
@@ -75,18 +75,18 @@ def read_images(
             f"images: {name} has no {file}, which says how pictures are made ready: give load(processor=){instead}"
         )
     single = not isinstance(images, (list, tuple))
-    given = [images] if single else list(images)
-    if not given:
+    pictures = [images] if single else list(images)
+    if not pictures:
         raise RegardError("images: given none, needs at least one")
     if alone:
-        return single, [_item_of_picture(session, processor, each) for each in given]
+        return single, [_item_of_picture(session, processor, picture) for picture in pictures]
     if reader.tokenizer is None:
         raise RegardError(f"images: {name} has no tokenizer for the text beside them: give load(tokenizer=)")
     several = isinstance(text, (list, tuple))
-    texts = list(text) if several else [text] * len(given)
-    if len(texts) != len(given):
-        raise RegardError(f"images: given {len(given)}, needs one for each of the {len(texts)} texts, or one text")
-    pairs = zip(texts, given, strict=True)
+    texts = list(text) if several else [text] * len(pictures)
+    if len(texts) != len(pictures):
+        raise RegardError(f"images: given {len(pictures)}, needs one for each of the {len(texts)} texts, or one text")
+    pairs = zip(texts, pictures, strict=True)
     return single and not several, [read_pictured_text(session, reader, processor, *pair) for pair in pairs]
 
 
@@ -142,15 +142,15 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     return encoded_ids(ids)
 
 
-def class_or_token_id(labels: Sequence[str], tokenizer: Any, given: str | int, what: str) -> int:
+def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, what: str) -> int:
     """The number of a classifier's label, given by its name or number; of a model without labels a token's id."""
     if not labels:
-        return token_id(tokenizer, given, what)
-    named = {each: n for n, label in reversed([*enumerate(labels)]) for each in (n, label.casefold())}
+        return token_id(tokenizer, value, what)
+    named = {name: n for n, label in reversed([*enumerate(labels)]) for name in (n, label.casefold())}
     named |= {label: n for n, label in reversed([*enumerate(labels)])}
-    number = named.get(given if is_whole(given) else str(given), named.get(str(given).casefold()))
+    number = named.get(value if is_whole(value) else str(value), named.get(str(value).casefold()))
     if number is None:
-        raise RegardError(f"{what}: given {given!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
+        raise RegardError(f"{what}: given {value!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
     return number
 
 
@@ -168,9 +168,9 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
         raise RegardError(f"{what}: given {token!r}, needs a token's id: the model has no tokenizer")
     unknown = getattr(tokenizer, "unk_token_id", None)
     ids: list[int] = []
-    for spelled in (token,) if token.startswith(" ") else (f" {token}", token):
-        ids = tokenizer(spelled, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and (ids[0] != unknown or spelled == tokenizer.unk_token):
+    for spelling in (token,) if token.startswith(" ") else (f" {token}", token):
+        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and (ids[0] != unknown or spelling == tokenizer.unk_token):
             return int(ids[0])
     pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids))) or "nothing"
     raise RegardError(f"{what}: {token!r} is no single token of the vocabulary, which makes {pieces} of it")
@@ -232,8 +232,9 @@ def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], di
         try:
             made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
         except Exception as error:  # of the kinds that a stranger's config brings
-            said = first_line(error)
-            raise RegardError(f"{picture.name} and its text cannot be made ready by the processor: {said}") from error
+            problem = first_line(error)
+            what = f"{picture.name} and its text"
+            raise RegardError(f"{what} cannot be made ready by the processor: {problem}") from error
     ids = made.pop("input_ids", None)
     made.pop("attention_mask", None)  # of one text without padding: all ones
     if ids is None or "pixel_values" not in made:

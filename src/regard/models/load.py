@@ -20,7 +20,8 @@ from regard.capture.watching.call_sites import without_wrappers
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
-from regard.model_files import gguf, hub
+from regard.lazy import import_part
+from regard.model_files import hub
 from regard.model_files.folder import (
     ADAPTER,
     CONFIG,
@@ -31,9 +32,11 @@ from regard.model_files.folder import (
 )
 from regard.model_files.hub import check_hub
 from regard.model_files.pooling import read_pooling
-from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
-from regard.model_files.weight_headers import Held
+from regard.model_files.suppress_warnings import quiet
+from regard.model_files.weight_headers import CheckpointSizes
+from regard.models.adapter import merge_adapter
+from regard.models.kinds import model_file, model_of_source, opened_model_file
 from regard.models.model import Model
 from regard.models.read_checkpoint import (
     check_finite_weights,
@@ -100,10 +103,10 @@ def load(
     if dtype not in ("auto", *DTYPES):
         raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
-    for name, given in {"tokenizer": tokenizer, "processor": processor}.items():
-        if given is not None and (isinstance(given, type) or not callable(given)):
+    for name, argument in {"tokenizer": tokenizer, "processor": processor}.items():
+        if argument is not None and (isinstance(argument, type) or not callable(argument)):
             made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
-            raise RegardError(f"{name}: given {type(given).__name__}, needs the object itself, {made}")
+            raise RegardError(f"{name}: given {type(argument).__name__}, needs the object itself, {made}")
     if not isinstance(source, (str, os.PathLike, NoneType)):
         source, tokenizer, processor = unwrapped(source, tokenizer, processor)
     if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
@@ -114,8 +117,6 @@ def load(
         if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
             raise RegardError("load: device_map spreads a folder's or a hub name's model, without device and adapter")
     if adapter is not None:
-        from regard.models.adapter import merge_adapter
-
         if isinstance(source, nn.Module):
             raise RegardError("load: given a model object and an adapter, which would change it: give its folder")
         wide = "float32" if dtype == "auto" else dtype
@@ -130,19 +131,24 @@ def load(
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
-            from regard.models.vision import vision_model
-
-            return vision_model(source, processor)
+            if (of_kind := model_of_source(source, tokenizer, processor)) is not None:
+                return of_kind
+            needs = "a model object of transformers, timm or torchvision, or ours"
+            instead = "regard.watch(model) shows the attention of any module"
+            raise RegardError(f"load: given a {type(source).__name__}, needs {needs}; {instead}")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         check_not_on_disk(source, str(name))
         return Model(source, tokenizer, name=str(name), image_processor=processor)
-    held: Held | None = None
+    sizes: CheckpointSizes | None = None
     source = None if names_default_model(source) else source
+    ours = source is None or (isinstance(source, (str, os.PathLike)) and Path(source).is_dir())
+    if not ours and (of_kind := model_of_source(source, tokenizer, processor)) is not None:
+        return of_kind
     if source is None:
         folder: Path | str = default_folder()
         name = called = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
-        (folder, held), name = _locate_checked_model(source), str(source)
+        (folder, sizes), name = _locate_checked_model(source), str(source)
         called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
         if cached := re.search(r"models--(.+).snapshots.\w+$", os.path.abspath(source)):
             called = cached[1].replace("--", "/")
@@ -154,39 +160,39 @@ def load(
             raise RegardError("load: given device_map, a regard.Transformer is on one device")
         if precision not in (None, torch.float32):
             raise RegardError(f"load: given dtype {dtype}, a regard.Transformer is read in float32 alone")
-        own, found = read_model(folder)
-        check_finite_weights(own, name)
-        tokenizer = found if tokenizer is None else tokenizer
-        return Model(own.to(where), tokenizer, name=called, image_processor=processor)
-    with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
-        if held is None and file is not None:
-            held = file.held
-        elif held is None and isinstance(folder, str):
+        transformer, own_tokenizer = read_model(folder)
+        check_finite_weights(transformer, name)
+        tokenizer = own_tokenizer if tokenizer is None else tokenizer
+        return Model(transformer.to(where), tokenizer, name=called, image_processor=processor)
+    with _ONE, quiet(), opened_model_file(folder) as file:
+        if sizes is None and file is not None:
+            sizes = file.held
+        elif sizes is None and isinstance(folder, str):
             with load_errors_in_line(name):
-                held = check_hub(folder)
+                sizes = check_hub(folder)
         if spread and file is not None:
             raise RegardError("load: given device_map, a GGUF file is read for one device")
         if spread:
             precision = precision or torch.float32
-        if where.type != "cpu" and (file is not None or (held is not None and held.mxfp4)):
-            precision = precision or torch.float32  # quantised numbers are raised on a CPU
-        if held is not None and not spread:  # accelerate finds out what fits
-            require_memory_for_model(held, where, name, precision)
+        if where.type != "cpu" and (file is not None or (sizes is not None and sizes.mxfp4)):
+            precision = precision or torch.float32  # quantised numbers are dequantized on a CPU
+        if sizes is not None and not spread:  # accelerate finds out what fits
+            require_memory_for_model(sizes, where, name, precision)
         try:
-            model, notes = read_checkpoint(folder, name, file, held, precision, spread)
+            model, notes = read_checkpoint(folder, name, file, sizes, precision, spread)
         except RegardError as error:
-            if not kept_as_stored(held, precision):
+            if not kept_as_stored(sizes, precision):
                 raise
-            assert held is not None
-            require_memory_for_model(held, where, name, torch.float32)
+            assert sizes is not None
+            require_memory_for_model(sizes, where, name, torch.float32)
             # what is wrong with the files is so in float32 too; what a family does to its weights may be the reason
-            model, notes = read_checkpoint(folder, name, file, held, torch.float32)
+            model, notes = read_checkpoint(folder, name, file, sizes, torch.float32)
             notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
             pictures_alone = model.main_input_name == "pixel_values"
             files = (PROCESSOR_FILE,) if pictures_alone else (BOTH_FILE, PROCESSOR_FILE)
-            if any(_file_of_model(folder, each) for each in files):
+            if any(_file_of_model(folder, candidate) for candidate in files):
                 processor = read_processor(folder, texts=not pictures_alone)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     if spread:
@@ -210,14 +216,14 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
         at = newest_transformer_folder(folder)
         tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None
     else:
-        with quiet(), gguf.opened_gguf_file(folder) as file:
+        with quiet(), opened_model_file(folder) as file:
             tokenizer = _read_tokenizer(folder, name, file)
     if tokenizer is None:
         raise RegardError(f"model {name!r} has no tokenizer")
     return tokenizer
 
 
-def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
+def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, CheckpointSizes | None]:
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
     place = locate_model_files(source)
     if isinstance(place, Path) and place.is_dir():
@@ -231,11 +237,11 @@ def _file_of_model(folder: Path | str, file: str) -> Path | None:
     """A file of a model's folder or of a hub name, None where there is none."""
     if isinstance(folder, Path):
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
-    found = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
-    return None if found is None else Path(found)
+    path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
+    return None if path is None else Path(path)
 
 
-def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> Any:
+def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
     """The model's tokenizer; None where it has none (transformers would make up an empty one)."""
     if file is not None:
         if not file.has_tokenizer:
@@ -263,11 +269,13 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
     if not name.strip():
         raise RegardError("model: given an empty name, needs a folder or a hub name")
     if path.is_dir():
-        return gguf.only_gguf_file(path) or path
-    if path.suffix.lower() == ".gguf":
+        return (model_file(path) or (path,))[0]
+    if model_file(path) is not None:
         if not path.exists():
             raise hub.missing_model_file_error(name)
         return path
+    if path.suffix.lower() == ".gguf":
+        import_part("regard.gguf")
     hub.check_there(hub.check_hub_name(source))
     return name
 

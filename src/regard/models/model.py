@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import torch
 from jaxtyping import Float
@@ -14,11 +14,9 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.capture.classes import class_names
 from regard.capture.embeddings import most_positions_of_model
-from regard.capture.interventions.names import Part
 from regard.capture.interventions.resolve import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.regard_attention import RegardSession
-from regard.capture.score_path import AttributionTarget, outcome_path, score_path
 from regard.capture.session import Session
 from regard.checks import arguments_named
 from regard.errors import RegardError
@@ -27,11 +25,9 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images.patches import Fill, removed
 from regard.model_files.pooling import Pooling
-from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceInputs, TraceOptions
+from regard.models.call_options import GenerateOptions, TraceInputs, TraceOptions
 from regard.models.inputs import (
-    class_or_token_id,
     how_pictures_are_read,
-    model_inputs_of_trace,
     read_images,
     read_inputs,
 )
@@ -41,18 +37,8 @@ from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.text.reader import INSTEAD, Ids, Reader
 from regard.text.tokens import check_text, check_texts
-from regard.text.words import Word
 from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
-
-if TYPE_CHECKING:
-    import regard.explain.causes.outcomes
-    import regard.questions.attribution.direct
-    import regard.questions.attribution.heads
-    import regard.questions.attribution.tokens
-    import regard.questions.patch.answer
-    import regard.questions.score.sources
-    import regard.questions.why.answer
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -416,180 +402,6 @@ class Model:
                 "transformers have model.model.save_pretrained(folder)"
             )
         save_model(folder, self.model, self.tokenizer)
-
-    def why(
-        self,
-        trace: Trace | PairTrace,
-        word: str | Word | None = None,
-        *,
-        to: str | int | None = None,
-        part: Literal["encoder", "decoder"] | None = None,
-        tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
-        progress: Callable[[int, int], None] | None = None,
-    ) -> "regard.questions.why.answer.Why":
-        """Rank the tokens and heads behind a word, or behind a classifier's label, each measured by taking it away.
-
-        Args:
-            trace: of this model, without interventions.
-            word: a word that occurs once, or one occurrence (`trace.word(...)[n]`); None with a label of a whole text.
-            to: a classifier's label (of a token classifier at the word): the effects are on its logit, and compared
-                with what one gradient attributes to each token and head.
-            part: of an encoder-decoder, whose text the word is of; None where it is a word of one of them alone.
-            tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
-                alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
-            progress: called with how many of the layers that have to be computed are done, and how many they are.
-
-        Raises:
-            RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
-                part that is missing or not wanted, or something that tokens are not ranked by.
-        """
-        from regard.questions.why.causes import decided, only_occurrence, why  # a layer above: see import-linter
-
-        source, target = model_inputs_of_trace(self._reader, trace, "why")
-        runs = partial(self._runner.ablated, source, target, logits=True)
-        if to is not None:
-            decision = decided(self, trace, to, word)
-            return why(trace, decision.word, runs, tokens_by=tokens_by, progress=progress, decision=decision)
-        if not isinstance(word, (str, Word)):
-            raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
-        of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
-        return why(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
-
-    def score_sources(
-        self,
-        trace: Trace | PairTrace,
-        query: str | Word | int | tuple[str, int],
-        key: str | Word | int | tuple[str, int],
-        *,
-        layer: int,
-        head: int,
-        part: Part | None = None,
-    ) -> "regard.questions.score.sources.ScoreSources":
-        """Split one attention score into what wrote the query's residual and what wrote the key's: why it looks there.
-
-        Args:
-            trace: of this model, without interventions.
-            query, key: words that occur once, one of their occurrences, or tokens' numbers.
-            layer, head: counted from 0, or from the end: -1 is the last.
-            part: of an encoder-decoder, which attention is meant; in "cross" the key is of the text.
-
-        Raises:
-            RegardError: no such word, token, layer or head; the query may not look at the key; or the model makes its
-                queries and keys so that no exact split is known.
-        """
-        from regard.questions.score.sources import score_sources  # as in `why`
-
-        source, target = model_inputs_of_trace(self._reader, trace, "score_sources")
-        split = partial(score_path, self._session, source, target)
-        return score_sources(trace, query, key, layer, head, split, part=part)
-
-    def attribution(
-        self,
-        trace: Trace | PairTrace,
-        place: str | Word | int | tuple[str, int] | None = None,
-        token: str | int | None = None,
-        *,
-        to: str | int | None = None,
-        against: str | int | None = None,
-        toward: Float[Tensor, " M"] | None = None,
-    ) -> "regard.questions.attribution.direct.Attribution":
-        """Split a logit, a difference of two, or a cosine into what was written directly: what made the model say it.
-
-        Args:
-            trace: of this model, without interventions.
-            place: the word or token at which the outcome is: of a causal model, the one before the token; None of a
-                model that labels the whole text.
-            token, to: whose logit, by its text (blanks before it included) or its id, or a classifier's label; against:
-                less that of this one. A classifier's activations after its last layer are held fixed, as norms are.
-            toward: instead of a token, a direction: the cosine of the place's last hidden state to it.
-
-        Raises:
-            RegardError: no such place or token, a token and a direction, or none; a model without a language head, or
-                one that makes its outcome so that no exact split is known.
-        """
-        from regard.questions.attribution.direct import attribution  # as in `why`
-
-        source, target = model_inputs_of_trace(self._reader, trace, "attribution")
-        token = to if token is None else token
-        if (token is None) == (toward is None) or (against is not None and token is None):
-            raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
-        named = partial(class_or_token_id, self.labels, self.tokenizer, what="attribution")
-        ids = [None if each is None else named(each) for each in (token, against)]
-        if token is not None and ids[0] == ids[1]:
-            raise RegardError(f"attribution: given {against!r} against itself: needs two that differ")
-        split = partial(outcome_path, self._session, source, target)
-        return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
-
-    def attribute_to_tokens(
-        self,
-        trace: Trace | PairTrace,
-        outcome: "regard.explain.causes.outcomes.Outcome",
-        **options: Unpack[TokenOptions],
-    ) -> "regard.questions.attribution.tokens.TokenAttribution":
-        """Attribute an outcome of a trace of this model to its tokens, by gradients.
-
-        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do. options: method, steps and
-        baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
-
-        Raises:
-            RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
-        """
-        from regard.questions.attribution.tokens import attribute_to_tokens  # as in `why`
-
-        return attribute_to_tokens(self, trace, outcome, **options)
-
-    def attribute_to_heads(
-        self, trace: Trace | PairTrace, outcome: "regard.explain.causes.outcomes.Outcome"
-    ) -> "regard.questions.attribution.heads.HeadAttribution":
-        """Attribute an outcome of a trace of this model to its heads, by one gradient.
-
-        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do.
-
-        Raises:
-            RegardError: an outcome that is no tensor, or heads that are not seen.
-        """
-        from regard.questions.attribution.heads import attribute_to_heads  # as in `why`
-
-        return attribute_to_heads(self, trace, outcome)
-
-    def patch_sweep(
-        self,
-        clean: str,
-        corrupted: str,
-        outcome: "regard.explain.causes.outcomes.Outcome",
-        **options: Unpack[PatchOptions],
-    ) -> "regard.questions.patch.answer.PatchSweep":
-        """Patch one text's run with another's at every layer and place, or every head, and measure each by an outcome.
-
-        Patches are taken from one text and put into the other. outcome: such as `outcomes.logit_difference` or
-        `cosine`. options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
-
-        Raises:
-            RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
-        """
-        from regard.questions.patch.sweep import patch_sweep  # as in `why`
-
-        return patch_sweep(self, clean, corrupted, outcome, **options)
-
-    def attribution_patching(
-        self,
-        clean: str,
-        corrupted: str,
-        outcome: "regard.explain.causes.outcomes.Outcome",
-        *,
-        direction: Literal["denoising", "noising"] = "denoising",
-    ) -> "regard.questions.patch.answer.PatchSweep":
-        """Estimate what every patch of hidden states would do to an outcome, from two runs and one gradient.
-
-        The two texts have as many tokens each, and the outcome gives a tensor. direction: "denoising" puts the clean
-        text's states into the corrupted run, "noising" the other way round.
-
-        Raises:
-            RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
-        """
-        from regard.questions.patch.sweep import attribution_patching  # as in `why`
-
-        return attribution_patching(self, clean, corrupted, outcome, direction=direction)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

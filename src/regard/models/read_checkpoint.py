@@ -1,4 +1,4 @@
-"""Build a model of a checkpoint's config, and fill it with its weights: as stored, raised, or spread over devices."""
+"""Build a model of a checkpoint's config, and fill it with its weights: stored, dequantized, or spread over devices."""
 
 import importlib.util
 import os
@@ -16,19 +16,18 @@ from torch import Tensor, nn
 
 from regard.capture.classes import class_names
 from regard.errors import RegardError
-from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.size_limit import Budget, kept_as_stored
 from regard.model_files.stored_weight import HALVES, StoredWeight
-from regard.model_files.weight_headers import MXFP4, Held
+from regard.model_files.weight_headers import MXFP4, CheckpointSizes
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice", "ForQuestionAnswering")
 # Weights of these modules may be missing from a checkpoint of another model: nothing that a trace shows needs them.
 UNUSED = ("pooler.",)
-LEAST = 1 << 14  # numbers of a matrix below which it is raised once and for all: it is small, and sooner used
+MIN_QUANTISED = 1 << 14  # numbers of a matrix: smaller ones are dequantized at once, which makes them faster to use
 
 STORED = (
     "Weights are kept in half precision{}, as stored, and converted to float32 for each product. Results may differ "
@@ -39,8 +38,8 @@ STORED = (
 def read_checkpoint(
     folder: Path | str,
     name: str,
-    file: gguf.File | None,
-    held: Held | None,
+    file: Any,
+    sizes: CheckpointSizes | None,
     dtype: torch.dtype | None,
     spread: dict[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
@@ -52,12 +51,12 @@ def read_checkpoint(
             place, trust_remote_code=False, **(file.options if file else {})
         )
         if file:
-            check_sizes_in_config(config.to_dict(), held, f"model {name!r}")
+            check_sizes_in_config(config.to_dict(), sizes, f"model {name!r}")
         # attention is chosen here: a config may name an implementation that is code on the hub
         config._attn_implementation = None
-        # experts one by one raise those that a text goes to; all in one product would raise every one of a layer
-        keeps = held is not None and kept_as_stored(held, dtype)
-        if keeps and held is not None and held.mxfp4:
+        # experts one by one dequantize those that a text goes to; one product would dequantize all of a layer
+        keeps = sizes is not None and kept_as_stored(sizes, dtype)
+        if keeps and sizes is not None and sizes.mxfp4:
             keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
         config._experts_implementation = "eager" if keeps else None
         model_class = _model_class(config, bool(file))
@@ -66,16 +65,16 @@ def read_checkpoint(
         if file:
             file.kept = keeps
             notes = (file.note,)
-        elif held is not None and keeps:
-            if held.mxfp4:  # which is no longer transformers' to raise
+        elif sizes is not None and keeps:
+            if sizes.mxfp4:  # which is no longer for transformers to dequantize
                 del config.quantization_config
-            options |= {"state_dict": stored_tensors(held.files)}
+            options |= {"state_dict": stored_tensors(sizes.files)}
             options |= {"generation_config": _generation_config(place)}
-            place, notes = None, (STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
-    model, missing, unused = _filled(model_class, config, name, place, options, held)
+            place, notes = None, (STORED.format(" or MXFP4" * sizes.mxfp4),)
+    model, missing, unused = _filled(model_class, config, name, place, options, sizes)
     if missing and _checkpoint_lacks_head(model, missing):
         # many sentence encoders are kept without the language head that their config still names
-        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
+        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, sizes)
         if not still:
             notes += (
                 f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
@@ -100,16 +99,16 @@ def read_checkpoint(
 
 
 def _filled(
-    model_class: Any, config: Any, name: str, place: Path | str | None, options: dict[str, Any], held: Held | None
+    model_class: Any, config: Any, name: str, place: Path | str | None, options: Any, sizes: CheckpointSizes | None
 ) -> tuple[Any, list[str], list[str]]:
     """A model of a class with its checkpoint's weights, and which tensors of either the other has not.
 
     place: where they are; None for those among the options.
     """
     if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
-        found = transformers.MODEL_MAPPING[type(config)]
-        model_class = found[0] if isinstance(found, tuple) else found
-    with load_errors_in_line(name), nullcontext() if held is None else Budget(held, name):
+        classes = transformers.MODEL_MAPPING[type(config)]
+        model_class = classes[0] if isinstance(classes, tuple) else classes
+    with load_errors_in_line(name), nullcontext() if sizes is None else Budget(sizes, name):
         model, info = model_class.from_pretrained(
             place,
             config=config,
@@ -117,9 +116,9 @@ def _filled(
             ignore_mismatched_sizes=True,  # refused below, by name
             **options,
         )
-    for key, found, needed in info["mismatched_keys"]:
+    for key, shape, needed in info["mismatched_keys"]:
         raise RegardError(
-            f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
+            f"model {name!r} is not whole: tensor {key!r} has shape {tuple(shape)}, its config needs {tuple(needed)}"
         )
     missing = sorted(
         key for key in info["missing_keys"] if class_names(model) or not any(part in key for part in UNUSED)
@@ -228,7 +227,7 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
                 if part is not None and tensor.dtype == torch.uint8:
                     blocks.setdefault(name.removesuffix(part), {})[part] = tensor
                     continue
-                large = tensor.ndim > 1 and tensor.numel() >= LEAST
+                large = tensor.ndim > 1 and tensor.numel() >= MIN_QUANTISED
                 tensors[name] = StoredWeight.of(tensor) if large and tensor.dtype in HALVES else tensor
     return tensors | {name: _mxfp4_weight(name, parts) for name, parts in blocks.items()}
 
@@ -266,8 +265,8 @@ def checked_device_map(
 def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
     """Check that a model was spread as it was asked for. spread: of `checked_device_map`."""
     known = [path for path, _ in model.named_modules()]
-    given = [] if spread["device_map"] == "auto" else list(spread["device_map"])
-    unknown = [path for path in given if path not in known and path not in dict(model.named_parameters())]
+    devices = [] if spread["device_map"] == "auto" else list(spread["device_map"])
+    unknown = [path for path in devices if path not in known and path not in dict(model.named_parameters())]
     if unknown:
         inner = ", ".join(repr(path) for path in sorted(known, key=lambda path: path.count("."))[1:5])
         raise RegardError(f"load: device_map: model {name!r} has no module {unknown[0]!r}; it has {inner} and more")

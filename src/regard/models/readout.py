@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
 from regard.capture.hf_masks import TensorMaskError
 from regard.errors import RegardError
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import model_inputs_of_trace
 from regard.trace.trace import PairTrace, Trace
 
@@ -67,28 +67,28 @@ class Readout:
                 self.logits = self._pass(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
-        found = [
+        stacks = [
             path
             for path, state in left.items()
             if state.shape == (1, *expected.shape) and float((state[0] - expected.to(state.device)).abs().max()) <= near
         ]
-        return found[-1] if found else None
+        return stacks[-1] if stacks else None
 
     def __call__(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         """The logits of each vector."""
         most = min(ROWS, self.model.limit or ROWS)
         return torch.cat([self._read(part) for part in vectors.split(most)])
 
-    def check(self, logits: Float[Tensor, "K V"], own: Float[Tensor, " V"]) -> float:
+    def check(self, logits: Float[Tensor, "K V"], expected: Float[Tensor, " V"]) -> float:
         """Return how far logits of a last state are off the model's own, and refuse where that is too far."""
-        own = own.to(logits)
-        apart, near = float((logits - own).abs().max()), TOLERANCE * max(1.0, float(own.abs().max()))
-        if not apart <= near:
+        expected = expected.to(logits)
+        difference, near = float((logits - expected).abs().max()), TOLERANCE * max(1.0, float(expected.abs().max()))
+        if not difference <= near:
             raise RegardError(
-                f"next: read from the last state, the logits of {self.name} are off its own by {apart:.1e}, allowed is "
-                f"{near:.0e}: something other than a norm and a head follows its layers"
+                f"next: read from the last state, the logits of {self.name} are off its own by {difference:.1e}, "
+                f"allowed is {near:.0e}: something other than a norm and a head follows its layers"
             )
-        return apart
+        return difference
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
@@ -141,14 +141,14 @@ def _layers_replaced_by_state(
     """
 
     def hook(module: nn.Module, _args: Any, output: Any) -> object:
-        own = _state_in_layer_output(output)
-        if own is None or own.shape != state.shape:
+        output_state = _state_in_layer_output(output)
+        if output_state is None or output_state.shape != state.shape:
             return None
-        mine = state.to(own)
+        mine = state.to(output_state)
         if isinstance(output, Tensor):
-            like[module] = own.new_empty(0)
+            like[module] = output_state.new_empty(0)
             return mine
-        return type(output)(mine if each is own else each for each in output)
+        return type(output)(mine if item is output_state else item for item in output)
 
     with ExitStack() as hooks:
         for layer in layers:
@@ -168,6 +168,17 @@ def _state_in_layer_output(output: Any) -> Tensor | None:
     return None
 
 
+def ablated_runs(model: "Model", trace: object, asker: str) -> Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]:
+    """Return a function that runs a trace's text again under many sets of ablations: `Model.ablated`."""
+    source, target = model_inputs_of_trace(model._reader, trace, asker)
+    return partial(model._runner.ablated, source, target, logits=True)
+
+
+def splitter(model: "Model", trace: object, asker: str, split: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `score_path` or `outcome_path` of a trace's text, run again."""
+    return partial(split, model._session, *model_inputs_of_trace(model._reader, trace, asker))
+
+
 def gradient_run(
     model: "Model", trace: Trace | PairTrace, exchange: Exchange | None = None, *, heads: bool = False
 ) -> tuple[GradientPass, Trace | PairTrace]:
@@ -181,7 +192,7 @@ def gradient_run(
         raise RegardError(f"gradients: given {type(trace).__name__}, needs {needs}, of {model.name}")
     read, target = model_inputs_of_trace(model._reader, trace, "gradients")
     session = model._session
-    run = partial(gradient_pass, session, read, target, session.layout.stacks(read, target), exchange, heads=heads)
+    run = partial(gradient_pass, session, read, target, session.structure.stacks(read, target), exchange, heads=heads)
     try:
         done = run()
     except TensorMaskError:
@@ -190,11 +201,11 @@ def gradient_run(
     assert done.last_hidden_state is not None
     if exchange is None:
         now, then = done.last_hidden_state.detach(), side.last_hidden_state.to(done.last_hidden_state.device)
-        apart = float((now - then).norm() / then.norm().clamp_min(1e-30)) if now.shape == then.shape else math.inf
-        if not apart <= SAME:
+        difference = float((now - then).norm() / then.norm().clamp_min(1e-30)) if now.shape == then.shape else math.inf
+        if not difference <= SAME:
             raise RegardError(
-                f"gradients: run again, the last hidden state is {apart:.1e} of its length from the trace's: the trace "
-                f"has to be of {model.name}, without interventions"
+                f"gradients: run again, the last hidden state is {difference:.1e} of its length from the trace's: the "
+                f"trace has to be of {model.name}, without interventions"
             )
     side.last_hidden_state, side.logits = done.last_hidden_state, done.logits
     if isinstance(trace, Trace):

@@ -61,7 +61,7 @@ class Sizes:
         head = model.get_output_embeddings()
         width: int = _number_in_model_config(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
         heads = _number_in_model_config(config, "num_attention_heads") or 1
-        each = _number_in_model_config(config, "head_dim") or width // heads
+        head_width = _number_in_model_config(config, "head_dim") or width // heads
         groups = _number_in_model_config(config, "num_key_value_heads") or heads
         wide = [
             getattr(module, "nf", 0) or module.out_features  # of transformers' Conv1D, which GPT-2 has, or nn.Linear
@@ -70,7 +70,7 @@ class Sizes:
         ]
         return Sizes(
             layers=_number_in_model_config(config, "num_hidden_layers") or 1, heads=heads, width=width,
-            parts=4 * width, queries=heads * each, keys=2 * groups * each, inner=max([width, *wide]),
+            parts=4 * width, queries=heads * head_width, keys=2 * groups * head_width, inner=max([width, *wide]),
             vocabulary=0 if head is None else getattr(head, "out_features", 0), bytes=model.dtype.itemsize,
         )  # fmt: skip
 
@@ -78,14 +78,14 @@ class Sizes:
         """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
         layers = self.layers if keep.layers is None else len(keep.layers)
         # its block's projection, its state
-        one = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
+        per_layer = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
-        held = tokens * self.bytes * (layers * one + once)
+        total = tokens * self.bytes * (layers * per_layer + once)
         if keep.statistics is None:
-            return held
+            return total
         rows, cols = keep.statistics.pooled or (0, 0)
-        each = 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
-        return held + layers * self.heads * each
+        per_row = 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
+        return total + layers * self.heads * per_row
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold."""
@@ -101,10 +101,10 @@ class Sizes:
 def _number_in_model_config(config: Any, name: str) -> int | None:
     """A positive number of a config, None where it has none (some families count by layer)."""
     try:
-        found = getattr(config, name, None)
+        number = getattr(config, name, None)
     except RuntimeError:  # it may be another one in each layer
         return None
-    return found if isinstance(found, int) and found > 0 else None
+    return number if isinstance(number, int) and number > 0 else None
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class Runner:
         texts of one length are run together.
         """
         session = self.session
-        sizes = [(len(one.tokens), len(other.tokens)) for one, other in zip(sources, targets or sources, strict=True)]
+        sizes = [(len(a.tokens), len(b.tokens)) for a, b in zip(sources, targets or sources, strict=True)]
         lengths = list(map(max, sizes))
         order = list(batches_of_similar_length(lengths, 1 if session.reports_weights else None))
         together = [[lengths[n] for n in batch] for batch in order]
-        for each in [[one] for one in together] if streamed else [together]:
-            self._require_memory(each, keep)
+        for group in [[text] for text in together] if streamed else [together]:
+            self._require_memory(group, keep)
         for batch in order:  # which grows by the parts of a batch that is taken apart
             started = time.perf_counter()
             padded = len({sizes[n] for n in batch}) > 1
@@ -176,7 +176,7 @@ class Runner:
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
-        longest = max(len(each.tokens) for each in (source, target) if each is not None)
+        longest = max(len(text.tokens) for text in (source, target) if text is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
             first = None if self.session.pairs else trace_of(done, placed[0][1])
@@ -196,13 +196,13 @@ class Runner:
         """The trace of each text, read in overlapping windows."""
         if any(map(intervention_names_tokens, interventions)):
             raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
-        plans = [self._plan(each, window, stride) for each in sources]
-        pieces = [piece for each in plans for piece in each.pieces()]
+        plans = [self._plan(source, window, stride) for source in sources]
+        pieces = [piece for plan in plans for piece in plan.pieces()]
         traces = dict(self._texts(pieces, interventions, keep))
-        firsts = accumulate((len(each.spans) for each in plans), initial=0)
+        firsts = accumulate((len(plan.spans) for plan in plans), initial=0)
         return [
-            joined(each, [traces[n] for n in range(first, first + len(each.spans))])
-            for each, first in zip(plans, firsts, strict=False)
+            joined(plan, [traces[n] for n in range(first, first + len(plan.spans))])
+            for plan, first in zip(plans, firsts, strict=False)
         ]
 
     def stream(
@@ -249,8 +249,8 @@ class Runner:
 
     def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
         """Refuse what will not fit into memory, before it is begun. batches: of the lengths of their texts."""
-        session, model = self.session, self.session.facts.model
-        sizes = replace(session.facts.once(Sizes.of), bytes=model.dtype.itemsize)
+        session, model = self.session, self.session.index.model
+        sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
         how = "logits_to_keep" in session.takes, bool(session.reports_weights)
         need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, *how) for lengths in batches)
@@ -271,7 +271,7 @@ class Runner:
 
 def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
     """Whether the last states of two traces of a text are the same but for rounding."""
-    first, second = ([side.last_hidden_state for side in each.sides] for each in (one, other))
+    first, second = ([side.last_hidden_state for side in trace.sides] for trace in (one, other))
     pairs = [(a.float(), b.float()) for a, b in zip(first, second, strict=True)]
     limit = max(SAME, 8 * torch.finfo(first[0].dtype).eps)
     return all(float((a - b).abs().max()) <= limit * max(float(b.abs().max()), 1e-3) for a, b in pairs)

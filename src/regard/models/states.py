@@ -65,8 +65,8 @@ def read_states(
     depth = count_layers(model)
     layers = [from_zero("layer", layer, depth, f"{model.name} has") for layer in layers]
     inner = frozenset(layer for layer in layers if layer < depth - 1)
-    kept = None if attention else inner or NO_LAYERS
-    keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
+    layers_kept = None if attention else inner or NO_LAYERS
+    keep = CaptureOptions(layers_kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     most = 1 if session.reports_weights else None
     reading = _Reading(model, windows, layers, keep, attention)
     for pack in _packs([len(window.ids) for window in windows], most):
@@ -92,24 +92,24 @@ class _Reading:
         """
         session = self.model._session
         with session.alone():
-            facts = session.facts  # of the model as it is now
+            index = session.index  # of the model as it is now
         together: list[StateBatch] = []
         whole = self.model.model.dtype.itemsize >= torch.float32.itemsize
-        if len(pack) > 1 and whole and facts.packs is not False and "position_ids" in session.takes:
+        if len(pack) > 1 and whole and index.packs is not False and "position_ids" in session.takes:
             try:
                 together = self.read(pack)
             except WindowsError:
-                facts.packs = False
+                index.packs = False
             except Exception:  # families raise whatever they run into, such as more tokens than they have positions for
                 together = []
-        if together and facts.packs:
+        if together and index.packs:
             yield from together
             return
-        apart = [each for batch in pack for each in self.read([batch])] if together else []
+        separate = [text for batch in pack for text in self.read([batch])] if together else []
         if together:
-            pairs = [(one.states, other.states) for one, other in zip(together, apart, strict=True)]
-            facts.packs = all(bool((a - b).abs().max() <= SAME * b.abs().max()) for a, b in pairs)
-            yield from together if facts.packs else apart
+            pairs = [(joined.states, alone.states) for joined, alone in zip(together, separate, strict=True)]
+            index.packs = all(bool((a - b).abs().max() <= SAME * b.abs().max()) for a, b in pairs)
+            yield from together if index.packs else separate
             return
         for batch in pack:
             yield from self.read([batch])
@@ -123,7 +123,7 @@ class _Reading:
             keep = replace(keep, windows=tuple((len(batch), len(windows[batch[0]].ids)) for batch in pack))
             texts = [_side_by_side(texts)]
         done = model._session.run(texts, None, [()] * len(texts), keep)
-        stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
+        stack = max(done.stacks.values(), key=lambda states: states.count, default=None)
         if stack is None:
             raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
         check_length(done, stack, texts)
@@ -142,20 +142,20 @@ class _Reading:
         wanted = [states[layer + 1] for layer in self.layers]
         if len(pack) == 1:
             return [StateBatch(pack[0], torch.stack(wanted, 1), maps)]
-        found, place = [], 0
+        batches, place = [], 0
         for number, (batch, (count, size)) in enumerate(zip(pack, keep.windows, strict=True)):
             run = slice(place, place := place + count * size)
-            own = torch.stack([each[0, run].unflatten(0, (count, size)) for each in wanted], 1)
-            found.append(StateBatch(batch, own, maps[number :: len(pack)]))
-        return found
+            of_run = torch.stack([states[0, run].unflatten(0, (count, size)) for states in wanted], 1)
+            batches.append(StateBatch(batch, of_run, maps[number :: len(pack)]))
+        return batches
 
 
 def _side_by_side(texts: Sequence[Encoded]) -> Encoded:
     """One row of the tokens of several windows."""
     segments = None
-    if all(each.segments is not None for each in texts):
-        segments = tuple(number for each in texts for number in each.segments or ())
-    return Encoded("", tuple(token for each in texts for token in each.tokens), segments, (), ())
+    if all(text.segments is not None for text in texts):
+        segments = tuple(number for text in texts for number in text.segments or ())
+    return Encoded("", tuple(token for text in texts for token in text.tokens), segments, (), ())
 
 
 def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]]:
@@ -163,12 +163,12 @@ def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]
     pack: list[list[int]] = []
     tokens = 0
     for batch in window_batches_by_length(lengths, most):
-        own = len(batch) * lengths[batch[0]]
-        if pack and (most is not None or tokens + own > BATCH_TOKENS):
+        cost = len(batch) * lengths[batch[0]]
+        if pack and (most is not None or tokens + cost > BATCH_TOKENS):
             yield pack
             pack, tokens = [], 0
         pack.append(batch)
-        tokens += own
+        tokens += cost
     if pack:
         yield pack
 
@@ -184,10 +184,10 @@ def count_layers(model: "Model") -> int:
 def count_heads(model: "Model") -> int:
     """Return how many query heads a layer of a model has: of the layer with most."""
     config = model.model.config
-    given = next(
-        (each for name in ("num_attention_heads", "n_head", "heads") if (each := getattr(config, name, None))), 0
+    count = next(
+        (number for name in ("num_attention_heads", "n_head", "heads") if (number := getattr(config, name, None))), 0
     )
-    return max(given) if isinstance(given, (list, tuple)) else int(given)
+    return max(count) if isinstance(count, (list, tuple)) else int(count)
 
 
 def state_width(model: "Model") -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.capture.watched_session import WatchedSession
 from regard.errors import RegardError
+from regard.models.kinds import ModelKind
 from regard.models.model import Model
 
 
@@ -47,16 +48,26 @@ def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[
     return {"pixel_values": transform(images)[None]}
 
 
-def vision_model(module: nn.Module, processor: Any) -> Model:
-    """Return the model of a module of timm or torchvision.
+class VisionKind(ModelKind):
+    """A module of timm or torchvision."""
+
+    def model(self, source: Any, tokenizer: Any, processor: Any) -> Model | None:
+        """Open such a module; processor as in `vision_model`."""
+        if not isinstance(source, nn.Module):
+            return None
+        module = source.get_submodule("model") if type(source).__name__ == "FeatureGetterNet" else source  # of timm
+        packages = {base.__module__.partition(".")[0] for base in type(module).__mro__}
+        return vision_model(module, packages, processor) if packages & {"timm", "torchvision"} else None
+
+
+VISION = VisionKind()
+
+
+def vision_model(module: nn.Module, packages: set[str], processor: Any) -> Model:
+    """Return the model of a module of timm or torchvision. packages: that its classes are from.
 
     processor: a transform, or a processor of transformers. Default: what the module's `pretrained_cfg` says.
-
-    Raises:
-        RegardError: a module of another package.
     """
-    module = module.get_submodule("model") if type(module).__name__ == "FeatureGetterNet" else module  # of timm
-    packages = {base.__module__.partition(".")[0] for base in type(module).__mro__}
     settings: Any = getattr(module, "pretrained_cfg", {})
     name, patch, names = type(module).__name__, getattr(module, "patch_size", None), ["[CLS]"]
     if "timm" in packages:
@@ -70,9 +81,6 @@ def vision_model(module: nn.Module, processor: Any) -> Model:
             if size := getattr(embed, "img_size", None):  # it may have been made for another one
                 options["input_size"] = (3, *size)
             processor = data.create_transform(**options, is_training=False)
-    elif "torchvision" not in packages:
-        needs = "of transformers, timm or torchvision, or ours; regard.watch(model) shows the attention of any module"
-        raise RegardError(f"load: given a {type(module).__name__}, needs a model object {needs}")
     elif ".swin_transformer" in type(module).__module__:
         patch = 1  # the grid is the states' own
     if not hasattr(processor, "model_input_names"):

@@ -16,8 +16,8 @@ from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
-from regard.trace.display import ShownTrace
 from regard.trace.layer_subset import LayerSubset
+from regard.trace.shown import ShownTrace
 from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, Trace, is_causal
 
@@ -98,13 +98,13 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 
     The last window is moved back to the text's end, so that it is as long as the others.
     """
-    for option, given in (("window", window), ("stride", stride)):
-        if given is not None and not is_whole(given):
-            raise RegardError(f"{option}: given {given!r}, needs a whole number of tokens")
+    for option, value in (("window", window), ("stride", stride)):
+        if value is not None and not is_whole(value):
+            raise RegardError(f"{option}: given {value!r}, needs a whole number of tokens")
     tokens = encoded.tokens
     added = [token.special and token.start == token.end for token in tokens]
-    before = next(n for n, each in enumerate([*added, False]) if not each)
-    after = next(n for n, each in enumerate([*added[::-1], False]) if not each)
+    before = next(n for n, special in enumerate([*added, False]) if not special)
+    after = next(n for n, special in enumerate([*added[::-1], False]) if not special)
     if tokenizer is not None and tokenizer.num_special_tokens_to_add(pair=False) != before + after:
         raise RegardError(f"window: the tokenizer of {name} puts special tokens elsewhere than around a text")
     room = window - before - after
@@ -115,8 +115,8 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
         raise RegardError(f"window: given {window}, needs {before + after + 2} or more{special}")
     stride = room // 2 if stride is None else stride
     if not 1 <= stride < room:
-        held = f"a window of {window} tokens holds {room} of the text"
-        raise RegardError(f"stride: given {stride}, needs 1 to {room - 1}: {held}, and windows have to overlap")
+        problem = f"a window of {window} tokens holds {room} of the text"
+        raise RegardError(f"stride: given {stride}, needs 1 to {room - 1}: {problem}, and windows have to overlap")
     length = len(tokens) - before - after
     starts = list(range(0, max(1, length - room + stride), stride))
     starts[-1] = max(0, length - room)
@@ -165,9 +165,9 @@ class WindowedTrace(ShownTrace):
         """The window in which an occurrence stands furthest from an edge, and the occurrence as that window has it."""
         number = self.window_of(word)
         trace, shift = self.windows[number], self.plan.shift(number)
-        own = tuple(token - shift for token in word.tokens)
-        moved = self.tokens[word.tokens[0]].start - trace.tokens[own[0]].start
-        return trace, replace(word, start=word.start - moved, end=word.end - moved, tokens=own)
+        numbers = tuple(token - shift for token in word.tokens)
+        moved = self.tokens[word.tokens[0]].start - trace.tokens[numbers[0]].start
+        return trace, replace(word, start=word.start - moved, end=word.end - moved, tokens=numbers)
 
     def window_of(self, word: Word) -> int:
         """The number of that window."""
@@ -217,13 +217,13 @@ class WindowedTrace(ShownTrace):
         rows: Tensor | None = None
         source = torch.tensor(self.source)
         for number, trace in enumerate(self.windows):
-            given = part(trace)
-            if given is None:
+            values = part(trace)
+            if values is None:
                 return None
             if rows is None:
-                rows = given.new_empty(len(self.tokens), given.shape[-1])
-            own = (source == number).nonzero()[:, 0].to(given.device)
-            rows[own] = given[own - self.plan.shift(number)]
+                rows = values.new_empty(len(self.tokens), values.shape[-1])
+            places = (source == number).nonzero()[:, 0].to(values.device)
+            rows[places] = values[places - self.plan.shift(number)]
         return rows
 
 
@@ -236,19 +236,19 @@ def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
     )
 
 
-def merge_statuses_of_windows(plan: Plan, each: Sequence[Status]) -> Status:
+def merge_statuses_of_windows(plan: Plan, statuses: Sequence[Status]) -> Status:
     """The whole text's status from its windows'."""
-    notes = dict.fromkeys(note for status in each for note in status.notes)
+    notes = dict.fromkeys(note for status in statuses for note in status.notes)
     return replace(
-        each[0],
-        kernels=tuple(sorted({kernel for one in each for kernel in one.kernels})),
-        difference=largest_status_difference([one.difference for one in each]),
-        rows_compared=sum(one.rows_compared for one in each),
-        embedding_difference=largest_status_difference([one.embedding_difference for one in each]),
+        statuses[0],
+        kernels=tuple(sorted({kernel for status in statuses for kernel in status.kernels})),
+        difference=largest_status_difference([status.difference for status in statuses]),
+        rows_compared=sum(status.rows_compared for status in statuses),
+        embedding_difference=largest_status_difference([status.embedding_difference for status in statuses]),
         unknown=plan.encoded.unknown,
         dropped=plan.encoded.dropped,
         notes=(*notes, plan.note()),
-        seconds=sum(one.seconds for one in each),
+        seconds=sum(status.seconds for status in statuses),
     )
 
 

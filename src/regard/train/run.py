@@ -83,7 +83,7 @@ class TrainingRun:
         Raises:
             RegardError: there is no update in the run's log yet.
         """
-        from regard.questions.evolve.training import training_of_log
+        from regard.train.training import training_of_log
 
         log = read_log(self.folder)
         if not log:

@@ -22,7 +22,7 @@ from filelock import FileLock
 from regard import files
 from regard.errors import RegardError
 from regard.files import read_json, whole
-from regard.memory import require_memory, spelled
+from regard.memory import format_bytes, require_memory
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
@@ -140,9 +140,8 @@ def check_space(run: Path, config: TransformerConfig, settings: Settings) -> Non
     there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if need > free:
-        raise RegardError(
-            f"--out {str(run)!r}: {settings.keep + 1} checkpoints need {spelled(need)}, the disk has {spelled(free)}"
-        )
+        sizes = f"need {format_bytes(need)}, the disk has {format_bytes(free)}"
+        raise RegardError(f"--out {str(run)!r}: {settings.keep + 1} checkpoints {sizes}")
 
 
 def training_device() -> torch.device:

@@ -138,8 +138,5 @@ def test_a_store_of_tokens_says_what_to_ask_for(tmp_path: Path) -> None:
 
 def test_an_unfinished_store_says_so_where_a_word_is_missing(tmp_path: Path) -> None:
     store = write_store(tmp_path / "s", [([Document("a", "x")], np.ones((1, 1, 3), np.float16))], complete=False)
-    with (
-        StoreTables(store) as tables,
-        pytest.raises(RegardError, match="not occur in .*index is not finished"),
-    ):
+    with StoreTables(store) as tables, pytest.raises(RegardError, match="not occur in .*index is not finished"):
         look_up(tables, "sea")

@@ -40,10 +40,7 @@ def test_json_lines() -> None:
         (b"nothing", "invalid JSON: Expecting value: line 1 column 1 (char 0)"),
         (b'{"text": "a"', "invalid JSON: Expecting ',' delimiter: line 2 column 1 (char 13)"),
         (b'{"text": "a"} {}', "invalid JSON: Extra data: line 1 column 15 (char 14)"),
-        (
-            b'{"text": "a", "n": ' + b"[" * 99_999 + b"]" * 99_999 + b"}",
-            "invalid JSON: it is nested too deep",
-        ),
+        (b'{"text": "a", "n": ' + b"[" * 99_999 + b"]" * 99_999 + b"}", "invalid JSON: it is nested too deep"),
         (b'["text"]', "needs a JSON object, given list"),
         (b'{"body": "a"}', "no column 'text': there are 'body'"),
         (b'{"text": null}', "column 'text' is null, needs a string"),

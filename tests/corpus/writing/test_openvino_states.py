@@ -253,9 +253,7 @@ def test_a_converted_model_is_kept_and_made_again_where_it_is_damaged(
 
 
 @needs_openvino
-def test_a_cache_that_cannot_be_written_keeps_nothing(
-    bert: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_keeps_nothing(bert: Model, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "kept").write_text("a file")
     monkeypatch.setattr(openvino_states, "converted_models_folder", lambda: tmp_path / "kept")
     assert list(openvino_states.openvino_states(bert, [1], window_size(bert, VECTORS), digest="d")(windows_of(bert)))

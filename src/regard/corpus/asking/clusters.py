@@ -28,9 +28,9 @@ from jaxtyping import Float, Int
 from regard.corpus.asking.occurrences import Part
 from regard.corpus.asking.places import Place
 from regard.corpus.asking.vectors import unit
-from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.settings import normal
 from regard.errors import RegardError
+from regard.lazy import import_from_corpus_extra
 from regard.text.words import word_spans
 
 SILHOUETTE, SEPARATION = 0.25, 0.08  # means from which senses are told apart

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 from regard.files import check_regular
+from regard.lazy import import_from_corpus_extra
 
 BLOCK = 1 << 18  # bytes that are read at once
 UNPACKED = 1 << 13  # bytes that are uncompressed at once: as many are lost before the end of a truncated file

@@ -40,7 +40,7 @@ from regard.corpus.writing.plain_stack import (
 )
 from regard.errors import RegardError
 from regard.fetched import cache_folder
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from regard.models.model import Model
 
 OPTION = "--backend openvino"

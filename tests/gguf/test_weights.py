@@ -10,11 +10,11 @@ import torch
 
 import regard
 from regard.explain.causes.outcomes import Outcome
-from regard.model_files import gguf_weights
-from regard.model_files.gguf_weights import Header, read_gguf_header
+from regard.gguf import weights as gguf_weights
+from regard.gguf.weights import Header, read_gguf_header
 from regard.model_files.stored_weight import StoredWeight
 from regard.models.model import Model
-from tests.model_files.gguf_files import LAYERS, gguf, write_gguf
+from tests.gguf.gguf_files import LAYERS, gguf, write_gguf
 
 pytest.importorskip("accelerate", reason="the package accelerate is not installed (extra gguf)")
 
@@ -31,7 +31,7 @@ U32, I32, F32, STRING, ARRAY, U64 = 4, 5, 6, 8, 9, 10
 
 @pytest.fixture(autouse=True)
 def every_matrix_is_kept(monkeypatch) -> None:
-    monkeypatch.setattr(gguf_weights, "LEAST", 1)
+    monkeypatch.setattr(gguf_weights, "MIN_QUANTISED", 1)
     monkeypatch.setattr(gguf_weights, "LONG", 10)  # so that a vocabulary is passed over
 
 
@@ -72,8 +72,10 @@ def test_explanations_and_what_is_saved_are_those_of_the_whole(tmp_path: Path) -
         trace = model.trace(ids=IDS)
         changed = model.trace(ids=IDS, interventions=[regard.ablate(regard.head(1, 2))])
         written = model.generate(ids=IDS, max_new_tokens=3)
-        scores = model.attribute_to_tokens(trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3)
-        direct = torch.tensor([each["adds"] for each in model.attribution(trace, len(IDS) - 1, 7).rows()])
+        scores = regard.attribute_to_tokens(
+            model, trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3
+        )
+        direct = torch.tensor([each["adds"] for each in regard.attribution(model, trace, len(IDS) - 1, 7).rows()])
         parts = trace.attention_outputs[0].weight.double()
         found.append((changed.last_hidden_state, written.trace.last_hidden_state, parts, scores.scores, direct))
         torch.save(model.model.state_dict(), tmp_path / "saved.pt")

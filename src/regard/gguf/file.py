@@ -6,13 +6,14 @@ import importlib.util
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.gguf.weights import Header, read_gguf_header, stored_gguf_tensors
 from regard.model_files.folder import check_model_files
-from regard.model_files.gguf_weights import Header, read_gguf_header
+from regard.models.kinds import ModelKind
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
 OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in releases that have it
@@ -49,15 +50,27 @@ class File:
         )
 
 
-def only_gguf_file(folder: Path) -> Path | None:
-    """Find the GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file."""
-    files = sorted(folder.glob("*.gguf"))
-    if not files or any(folder.glob("*.safetensors")):
-        return None
-    if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise RegardError(f"{str(folder)!r} holds {len(files)} GGUF files ({names}): name the one that is meant")
-    return files[0]
+class GGUFKind(ModelKind):
+    """A GGUF file, or a folder whose only weights are one."""
+
+    def file(self, path: Path) -> Path | None:
+        """Find the GGUF file that a path means. Raises RegardError for a folder with several."""
+        if not path.is_dir():
+            return path if path.suffix.lower() == ".gguf" else None
+        files = sorted(path.glob("*.gguf"))
+        if not files or any(path.glob("*.safetensors")):
+            return None
+        if len(files) > 1:
+            names = ", ".join(file.name for file in files)
+            raise RegardError(f"{str(path)!r} holds {len(files)} GGUF files ({names}): name the one that is meant")
+        return files[0]
+
+    def opened(self, path: Path) -> AbstractContextManager["File"]:
+        """Check and open a GGUF file."""
+        return opened_gguf_file(path)
+
+
+GGUF = GGUFKind()
 
 
 def checked_gguf_header(path: Path) -> Header:
@@ -75,19 +88,17 @@ def checked_gguf_header(path: Path) -> Header:
 
 
 @contextmanager
-def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
-    """Check and open a GGUF file; give None for a folder or a hub name.
+def opened_gguf_file(path: Path) -> Iterator[File]:
+    """Check and open a GGUF file.
 
     Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
     names anew for each module, is given the same reader and the same table: each of the two takes seconds. Of the lists
     of a vocabulary it asks how long they are: their items are not read.
     """
-    if not isinstance(path, Path) or not path.is_file():
-        yield None
-        return
     header = checked_gguf_header(path)
-    import gguf
     from transformers import modeling_gguf_pytorch_utils as theirs
+
+    import gguf
 
     package: Any = gguf
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
@@ -121,13 +132,11 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
         def checkpoint(name: Any, return_tensors: bool = False, model_to_load: Any = None, **options: Any) -> Any:
             if Path(name).resolve() != path.resolve() or (return_tensors and not file.kept):
                 return read(name, return_tensors=return_tensors, model_to_load=model_to_load, **options)
-            found = copy.deepcopy(config())
+            configuration = copy.deepcopy(config())
             if return_tensors:
-                from regard.model_files.gguf_weights import stored_gguf_tensors
-
                 family = header.values["general.architecture"]
-                found["tensors"] = stored_gguf_tensors(reader(), model_to_load, found["config"], family)
-            return found
+                configuration["tensors"] = stored_gguf_tensors(reader(), model_to_load, configuration["config"], family)
+            return configuration
 
         package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
         theirs._gguf_parse_value, theirs.load_gguf_checkpoint = value, checkpoint  # type: ignore[assignment]
@@ -141,8 +150,9 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
 
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
     """gguf's reader, which passes over lists. lists: by the place where one begins how many items and bytes it has."""
-    import gguf
     import numpy
+
+    import gguf
 
     package: Any = gguf
     nothing = numpy.zeros(1, numpy.uint32)  # stands for each item

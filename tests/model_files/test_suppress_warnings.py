@@ -11,7 +11,7 @@ import huggingface_hub.utils as hub
 import transformers
 
 import regard
-from regard.model_files.quiet import quiet
+from regard.model_files.suppress_warnings import quiet
 from tests.support import make_tiny
 
 LOGGERS = ("transformers", "huggingface_hub", None)

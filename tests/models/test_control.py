@@ -1,39 +1,12 @@
-"""Looking at texts in one line is tracing them and looking at the traces."""
+"""Neutral sentences with the word of the texts, in their spelling, as many as the model can read."""
 
 import pytest
 import torch
 
-import regard
 from regard import RegardError
-from regard.explain.texts.summary import summarise
-from regard.models.see_texts import spellings, trace_control
+from regard.models.control import spellings, trace_control
 from regard.text.neutral_sentences import SENTENCES, neutral_sentences
 from tests.support.own_models import TARGETS, TEXTS, pair
-
-
-def test_several_texts_in_one_line(minilm) -> None:
-    seen = regard.see(["a river bank", "a money bank"], "bank", references="river", model=minilm)
-    traces = minilm.trace(["a river bank", "a money bank"])
-    assert seen.summary.pairs == summarise(traces, "bank").pairs
-    assert [each.text for each in seen.traces] == ["a river bank", "a money bank"]
-    assert [each.word for each in seen.summary.references] == ["river", "river"]
-    assert regard.see("a river bank", model=minilm).summary.word is None
-
-
-def test_movement_has_a_control(minilm) -> None:
-    """The package's sentences, those given, or too few of these."""
-    seen = regard.see("We sat on a river bank.", "bank", references="river", model=minilm)
-    assert seen.summary.control.sentences == regard.neutral_sentences("bank")
-    assert seen.findings()[0].startswith("The text moves “bank” towards “river” (cosine ")
-    own = [f"This is {{}} number {n}." for n in range(12)]
-    given = regard.see("We sat on a river bank.", "bank", references="river", control=own, model=minilm)
-    assert given.summary.neutral[0].sentences == 12
-    few = regard.see("We sat on a river bank.", "bank", references="river", control=own[:3], model=minilm)
-    reason = "3 of 3 neutral sentences have “bank”, 12 are needed"
-    (note,) = [panel.note for panel in few.panels() if panel.brief]
-    assert reason in note
-    assert not any("neutral" in sentence for sentence in few.findings())
-    assert regard.see("We sat on a river bank.", "bank", model=minilm).summary.control is None
 
 
 def test_one_trace_a_sentence_with_states_and_no_logits(minilm, bank) -> None:

@@ -8,7 +8,8 @@ import torch
 import transformers
 
 import regard
-from regard.model_files import gguf as files
+from regard.gguf import file as files
+from tests.gguf.gguf_files import add_tensor, begin, finish
 from tests.model_files.folders import refused
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed (extra gguf)")
@@ -42,18 +43,11 @@ def turned(weight: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def write(file: Path, model: transformers.LlamaForCausalLM, kind: str = "F32", tokenizer: bool = True) -> None:
-    writer = gguf.GGUFWriter(file, "llama")
-    writer.add_name("tiny")
-    writer.add_block_count(LAYERS)
-    writer.add_context_length(53)
-    writer.add_embedding_length(WIDTH)
-    writer.add_feed_forward_length(HIDDEN)
-    writer.add_head_count(HEADS)
+    writer = begin(file, "llama", LAYERS, WIDTH, HIDDEN, HEADS, len(PIECES))
     writer.add_head_count_kv(GROUPS)
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(len(PIECES))
     if tokenizer:
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre("default")
@@ -63,7 +57,6 @@ def write(file: Path, model: transformers.LlamaForCausalLM, kind: str = "F32", t
         writer.add_unk_token_id(0)
         writer.add_bos_token_id(1)
         writer.add_eos_token_id(2)
-    wanted = gguf.GGMLQuantizationType[kind]
     names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v"}
     names |= {"self_attn.o_proj": "attn_output", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
     names |= {f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")}
@@ -75,15 +68,8 @@ def write(file: Path, model: transformers.LlamaForCausalLM, kind: str = "F32", t
             name = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight"}[key]
         if ".attn_q." in name or ".attn_k." in name:
             tensor = turned(tensor, HEADS if ".attn_q." in name else GROUPS)
-        numbers = tensor.float().numpy().copy()
-        if numbers.ndim > 1 and kind != "F32":
-            writer.add_tensor(name, gguf.quants.quantize(numbers, wanted), raw_dtype=wanted)
-        else:
-            writer.add_tensor(name, numbers)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+        add_tensor(writer, name, tensor.float().numpy().copy(), kind)
+    finish(writer)
 
 
 @pytest.fixture(scope="module")

@@ -43,14 +43,7 @@ def write_gguf(file: Path, family: str, kind: str, other: str | None = None) -> 
     config = make(**sizes)
     state = transformers.AutoModelForCausalLM.from_config(config).state_dict()
     names = gguf.get_tensor_name_map(number, LAYERS)
-    writer = gguf.GGUFWriter(file, family)
-    writer.add_name("tiny")
-    writer.add_block_count(LAYERS)
-    writer.add_context_length(53)
-    writer.add_embedding_length(WIDTH)
-    writer.add_feed_forward_length(HIDDEN)
-    writer.add_head_count(HEADS)
-    writer.add_vocab_size(PIECES)
+    writer = begin(file, family, LAYERS, WIDTH, HIDDEN, HEADS, PIECES)
     if family == "gpt2":
         writer.add_layer_norm_eps(1e-5)
         writer.add_tokenizer_model("gpt2")
@@ -83,6 +76,23 @@ def write_gguf(file: Path, family: str, kind: str, other: str | None = None) -> 
         if family == "gpt2" and numbers.ndim > 1 and ".h." in key:
             numbers = numbers.T.copy()
         add_tensor(writer, f"{name}.{ending}", numbers, kind)
+    finish(writer)
+
+
+def begin(file: Path, family: str, layers: int, width: int, hidden: int, heads: int, pieces: int) -> Any:
+    """Begin a file with the sizes of a tiny model."""
+    writer = gguf.GGUFWriter(file, family)
+    writer.add_name("tiny")
+    writer.add_block_count(layers)
+    writer.add_context_length(53)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(hidden)
+    writer.add_head_count(heads)
+    writer.add_vocab_size(pieces)
+    return writer
+
+
+def finish(writer: Any) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
-from regard.model_files.weight_headers import Held
+from regard.model_files.weight_headers import CheckpointSizes
 
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -37,7 +37,7 @@ WIDE = (0, 28)  # the kinds of float32 and float64
 # Families whose weights transformers changes otherwise than by whole rows, or does not read as `gguf_weights` does.
 CHANGED = ("bloom", "gpt_oss", "gpt-oss", "lfm2", "mamba", "qwen35", "qwen35moe")
 EACH = 8  # a vocabulary has pieces, scores, kinds and merges
-LEAST = 1 << 14  # numbers of a matrix below which it is raised once and for all: it is small, and sooner used
+MIN_QUANTISED = 1 << 14  # numbers of a matrix: smaller ones are dequantized at once, which makes them faster to use
 WHOLE = ("F64", "F32", "I8", "I16", "I32", "I64")  # kinds that are not smaller than float32, or of no weight
 HALVES = {"F16": torch.float16, "BF16": torch.bfloat16}
 EXPERTS = re.compile(r"(?P<name>.*\.ffn_(?P<part>gate|down|up)_exps)\.weight$")  # of all experts of a layer
@@ -51,7 +51,7 @@ class Header:
     lists: of each long list, by the place where it begins, how many items and bytes it has.
     """
 
-    held: Held
+    held: CheckpointSizes
     values: dict[str, Any]
     kinds: Counter[int]
     lists: dict[int, tuple[int, int]]
@@ -165,7 +165,7 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
     narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
-    held = Held(tensors, numbers, bytes=len(walk.data), half=narrow)
+    held = CheckpointSizes(tensors, numbers, bytes=len(walk.data), half=narrow)
     return Header(held, values, kinds, walk.lists)
 
 
@@ -185,71 +185,71 @@ def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any]
 
     processor = theirs.TENSOR_PROCESSORS.get(family, theirs.TensorProcessor)(config=dict(config))
     names = theirs.get_gguf_hf_weights_map(model, processor)
-    found: dict[str, Tensor] = {}
+    stored: dict[str, Tensor] = {}
     first: dict[str, Any] = {}  # of each layer's experts the one of two matrices that came before the other
-    for each in reader.tensors:
-        experts = EXPERTS.match(each.name)
+    for tensor in reader.tensors:
+        experts = EXPERTS.match(tensor.name)
         joined = None if experts is None else names.get(experts["name"])
         if experts is None or joined is None:
-            name = "lm_head.weight" if family == "gpt2" and each.name == "output.weight" else names.get(each.name)
+            name = "lm_head.weight" if family == "gpt2" and tensor.name == "output.weight" else names.get(tensor.name)
             if name is not None:
-                found[name] = _read_tensor(each, processor, family)
+                stored[name] = _read_tensor(tensor, processor, family)
         elif experts["part"] == "down":
-            found[joined] = _stored(each) if _is_kept(each) else _raised(each)
+            stored[joined] = _stored(tensor) if _is_kept(tensor) else _dequantized(tensor)
         elif joined in first:
-            both = first.pop(joined), each
-            found[joined] = _joined(*(both if experts["part"] == "up" else reversed(both)))
+            both = first.pop(joined), tensor
+            stored[joined] = _joined(*(both if experts["part"] == "up" else reversed(both)))
         else:
-            first[joined] = each
+            first[joined] = tensor
     mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
     if hasattr(mapped, "madvise"):  # not on Windows; pages of the file that were copied are let go of
         mapped.madvise(mmap.MADV_DONTNEED)
-    return found
+    return stored
 
 
-def _read_tensor(each: Any, processor: Any, family: str) -> Tensor:
+def _read_tensor(tensor: Any, processor: Any, family: str) -> Tensor:
     """A tensor as the model has it."""
-    if not _is_kept(each):
-        return _raised(each, lambda weights: processor.process(weights, each.name, parsed_parameters={}).weights)
-    weight = _stored(each)
-    if family == "gpt2" and any(name in each.name for name in COLUMNS):
+    if not _is_kept(tensor):
+        return _dequantized(tensor, lambda x: processor.process(x, tensor.name, parsed_parameters={}).weights)
+    weight = _stored(tensor)
+    if family == "gpt2" and any(name in tensor.name for name in COLUMNS):
         return weight.t()
     if family == "llama":
         rows = np.arange(len(weight))
-        order = processor.process(rows[:, None], each.name).weights[:, 0]
+        order = processor.process(rows[:, None], tensor.name).weights[:, 0]
         return weight if np.array_equal(order, rows) else weight[torch.from_numpy(order.copy())]
     return weight  # the others turn vectors alone; `gguf_header.CHANGED` has the families that do more
 
 
-def _is_kept(each: Any) -> bool:
+def _is_kept(tensor: Any) -> bool:
     """Whether a tensor is a large matrix, or several, that is smaller than in float32."""
-    return len(each.shape) > 1 and each.n_elements >= LEAST and each.tensor_type.name not in WHOLE
+    return len(tensor.shape) > 1 and tensor.n_elements >= MIN_QUANTISED and tensor.tensor_type.name not in WHOLE
 
 
-def _stored(each: Any) -> Tensor:
+def _stored(tensor: Any) -> Tensor:
     """A tensor's numbers where they lie in the mapped file, as a `StoredWeight`."""
     import gguf
 
     package: Any = gguf
-    kind, data = each.tensor_type.name, torch.from_numpy(each.data)
+    kind, data = tensor.tensor_type.name, torch.from_numpy(tensor.data)
     if kind in HALVES:
         return StoredWeight.of(data.view(HALVES[kind]))
-    return StoredWeight.of(QuantisedRows(data, kind, package.GGML_QUANT_SIZES[each.tensor_type]))
+    return StoredWeight.of(QuantisedRows(data, kind, package.GGML_QUANT_SIZES[tensor.tensor_type]))
 
 
 def _joined(gate: Any, up: Any) -> Tensor:
     """Two matrices of each expert as one, the first's rows above the other's."""
     if not _is_kept(gate) or gate.tensor_type != up.tensor_type:
-        return torch.cat([_raised(gate), _raised(up)], 1)
-    one, other = (weight.stored if isinstance(weight := _stored(each), StoredWeight) else weight for each in (gate, up))
+        return torch.cat([_dequantized(gate), _dequantized(up)], 1)
+    one, other = (weight.stored if isinstance(weight := _stored(part), StoredWeight) else weight for part in (gate, up))
     if isinstance(one, QuantisedRows) and isinstance(other, QuantisedRows):
         return StoredWeight.of(QuantisedRows(torch.cat([one.bytes, other.bytes], 1), one.kind, one.sizes))
     return torch.cat([_stored(gate), _stored(up)], 1)
 
 
-def _raised(each: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor, "..."]:
+def _dequantized(tensor: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor, "..."]:
     """A tensor in float32, turned."""
     import gguf
 
     package: Any = gguf
-    return torch.from_numpy(np.copy(turn(package.dequantize(each.data, each.tensor_type)))).float()
+    return torch.from_numpy(np.copy(turn(package.dequantize(tensor.data, tensor.tensor_type)))).float()

@@ -1,0 +1,111 @@
+"""Hold what `regard embed` read and wrote: counts, and nothing left out in silence."""
+
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+from regard.corpus.embed_texts import EmbedReport
+from regard.corpus.settings import Where
+from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import Cell, Column, Panel, Table
+from regard.display.sentences import Template, sentences
+from regard.explain.frames import Row
+from regard.explain.wording import listed
+
+MOST = 5  # rejected documents that are named
+MOST_WORDS = 8  # words without a row that are named
+# What the model did not read as written, by its kind in spans.parquet.
+KINDS = {
+    "unknown": "not in the vocabulary, read as the unknown token",
+    "dropped": "dropped by the tokenizer, no embedding",
+    "special": "read as a special token, no embedding",
+    "long": "word longer than the overlap of two windows, no embedding",
+}
+TABLE: list[list[Template]] = [
+    [("{store} has {rows} embeddings, from {tokens} tokens in {documents} {noun}.", None)],
+    [
+        ("Everything was embedded already.", lambda n: not n["built"]),
+        ("Embedding took {seconds:,.0f} s ({rate:,.0f} tokens per second, including loading the model).", None),
+    ],
+    [("{missing}", None)],
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Embedded(Answer):
+    """What a store holds, what was left out and why. missing: which words have no row, as `missing_words` says it."""
+
+    format: ClassVar[str] = "regard embed"
+
+    report: EmbedReport
+    missing: str = ""
+
+    def title(self) -> str:
+        """Name the embedding index."""
+        return f"What is in {self.report.store}"
+
+    def findings(self) -> list[str]:
+        """Say how many embeddings there are, how fast they were made, and which words have none."""
+        report, counts = self.report, self.report.counts
+        numbers: dict[str, object] = {name: counts.get(name, 0) for name in ("documents", "tokens", "rows")}
+        numbers |= {
+            "store": str(report.store), "noun": "document" if numbers["documents"] == 1 else "documents",
+            "built": report.built, "seconds": report.seconds,
+            "rate": report.new_tokens / max(report.seconds, 1e-9), "missing": self.missing or None,
+        }  # fmt: skip
+        return sentences(TABLE, numbers)
+
+    def exactness(self) -> list[str]:
+        """List the notes on documents that were not read again, and on the vectors."""
+        return list(self.report.notes)
+
+    def rows(self) -> list[Row]:
+        """One row a document that could not be read: its source, line and the reason."""
+        return [{"source": each.source, "line": each.line, "reason": each.reason} for each in self.report.rejected]
+
+    def panels(self) -> list[Panel]:
+        """The first documents that could not be read, what was not read as written, and all counts."""
+        rejected, counts = self.report.rejected, self.report.counts
+        named = [[f"{each.source}:{each.line}".removesuffix(":None"), each.reason] for each in rejected[:MOST]]
+        quarantine = Table(
+            name="Quarantine", title=f"{len(rejected):,} could not be read (quarantine.parquet)",
+            note=f"… and {len(rejected) - MOST:,} more" if len(rejected) > MOST else "",
+            columns=[Column("source"), Column("reason")], rows=named, screen=True,
+        )  # fmt: skip
+        unread: list[list[Cell]] = [[text, counts[kind]] for kind, text in KINDS.items() if counts.get(kind)]
+        if (cuts := counts.get("parts", 0) - counts.get("documents", 0)) > 0:
+            unread.append(["text cut into parts without attention between them (texts.parquet)", cuts])
+        spans = Table(
+            name="Not read as written", title="Not read as written (spans.parquet)", rows=unread, screen=True,
+            columns=[Column("what"), Column("count", 0)],
+        )  # fmt: skip
+        every: list[list[Cell]] = [[name, count] for name, count in counts.items()]
+        table = Table(name="Counts", title="Counts", columns=[Column("what"), Column("count", 0)], rows=every)
+        return [*[quarantine] * bool(rejected), *[spans] * bool(unread), table]
+
+    def data(self) -> dict[str, object]:
+        """The counts, how fast it was read, and what could not be read."""
+        report = self.report
+        return {
+            "store": str(report.store), "counts": report.counts, "shards_built": report.built,
+            "seconds": report.seconds,
+            "tokens_per_second": report.new_tokens / report.seconds if report.new_tokens else None,
+            "closeness": report.closeness,
+            "quarantined": self.rows(), "notes": [*report.notes, *([self.missing] if self.missing else [])],
+        }  # fmt: skip
+
+
+def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
+    """Name the words that a store was to keep and of which it has no row; empty where each has one."""
+    if where is None:
+        return ""
+    with StoreTables(os.fspath(store)) as tables:
+        found = tables.distinct(where.field)
+    missing = [value for value in where.values if value not in found]
+    if not missing:
+        return ""
+    named = listed([repr(each) for each in missing[:MOST_WORDS]])
+    more = f" and {len(missing) - MOST_WORDS:,} more" if len(missing) > MOST_WORDS else ""
+    rest = " The embedding index is empty." if not found else ""
+    return f"`--where`: the texts have no {where.field} {named}{more}.{rest}"

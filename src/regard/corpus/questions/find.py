@@ -1,0 +1,223 @@
+"""Find occurrences of a word as a concordance: each a line in its context, sorted by place, context or meaning.
+
+Sorted by meaning, lines with a sentence to compare with (`like`) go from the most to the least similar. Without one
+they go along the first principal axis of the word's embeddings, the direction in which they differ most: an order
+without a parameter, where senses would need their number. What is near is near by the cosine of contextual embeddings,
+which carry more than meanings: `benchmarks/like.py` measures how many of the first lines have the meaning asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.corpus.asking.clusters import excerpt_around_occurrence
+from regard.corpus.asking.look_up import check_keeps_words, look_up
+from regard.corpus.asking.occurrences import BLANKS, CONTEXT, MOST, Line, Occurrences, Part, flat_rows
+from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
+from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import Cell, Column, InContext, Panel, Table
+from regard.display.sentences import Template, sentences
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.explain.wording import listed
+from regard.text.quoting import quoted
+from regard.text.words import find_spans
+
+LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open more
+Sort = Literal["meaning", "source", "left", "right"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+TABLE: list[list[Template]] = [
+    [
+        ("The embedding index has {total} words. The table has the {shown} nearest.", lambda n: n["everywhere"]),
+        ("{word} occurs once.", lambda n: n["total"] == 1),
+        ("{word} occurs {total} times.", lambda n: n["shown"] == n["total"]),
+        ("{word} occurs {total} times. The table has the {shown} nearest.", lambda n: n["nearest"]),
+        ("{word} occurs {total} times. The table has the first {shown}.", None),
+    ],
+    [("{form} in {document} is nearest to {word} in your sentence (cosine {cosine}).", None)],
+]
+NEAREST = 100  # lines of a search among all words, where no other number is given
+ORDERS = {
+    "source": "in the order of the texts",
+    "left": "sorted by the words before it",
+    "right": "sorted by the words after it",
+    "meaning": "sorted along the first principal axis of the embeddings",
+}
+
+
+def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
+    """Put occurrences into contexts of so many characters on either side."""
+    texts = found.texts()
+    spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
+    keys = zip(found.shard, found.part.tolist(), strict=True)
+    return [_context(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
+
+
+def length_of(contexts: Sequence[InContext]) -> int:
+    """Return how long contexts are in a page, which has them twice: once for those without JavaScript."""
+    return 2 * sum(len(each.left) + len(each.right) for each in contexts)
+
+
+def _context(part: Part, start: int, end: int, reach: int) -> InContext:
+    place = excerpt_around_occurrence(part, start, end, reach)
+    left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
+    before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
+    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
+
+
+def in_context(line: Line) -> list[Cell]:
+    """Return an occurrence in its context, its document, and its first character there."""
+    return [InContext(line.left, line.form, line.right), line.document, line.start]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Concordance(Answer):
+    """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
+
+    format: ClassVar[str] = "regard find"
+
+    word: str
+    lines: tuple[Line, ...]
+    total: int
+    sort: str
+    like: str | None
+    layer: int
+    notes: tuple[str, ...]
+    everywhere: bool = False
+
+    def title(self) -> str:
+        """Say which word."""
+        return f"{quoted(self.word)} in the corpus"
+
+    def findings(self) -> list[str]:
+        """Say how often the word occurs, how many of its lines are here, and which is nearest to the sentence."""
+        numbers = {
+            "word": quoted(self.word), "total": self.total, "shown": len(self.lines), "everywhere": self.everywhere,
+            "nearest": self.sort == "meaning" and self.like is not None,
+        }  # fmt: skip
+        if self.like is not None and self.lines:
+            line = max(self.lines, key=lambda line: line.similarity or -1)
+            numbers |= {"form": quoted(line.form), "document": line.document, "cosine": line.similarity}
+        return sentences(TABLE, numbers)
+
+    def rows(self) -> list[Row]:
+        """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
+        return flat_rows(self.lines)
+
+    def data(self) -> dict[str, object]:
+        """Give all that is known of the lines, and what was asked."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
+        return own | {"lines": [asdict(line) for line in self.lines]}
+
+    def exactness(self) -> list[str]:
+        """List the notes on the index and on how the word was looked up."""
+        return list(self.notes)
+
+    def for_page(self) -> "Concordance":
+        """Refuse to show more lines than a page draws."""
+        if len(self.lines) > MOST:
+            raise RegardError(
+                f"page: {self.word!r} has {len(self.lines):,} lines, {MOST:,} are the most that a page shows: ask for "
+                "the first of them (top=, --top), --csv has all"
+            )
+        return self
+
+    def panels(self) -> list[Panel]:
+        """Show every line with its word marked, and where it is from."""
+        like = self.like is not None
+        order = "sorted by cosine" if like and self.sort == "meaning" else ORDERS[self.sort]
+        layer = f", layer {self.layer}" if like or self.sort == "meaning" else ""
+        words = f"Words nearest to {quoted(self.word)}" if self.everywhere else f"Occurrences of {quoted(self.word)}"
+        columns = [
+            Column("in context"), Column("document"), Column("from", 0), *([Column("cosine", 2)] if like else []),
+        ]  # fmt: skip
+        rows = [[*in_context(line), *([line.similarity] if like else [])] for line in self.lines]
+        note = "from: position of the first character in the document."
+        if like:
+            also = "A similar topic or sentence also raises the cosine."
+            note = f"cosine: similarity to {quoted(self.word)} in your sentence. {also}"
+        return [
+            Table(
+                name="Occurrences", title=f"{words}, {order}{layer}", note=note, columns=columns, rows=rows, screen=True
+            )
+        ]
+
+
+def find(
+    tables: StoreTables,
+    word: str,
+    *,
+    like: str | None = None,
+    everywhere: bool = False,
+    by: str = "word",
+    sort: str | None = None,
+    top: int | None = None,
+    layer: int | None = None,
+    context: int = CONTEXT,
+) -> Concordance:
+    """Find the occurrences of a word."""
+    chosen = ("meaning" if like is not None else "source") if sort is None else sort
+    if chosen not in SORTS:
+        raise RegardError(f"sort: given {chosen!r}, needs {', '.join(SORTS)}")
+    if top is not None and top < 1:
+        raise RegardError(f"top: given {top}, needs 1 or more")
+    if everywhere and like is None:
+        raise RegardError("everywhere: needs like, a sentence with the word, to compare other words with")
+    tables.layer_index(layer)
+    check_keeps_words(tables)
+    notes = tables.notes
+    similarity: Float[np.ndarray, " n"] | None
+    if everywhere and like is not None:
+        near = find_nearest_rows(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
+        found, similarity, total = near.found, near.similarity, near.total
+    else:
+        found = look_up(tables, word, by)
+        if found.run:
+            words = listed([quoted(each) for each in found.run])
+            notes += (f"{quoted(word)} was looked up as the consecutive words {words}.",)
+        total, similarity = len(found), None
+        if like is not None:
+            vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
+            similarity = cosines(vectors, _embed_like(tables, word, like, layer))
+    order = _order_of_found_lines(found, similarity, chosen, layer)
+    if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
+        order = order[:top]
+    picked = found.take(order)
+    lines = picked.lines(context, None if similarity is None else similarity[order].tolist())
+    if chosen in ("left", "right"):
+        lines = sorted(lines, key=lambda line: _context_key(line, chosen))[:top]
+    used = tables.layer if layer is None else layer
+    return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
+
+
+def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
+    """Embed a word in a sentence as the store's rows were."""
+    from regard.corpus.asking.places import Place, embed_places
+
+    spans = find_spans(sentence, word)
+    if len(spans) > 1:
+        raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
+    used = tables.layer if layer is None else layer
+    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [Place(sentence, *spans[0])], [used])[0, 0, 0]
+    return vector
+
+
+def _order_of_found_lines(
+    found: Occurrences, similarity: Float[np.ndarray, " n"] | None, sort: str, layer: int | None
+) -> Int[np.ndarray, " n"]:
+    """The order of occurrences, as far as it does not depend on their contexts."""
+    if sort != "meaning":
+        return np.arange(len(found))
+    if similarity is not None:
+        return np.argsort(-similarity, kind="stable")
+    return np.argsort(principal_axes(found.vectors(layer), 1)[0][:, 0], kind="stable")
+
+
+def _context_key(line: Line, side: str) -> list[str]:
+    """The words beside an occurrence, the nearest first."""
+    words = (line.left if side == "left" else line.right).casefold().split()
+    return words[::-1] if side == "left" else words

@@ -1,0 +1,294 @@
+"""Tell the senses of a word in a store: clusters of its occurrences, good examples, and what in the context tells them.
+
+Senses are found as `clusters` beside it says, or learned from labelled sentences as `disambiguate` does. The words that
+set a sense apart (`context_words`) are each checked by ablation (`check_causes`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.checks import check_seed, megabytes
+from regard.corpus.asking.clusters import (
+    NOT_SEPARATED,
+    Clusters,
+    excerpt_around_occurrence,
+    find_clusters,
+    marker_words,
+    near,
+)
+from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
+from regard.corpus.asking.places import Place
+from regard.corpus.asking.vectors import principal_axes, unit
+from regard.corpus.questions.find import LONGEST, contexts_of, length_of
+from regard.corpus.questions.senses import panels as shown
+from regard.corpus.settings import normal
+from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import InContext
+from regard.errors import RegardError
+from regard.explain.frames import Row
+
+if TYPE_CHECKING:
+    from regard.corpus.asking.check_causes import Checked
+
+EXAMPLES = 5
+WORDS = 5  # of the context, for each sense
+CHECKED = 30  # occurrences in which a word of the context is cut
+
+
+@dataclass(frozen=True)
+class ContextWord:
+    """A word that sets a sense apart, and what cutting it did.
+
+    score: z of the log-odds ratio. near: in how many of the sense's excerpts it stands; near_others: in how
+    many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.Checked`, None
+    where none was.
+    """
+
+    word: str
+    score: float
+    near: int
+    near_others: int
+    checked: int = 0
+    changed: float | None = None
+    random_changed: float | None = None
+    moved: float | None = None
+    random_moved: float | None = None
+
+
+@dataclass(frozen=True)
+class Sense:
+    """One sense. name: its label, or its number from 1. share: of all occurrences. distance: mean from the centroid.
+
+    Where senses could not be told apart, one that is called so has all occurrences.
+    """
+
+    name: str
+    occurrences: int
+    share: float
+    distance: float
+    examples: tuple[Line, ...]
+    words: tuple[ContextWord, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Senses(Answer):
+    """The senses of a word, the largest first.
+
+    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
+    where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
+    sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
+    senses were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
+    asked_words: how many marker words were asked for, for each sense.
+    """
+
+    format: ClassVar[str] = "regard senses"
+    title = shown.senses_title
+    exactness = shown.exactness_of_senses
+    panels = shown.senses_panels
+
+    word: str
+    layer: int
+    senses: tuple[Sense, ...]
+    silhouettes: dict[int, float]
+    notes: tuple[str, ...]
+    found: Occurrences = field(repr=False)
+    clusters: Clusters = field(repr=False)
+    points: Float[np.ndarray, "R 2"] = field(repr=False)
+    axes: tuple[float, ...] = (0.0, 0.0)
+    learned: Disambiguator | None = None
+    context: int = CONTEXT
+    k: int | None = None
+    contexts: Sequence[InContext] = field(default=(), repr=False)
+    asked_words: int = WORDS
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether there are senses: asked for by their number, learned, or told apart by their measures."""
+        return self.learned is not None or self.k is not None or len(self.senses) > 1
+
+    def findings(self) -> list[str]:
+        """Say how large the senses are, which words mark them and what ablating these words did."""
+        return shown.senses_sentences(self)
+
+    def order(self) -> Int[np.ndarray, " R"]:
+        """Number the occurrences sense by sense, the nearest to the centroid first."""
+        return np.lexsort((self.clusters.distances, self.clusters.labels))
+
+    def rows(self, context: int | None = None) -> list[Row]:
+        """List every occurrence with its sense, sense by sense, the nearest to the centroid first.
+
+        context: characters on either side, None for as many as were asked for.
+        """
+        order = self.order()
+        lines = flat_rows(self.found.take(order).lines(self.context if context is None else context))
+        labels, distances = self.clusters.labels[order], self.clusters.distances[order]
+        return [
+            {"sense": self.senses[int(label)].name, "distance": float(distance), **row}
+            for label, distance, row in zip(labels, distances, lines, strict=True)
+        ]
+
+    def data(self) -> dict[str, object]:
+        """Give the senses with examples and the words that tell them, and of each occurrence its sense and place."""
+        places = zip(
+            self.points.tolist(), self.clusters.labels.tolist(), self.found.shard, self.found.row.tolist(), strict=True
+        )
+        return {
+            "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
+            "senses": [asdict(each) for each in self.senses],
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "separations": {str(k): value for k, value in self.clusters.separations.items()},
+            "accuracy": None if self.learned is None else _senses_accuracy_as_json(self.learned),
+            "points": [
+                {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
+                for (x, y), label, shard, row in places
+            ],
+            "axes": list(self.axes), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def for_page(self) -> "Senses":
+        """Put every point into its sentence: a page shows it."""
+        if len(self.found) > MOST:
+            raise RegardError(
+                f"page: {self.word!r} has {len(self.found):,} occurrences, {MOST:,} are the most that a page shows: "
+                "a CSV table and a picture have all of them, or embed fewer texts"
+            )
+        contexts = contexts_of(self.found, self.context)
+        if (size := length_of(contexts)) > LONGEST:
+            raise RegardError(
+                f"page: its sentences would have about {megabytes(size)}, {megabytes(LONGEST)} are the most: give "
+                f"fewer characters on either side than {self.context:,} (context)"
+            )
+        return replace(self, contexts=contexts)
+
+
+def find_senses(
+    tables: StoreTables,
+    word: str,
+    k: int | None = None,
+    *,
+    by: str = "word",
+    layer: int | None = None,
+    labelled: Sequence[Labelled] | None = None,
+    examples: int = EXAMPLES,
+    words: int = WORDS,
+    checked: int = CHECKED,
+    context: int = CONTEXT,
+    seed: int = 0,
+) -> Senses:
+    """Find the senses of a word."""
+    for name, given in (("examples", examples), ("words", words), ("checked", checked)):
+        if given < 0:
+            raise RegardError(f"{name}: given {given}, needs 0 or more")
+    if labelled is not None and (k is not None or layer is not None):
+        raise RegardError(
+            "senses: labelled sentences say how many senses there are and in which layer, leave out k and layer"
+        )
+    check_seed(seed)
+    tables.layer_index(layer)
+    found = look_up(tables, word, by)
+    learned = (
+        None
+        if labelled is None
+        else train_disambiguator(tables.model, labelled, tables.manifest.layers, ("mean",), seed=seed)
+    )
+    used = learned.layer if learned is not None else tables.layer if layer is None else layer
+    vectors = found.vectors(used)
+    if learned is None:
+        clusters = find_clusters(vectors, k, seed=seed)
+        told = k is not None or clusters.k > 1
+        names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_SEPARATED]
+    else:
+        clusters, names = _by_labels(learned, normal(word.strip()), vectors)
+    texts = found.texts()
+    parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
+    spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
+    places = [excerpt_around_occurrence(part, start, end) for part, start, end in spans]
+    notes = [*tables.notes, *clusters.notes]
+    telling = _context_words(tables, places, clusters, used, words, checked, seed, notes)
+    made = []
+    for sense, size in enumerate(clusters.sizes()):
+        own = clusters.labels == sense
+        lines = found.take(clusters.examples(sense, examples)).lines(context)
+        distance = float(clusters.distances[own].mean()) if size else 0.0
+        made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
+    points, axes = principal_axes(vectors, 2)
+    return Senses(
+        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context,
+        k, asked_words=words,
+    )  # fmt: skip
+
+
+def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R M"]) -> tuple[Clusters, list[str]]:
+    """Occurrences by the nearest centroid of labelled sentences, the most frequent label first."""
+    learned.label(word, vectors[:0])  # refuses a word without any
+    centroids, names, points = learned.centroids[word], learned.labels[word], unit(vectors)
+    labels = (points @ centroids.T).argmax(1)
+    order = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
+    labels, centroids = np.argsort(order)[labels], centroids[order]
+    distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
+    return Clusters(labels, centroids, distances, {}, {}), [names[n] for n in order]
+
+
+def _context_words(
+    tables: StoreTables,
+    places: Sequence[Place],
+    clusters: Clusters,
+    layer: int,
+    words: int,
+    checked: int,
+    seed: int,
+    notes: list[str],
+) -> list[tuple[ContextWord, ...]]:
+    """What sets each sense apart, checked by ablation; what was left out goes to the notes."""
+    if clusters.k == 1 or not words:
+        return [()] * clusters.k
+    contexts, labels = [near(place) for place in places], clusters.labels.tolist()
+    found = []
+    for sense in range(clusters.k):
+        telling = marker_words(contexts, labels, sense, words)
+        own = [n for n, label in enumerate(labels) if label == sense]
+        results: dict[str, Checked] = {}
+        if checked and telling:
+            from regard.corpus.asking.check_causes import check_causes
+
+            names = [word for word, _ in telling]
+            mine = [places[n] for n in own]
+            results, astray = check_causes(tables.model, mine, clusters, sense, names, layer, most=checked, seed=seed)
+            if astray:
+                notes.append(
+                    f"Sense {sense + 1}: {astray} of the ablated excerpts are left out, because the excerpt alone is "
+                    "nearer to another sense."
+                )
+        ranked = []
+        for word, score in telling:
+            near_own = sum(word in contexts[n] for n in own)
+            everywhere = sum(word in context for context in contexts)
+            each, done = ContextWord(word, score, near_own, everywhere - near_own), results.get(word)
+            if done is not None:
+                each = ContextWord(
+                    word, score, near_own, everywhere - near_own, done.occurrences, done.changed, done.random_changed,
+                    done.moved, done.random_moved,
+                )  # fmt: skip
+            ranked.append(each)
+        found.append(tuple(ranked))
+    return found
+
+
+def _senses_accuracy_as_json(learned: Disambiguator) -> dict[str, object]:
+    """How well labelled sentences taught the senses, as JSON has it."""
+    rates = learned.accuracy
+    return {
+        "micro": rates.micro, "macro": rates.macro, "most_frequent": rates.most_frequent,
+        "by_word": {word: {"right": right, "asked": asked} for word, (right, asked, _) in rates.by_word.items()},
+        "layer": learned.layer, "pooling": learned.pooling,
+        "tried": [
+            {"layer": layer, "pooling": pooling, "accuracy": rate} for (layer, pooling), rate in learned.tried.items()
+        ],
+    }  # fmt: skip

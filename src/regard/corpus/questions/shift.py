@@ -1,0 +1,357 @@
+"""Tell whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
+
+`change` beside it measures and tests the change. Senses are clusters of both groups' occurrences together: one is
+gained where it has at most 2 % of the first group and 10 % of the second or more, has 5 occurrences or more, and where
+its shares differ by more than chance (`sense_shares`, p ≤ 0.05 corrected for the number of senses); and lost the other
+way round. Where the shares are such and the test does not bear it out, it is "unsure".
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from regard.checks import check_seed
+from regard.corpus.asking.change import ABSENT, ALARM, PRESENT, ROUNDS, Change, permutation_test, sense_share_test
+from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
+from regard.corpus.questions.find import in_context
+from regard.corpus.questions.senses.panels import MAX_NAMED, UNSEPARATED, measures, rounded
+from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import Bars, Cell, Column, Panel, Table
+from regard.display.sentences import Template, sentences
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.text.quoting import quoted
+
+FATES = {"kept": "", "gained": "gained", "lost": "lost", "unsure": "not significant"}
+TABLE: list[list[Template]] = [
+    [
+        ("The embeddings of {word} differ significantly between {one} and {other} (p = {p}, {rounds} permutations of "
+         "{permuted}).", lambda n: n["differs"]),
+        ("The embeddings of {word} do not differ significantly between {one} and {other} (p = {p}, {rounds} "
+         "permutations of {permuted}).", None),
+    ],
+    UNSEPARATED,
+    [
+        ("From {one} to {other}, {word} gains {gained} and loses {lost}.", None),
+        ("From {one} to {other}, {word} gains {gained}.", None),
+        ("From {one} to {other}, {word} loses {lost}.", None),
+        ("None of the {count} senses changes significantly.", lambda n: n["count"] > 1 and n["sense"] is None),
+    ],
+    [("The largest significant change is in {sense}: {before:%} of occurrences in {one}, {after:%} in {other} (p = "
+      "{p_sense}).", None)],
+]  # fmt: skip
+
+
+def shift_panels(result: "Shift") -> list[Panel]:
+    """Show the senses with their fractions of both groups, these as bars, the distances and the examples."""
+    one, other = result.groups
+    examples: list[list[Cell]] = [
+        [name, _called(sense), *in_context(line)]
+        for sense in result.senses
+        for name, lines in zip(result.groups, sense.examples, strict=True)
+        for line in lines
+    ]
+    columns = [Column("group"), Column("sense"), Column("sentence"), Column("document"), Column("from", 0)]
+    return [
+        _senses(result),
+        Bars(
+            name="Fractions", title=f"Fraction of each sense in {one} and {other}", part="sense and group",
+            unit="fraction", signed=False, digits=2, picture=True,
+            parts=[
+                (f"{_called(sense)} in {name}", share)
+                for sense in result.senses
+                for name, share in zip(result.groups, sense.shares, strict=True)
+            ],
+            note="Fraction of all occurrences in the group.",
+        ),
+        _distances(result),
+        Table(
+            name="Examples", title="Examples of each sense in both groups", columns=columns, rows=examples,
+            note="Examples nearest to the sense's centroid come first. from: position of the first character in the "
+            "document.", screen=True,
+        ),
+    ]  # fmt: skip
+
+
+def _senses(result: "Shift") -> Table:
+    one, other = result.groups
+    columns = [
+        Column("sense"), Column(one, 0), Column("fraction", 2, bar=True), Column(other, 0),
+        Column("fraction", 2, bar=True), Column("p", 4), Column("change"),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [_called(sense), sense.occurrences[0], sense.shares[0], sense.occurrences[1], sense.shares[1], sense.p,
+         FATES[sense.fate]]
+        for sense in result.senses
+    ]  # fmt: skip
+    note = (
+        "p: probability that chance alone changes the fraction of any sense this much. gained: at most "
+        f"{ABSENT:.0%} of {one}, at least {PRESENT:.0%} of {other} and p at most {ALARM}; lost: the reverse."
+    )
+    title = f"Senses of {shift_title(result)}, layer {result.layer}"
+    return Table(name="Senses", title=title, columns=columns, rows=rows, note=note, screen=True)
+
+
+def _distances(result: "Shift") -> Table:
+    change, (one, other) = result.change, result.groups
+    rows: list[list[Cell]] = [
+        [f"between {one} and {other} (APD)", change.apd],
+        [f"within {one}", change.within[0]],
+        [f"within {other}", change.within[1]],
+        ["2 × between − both within", change.statistic],
+    ]
+    return Table(
+        name="Distances", title=f"Mean distance between two occurrences, layer {result.layer}",
+        columns=[Column("pairs"), Column("distance", 2)], rows=rows, screen=True,
+        note="distance: mean 1 − cosine of all pairs. The last row is the test statistic, about 0 without a change.",
+    )  # fmt: skip
+
+
+def _called(sense: "SharedSense") -> str:
+    return sense.name if sense.name == NOT_SEPARATED else f"sense {sense.name}"
+
+
+def shift_title(result: "Shift") -> str:
+    """Return the word, its groups, and how often it occurs in each."""
+    one, other = (f"{name} ({count:,})" for name, count in zip(result.groups, result.change.occurrences, strict=True))
+    return f"{quoted(result.word)} in {one} and {other}"
+
+
+def shift_sentences(result: "Shift") -> list[str]:
+    """Write how the test of the whole word ended, which senses came or went, and the largest change of a sense."""
+    total, separated = sum(result.change.occurrences), result.k is not None or len(result.senses) > 1
+    fates: dict[str, list[str] | str | None] = {}
+    for fate in ("gained", "lost"):
+        names = [f"sense {sense.name}" for sense in result.senses if sense.fate == fate]
+        fates[fate] = (names if len(names) <= MAX_NAMED else f"{len(names)} senses") or None
+    significant = [sense for sense in result.senses if sense.p is not None and sense.p <= ALARM]
+    largest = max(significant, key=lambda sense: abs(sense.shares[0] - sense.shares[1]), default=None)
+    numbers = {
+        "word": quoted(result.word), "one": result.groups[0], "other": result.groups[1],
+        "p": rounded(result.change.p, ALARM, "g"), "differs": result.change.p <= ALARM, "rounds": result.change.rounds,
+        "permuted": result.permuted, "separated": separated, "asked": result.k, "total": total,
+        "times": f"{total} times", "count": len(result.senses), **fates,
+        "sense": largest and f"sense {largest.name}", "before": largest and largest.shares[0],
+        "after": largest and largest.shares[1], "p_sense": largest and rounded(largest.p or 0, ALARM, "g"),
+    }  # fmt: skip
+    return sentences(TABLE, numbers | measures(result.k, result.clusters))
+
+
+DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
+EXAMPLES = 3
+Fate = Literal["gained", "lost", "kept", "unsure"]
+
+
+@dataclass(frozen=True)
+class SharedSense:
+    """A sense in both groups: how many occurrences, and which share, each group has of it, with good examples.
+
+    p: that chance alone makes shares as different as these of any sense; None where it is not tested, of a sense of
+    fewer than 5 occurrences or of one that all occurrences have.
+    """
+
+    name: str
+    occurrences: tuple[int, int]
+    shares: tuple[float, float]
+    fate: Fate
+    examples: tuple[tuple[Line, ...], tuple[Line, ...]]
+    p: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shift(Answer):
+    """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
+
+    k: how many senses were asked for, None where the silhouette was to say it. context: characters on either side.
+    """
+
+    format: ClassVar[str] = "regard shift"
+    title = shift_title
+    panels = shift_panels
+
+    word: str
+    layer: int
+    groups: tuple[str, str]
+    change: Change
+    permuted: str
+    senses: tuple[SharedSense, ...]
+    silhouettes: dict[int, float]
+    notes: tuple[str, ...]
+    found: tuple[Occurrences, Occurrences] = field(repr=False)
+    clusters: Clusters = field(repr=False)
+    k: int | None = None
+    context: int = CONTEXT
+
+    def findings(self) -> list[str]:
+        """Say how the test of the word ended, and which senses came or went."""
+        return shift_sentences(self)
+
+    def exactness(self) -> list[str]:
+        """List the notes on the indexes and on the test."""
+        return list(self.notes)
+
+    def rows(self, context: int | None = None) -> list[Row]:
+        """List every occurrence with its group and sense: group by group, sense by sense, good examples first.
+
+        context: characters on either side, None for as many as were asked for.
+        """
+        rows: list[Row] = []
+        first = 0
+        for name, found in zip(self.groups, self.found, strict=True):
+            labels = self.clusters.labels[first : first + len(found)]
+            distances = self.clusters.distances[first : first + len(found)]
+            first += len(found)
+            order = np.lexsort((distances, labels))
+            for n, row in zip(
+                order, flat_rows(found.take(order).lines(self.context if context is None else context)), strict=True
+            ):
+                sense, distance = self.senses[int(labels[n])].name, float(distances[n])
+                rows.append({"group": name, "sense": sense, "distance": distance, **row})
+        return rows
+
+    def data(self) -> dict[str, object]:
+        """Give the change, its test, and the senses of both groups."""
+        return {
+            "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
+            "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "separations": {str(k): value for k, value in self.clusters.separations.items()}, "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def find_shift(
+    tables: StoreTables,
+    word: str,
+    other: StoreTables | None = None,
+    column: str | None = None,
+    *,
+    values: Sequence[str] | None = None,
+    k: int | None = None,
+    by: str = "word",
+    layer: int | None = None,
+    rounds: int = ROUNDS,
+    examples: int = EXAMPLES,
+    context: int = CONTEXT,
+    seed: int = 0,
+) -> Shift:
+    """Compare a word in two stores, or by a column of one store's metadata."""
+    if (other is None) == (column is None):
+        raise RegardError(
+            "shift: needs a second embedding index, or a column of the metadata to compare by: give one of them"
+        )
+    if examples < 0:
+        raise RegardError(f"examples: given {examples}, needs 0 or more")
+    check_seed(seed)
+    notes = list(tables.notes)
+    if other is not None:
+        _check_same_model(tables, other)
+        notes = [f"{which} index: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
+        one_kind, other_kind = tables.manifest.precision, other.manifest.precision
+        if one_kind != other_kind:
+            notes.append(
+                f"The vectors were computed in {one_kind} and {other_kind}, which can cause a part of the change."
+            )
+        found = look_up(tables, word, by), look_up(other, word, by)
+        groups = tables.path.resolve().name, other.path.resolve().name
+        if groups[0] == groups[1]:
+            groups = str(tables.path), str(other.path)
+    else:
+        assert column is not None
+        found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
+    used = tables.layer if layer is None else layer
+    one, two = (each.vectors(used) for each in found)
+    own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
+    documents = own, others + own.max(initial=-1) + 1  # those of two stores differ, whatever their names
+    few = min(len(np.unique(each)) for each in documents)
+    whole = few >= DOCUMENTS
+    if not whole:
+        notes.append(
+            f"One group has only {few} document{'s' * (few != 1)} ({DOCUMENTS} needed to permute documents). p can be "
+            "too small, because occurrences in a document are similar."
+        )
+    change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
+    clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
+    first, units = np.arange(len(one) + len(two)) < len(one), np.concatenate(documents)
+    units = units if whole else np.arange(len(first))
+    tested = sense_share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
+    senses = [_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
+    if k is None and clusters.k == 1:
+        senses = [replace(senses[0], name=NOT_SEPARATED)]
+    permuted = "documents" if whole else "occurrences"
+    notes += clusters.notes
+    return Shift(
+        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k,
+        context,
+    )  # fmt: skip
+
+
+def _check_same_model(one: StoreTables, other: StoreTables) -> None:
+    """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
+    first, second = one.manifest.model, other.manifest.model
+    if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
+        raise RegardError(
+            f"shift: the embedding indexes are of two models, {first.name} and {second.name}: use the same model"
+        )
+    units = [each.manifest.settings.get("unit") for each in (one, other)]
+    if units[0] != units[1]:
+        raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
+
+
+def _shift_groups_by_column(
+    found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
+) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
+    """Occurrences by the value of a column of their documents' metadata."""
+    texts = found.texts()
+    own = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
+    there = sorted({value for value in own if value is not None})
+    if not there:
+        known = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
+        raise RegardError(f"column: no document with the word has a column {column!r}; there are {known}")
+    wanted = list(there if values is None else values)
+    if len(wanted) != 2 or wanted[0] == wanted[1]:
+        listed = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
+        raise RegardError(f"given {len(wanted)} value(s) of {column!r}, needs two: values says which of {listed}")
+    missing = [value for value in wanted if value not in there]
+    if missing:
+        listed = ", ".join(there[:12])
+        raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
+    left_out = sum(value not in wanted for value in own)
+    if left_out:
+        neither = f"neither {wanted[0]} nor {wanted[1]}"
+        notes.append(f"{left_out} of {len(own)} occurrences are left out, because their {column} is {neither}.")
+    parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
+    return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
+
+
+def _sense(
+    sense: int, p: float | None, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
+) -> SharedSense:
+    """Count a sense in both groups, with the examples of each that are nearest to the centroid."""
+    counts, shares, lines, first = [], [], [], 0
+    for group in found:
+        labels, distances = (each[first : first + len(group)] for each in (clusters.labels, clusters.distances))
+        own = np.flatnonzero(labels == sense)
+        best = own[np.argsort(distances[own], kind="stable")][:examples]
+        counts.append(len(own))
+        shares.append(len(own) / len(group))
+        lines.append(tuple(group.take(best).lines(context)))
+        first += len(group)
+    return SharedSense(
+        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate_of_sense(shares[0], shares[1], p),
+        (lines[0], lines[1]), p,
+    )  # fmt: skip
+
+
+def _fate_of_sense(before: float, after: float, p: float | None) -> Fate:
+    """What became of a sense, of its shares and their test."""
+    came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
+    if not came and not went:
+        return "kept"
+    if p is None or p > ALARM:
+        return "unsure"
+    return "gained" if came else "lost"

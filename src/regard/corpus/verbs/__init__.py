@@ -1,0 +1,1 @@
+"""The verbs that write and read stores: `regard embed`, `find`, `senses` and `shift`."""

@@ -1,0 +1,176 @@
+"""`regard find`, `regard senses` and `regard shift`: ask an embedding index about a word."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli import options, start
+from regard.cli.options import number, option
+from regard.cli.outputs import NOTHING, Outputs, report, waiting, writes
+from regard.cli.verb import Verb
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.display.answer import Answer
+
+SHOWN, CONTEXT = 25, 60
+StoreFolder = Annotated[Path, option("--store")]
+StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
+Lookup = Annotated[str, option("--lookup")]
+KeptLayer = Annotated[int | None, number("--layer", "the last layer of the index")]
+Senses = Annotated[int | None, number("--k", "chosen by silhouette score")]
+Examples = Annotated[int, number("--examples")]
+Context = Annotated[int, number("--context")]
+
+
+def check_store(store: Path, layer: int | None = None) -> str:
+    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported.
+
+    Returns:
+        The unit that it keeps: words, tokens or texts.
+    """
+    from regard.corpus.manifest import read_manifest
+    from regard.corpus.settings import place_among_stored_layers
+
+    manifest = read_manifest(store)
+    place_among_stored_layers(manifest.layers, layer)
+    return manifest.unit
+
+
+@writes("html", "csv", "parquet", "json")
+def find(
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find. For an index of texts: a text.")],
+    store: StoreFolder,
+    like: Annotated[str | None, option("--like")] = None,
+    everywhere: Annotated[bool, option("--everywhere")] = False,
+    sort: Annotated[str | None, option("--sort", "source (meaning with --like)")] = None,
+    top: Annotated[int | None, number("--top", "25")] = None,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
+    context: Context = CONTEXT,
+    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
+    model: StoreModel = None,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Find every occurrence of a word in an embedding index and show it in context.
+
+    With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index
+    made with `embed --unit texts`, find the texts closest to the one you give. --csv has a row for each occurrence.
+    """
+    unit = check_store(store, layer)
+    words = {
+        "--like": like is not None, "--everywhere": everywhere, "--sort": sort is not None, "--lookup": by != "word",
+        "--layer": layer is not None, "--context": context != CONTEXT,
+    }  # fmt: skip
+    only = words if unit == "texts" else {"--text-prompt": prompt is not None}
+    if given := [name for name, each in only.items() if each]:
+        raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, so this option does not apply")
+    from regard.corpus.questions.find import find as found_in
+    from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
+
+    with StoreTables(store, model=model) as opened:
+        if like is not None or unit == "texts":
+            with waiting(outputs, "Loading the model …"):
+                _ = opened.model
+        if unit == "texts":
+            from regard.corpus.questions.nearest import find_texts
+
+            found: Answer = find_texts(opened, word, prompt=prompt, top=top)
+        else:
+            found = found_in(
+                opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+            )
+        report(found, outputs, SHOWN if top is None else top)
+
+
+@writes("figure", "html", "csv", "parquet", "json")
+def senses(
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
+    store: StoreFolder,
+    k: Senses = None,
+    train: Annotated[Path | None, option("--train")] = None,
+    examples: Examples = 3,
+    words: Annotated[int, number("--words")] = 5,
+    checked: Annotated[int, number("--checked")] = 30,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
+    context: Context = 60,
+    model: StoreModel = None,
+    seed: options.Seed = 0,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Find the senses of a word: clusters of its occurrences, with examples and the context words that mark them.
+
+    --csv has a row for each occurrence.
+    """
+    if train is not None and not train.is_file():
+        raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
+    check_store(store, layer)
+    start.settle()
+    from regard.corpus.asking.disambiguate import read_labelled
+    from regard.corpus.store import Store
+
+    with Store(store, model=model) as opened, waiting(outputs, "Clustering, and cutting words …"):
+        labelled = None if train is None else read_labelled(train)
+        found = opened.senses(
+            word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,
+            context=context, seed=seed,
+        )  # fmt: skip
+    report(found, outputs)
+
+
+@writes("figure", "html", "csv", "parquet", "json")
+def shift(
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
+    stores: Annotated[list[Path], option("--store")],
+    column: Annotated[str | None, option("--column")] = None,
+    values: Annotated[str | None, option("--values", "the only two")] = None,
+    k: Senses = None,
+    rounds: Annotated[int, number("--rounds")] = 999,
+    examples: Examples = 2,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
+    context: Context = 60,
+    seed: options.Seed = 0,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Compare a word's meaning between two embedding indexes (--store twice) or parts of an index (--column).
+
+    Show how far apart they are, a significance test, and the senses that differ. --csv has a row for each occurrence.
+    """
+    if len(stores) != (2 if column is None else 1):
+        raise RegardError(f"--store: given {len(stores)}, needs two, or one with --column NAME")
+    if values is not None and column is None:
+        raise RegardError("--values needs --column: it names the two values of that column to compare")
+    for store in stores:
+        check_store(store, layer)
+    start.settle()
+    from regard.corpus.store import Store
+
+    chosen = None if values is None else [each.strip() for each in values.split(",")]
+    with ExitStack() as stack:
+        first, *others = [stack.enter_context(Store(each)) for each in stores]
+        with waiting(outputs, "Comparing …"):
+            found = first.shift(
+                word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
+                examples=examples, context=context, seed=seed,
+            )  # fmt: skip
+        report(found, outputs)
+
+
+FIND = Verb(
+    find, "Find a word in an index: in context, or by meaning.", takes_dtype=False,
+    examples=("find bank --store bank.store --sort right",
+              'find bank --store bank.store --like "Money in the bank." --top 20'),
+)  # fmt: skip
+SENSES = Verb(
+    senses, "Find the senses of a word in an index.", takes_dtype=False,
+    examples=("senses bank --store bank.store --k 2", "senses bank --store bank.store --html senses.html"),
+)  # fmt: skip
+SHIFT = Verb(
+    shift, "Compare a word's meaning between two indexes or periods.", takes_dtype=False,
+    examples=("shift bank --store bank.store --column period",
+              "shift bank --store old.store --store new.store --csv shift.csv"),
+)  # fmt: skip

@@ -1,0 +1,224 @@
+"""Show where an image that a diffusers pipeline painted attends to each word of its text."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.diffusion.heat import PromptHeat
+from regard.diffusion.pipeline import PaintedText, Pipeline
+from regard.diffusion.prompt import PromptWord
+from regard.display.answer import Answer, Read
+from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
+from regard.display.sentences import Template, sentences
+from regard.explain.frames import Row
+from regard.explain.wording import listed
+from regard.text.quoting import quoted
+from regard.text.word_pieces import wordlike
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DRAWN = 6  # words that a picture has room for
+PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
+TABLE: list[list[Template]] = [
+    [
+        (
+            "The attention to {top} is the most concentrated: weight {weight} at row {row}, column {column}, "
+            "{top_times:n}× its mean over the image.",
+            None,
+        )
+    ],
+    [
+        (
+            "The attention to {last} is the most even: its maximum is {last_times:n}× its mean over the image.",
+            lambda n: n["words"] > 1,
+        )
+    ],
+    [
+        (
+            "Mean weights: {text} for the words, {special} for special tokens, {padding} for padding, {image} for the "
+            "image itself.",
+            None,
+        ),
+        ("Mean weights: {text} for the words, {special} for special tokens, {image} for the image itself.", None),
+        ("Mean weights: {text} for the words, {special} for special tokens, {padding} for padding.", None),
+        ("Mean weights: {text} for the words, {special} for special tokens.", None),
+    ],
+]
+
+
+@dataclass(frozen=True)
+class HeatPeak:
+    """Where on the first picture a word's heat is largest: its row and column, what it is there and on average."""
+
+    row: int
+    column: int
+    weight: float
+    mean: float
+
+    @property
+    def times(self) -> float:
+        """How many times its average it is there."""
+        return self.weight / self.mean if self.mean > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PromptPainting(Answer):
+    """Pictures that were painted of a text, and the heat of its words. model: who painted; settings: with what."""
+
+    format: ClassVar[str] = "regard paint prompt"
+
+    painted_as: PaintedText
+    model: str
+    settings: str
+
+    @property
+    def heat(self) -> PromptHeat:
+        """The weights from the pictures to the words."""
+        return self.painted_as.heat
+
+    @property
+    def words(self) -> list[PromptWord]:
+        """List the words that are no signs, those whose heat rises highest above its mean first."""
+        own = [word for word in self.heat.prompt.words if not word.special and wordlike(word.name)]
+        return sorted(own, key=lambda word: -self.peak(word).times)
+
+    def peak(self, word: PromptWord) -> HeatPeak:
+        """Find where the first picture looks at a word most: the mean of all steps, layers and heads."""
+        heat = self.heat.of(word)[0]
+        row, column = divmod(int(heat.argmax()), heat.shape[1])
+        return HeatPeak(row, column, float(heat.max()), float(heat.mean()))
+
+    def title(self) -> str:
+        """Name the text and the pipeline."""
+        return f"{quoted(self.heat.prompt.text)}, painted by {self.model}"
+
+    def findings(self) -> list[str]:
+        """Name the words with the most and the least concentrated attention, and the mean weights."""
+        numbers: dict[str, Any] = {"words": len(self.words), "padding": None, "image": None}
+        for name, word in zip(("top", "last"), (*self.words[:1], *self.words[-1:]), strict=False):
+            peak = self.peak(word)
+            numbers |= {name: quoted(word.name), f"{name}_times": peak.times}
+            numbers |= {"weight": peak.weight, "row": peak.row, "column": peak.column} if name == "top" else {}
+        words = self.heat.prompt.words
+        for name, special in (("text", False), ("special", True)):
+            numbers[name] = self._mean([n for word in words if word.special == special for n in word.tokens])
+        if self.heat.prompt.padding:
+            numbers["padding"] = self._mean([-1])
+        rest = 1 - numbers["text"] - numbers["special"] - (numbers["padding"] or 0)
+        return sentences(TABLE, numbers | ({"image": rest} if rest > 1e-4 else {}))
+
+    def _mean(self, tokens: list[int]) -> float:
+        return float(self.heat.mean(tokens)[0].mean()) if tokens else 0.0
+
+    def exactness(self) -> list[str]:
+        """Return the settings, the pipeline's notes and what was left out."""
+        weights, layers = len(self.heat.weights), len(self.heat.layers)
+        lines = [
+            f"Painted with {self.settings}. Weights are the pipeline's own, from {weights} steps and {layers} layers."
+        ]
+        left_out = [
+            *["the guidance pass without the text"] * self.heat.guided,
+            *[f"{len(self.heat.beside)} layers' attention to a given image"] * bool(self.heat.beside),
+            *[f"{len(self.heat.others)} attention modules without words among their keys"] * bool(self.heat.others),
+        ]
+        return [*lines, *self.painted_as.notes, *[f"Not shown: {listed(left_out)}."] * bool(left_out)]
+
+    def rows(self) -> list[Row]:
+        """List one row a picture, word and place of the finest grid: its heat, the mean of steps, layers and heads."""
+        return [
+            {"picture": n, "word": word.name, "row": row, "column": column, "weight": weight}
+            for word in self.heat.prompt.words
+            for n, heat in enumerate(self.heat.of(word).tolist())
+            for row, line in enumerate(heat)
+            for column, weight in enumerate(line)
+        ]
+
+    def panels(self) -> list[Panel]:
+        """Show where each word is looked at, its heat over the steps, and which layer looks at which word."""
+        steps = [self._steps(word) for word in self.words]
+        most = max((float(step.max()) for step in steps), default=0.0)  # of all, so that words can be compared
+        heats = [self._heat(n, word, steps[n], most) for n, word in enumerate(self.words)]
+        return [self._table(), *heats, self._picture(), self._layers()]
+
+    def _picture(self) -> Heat:
+        """The first picture, small and grey: what the page lays heat on."""
+        small = self.painted_as.pictures[0].convert("L")
+        small.thumbnail((SMALL, SMALL))
+        ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
+        return Heat(
+            name=PICTURE, under=PICTURE, title="First image, in grey", values=ink, unit="darkness",
+            rows=numbered(small.height), columns=numbered(small.width), axes=("row", "column"),
+            largest=1.0, note=f"Reduced to {small.width} × {small.height} pixels.",
+        )  # fmt: skip
+
+    def _table(self) -> Table:
+        high, wide = self.heat.grid
+        rows: list[list[Cell]] = []
+        for word in self.words:
+            peak = self.peak(word)
+            rows.append([word.name, peak.mean, peak.weight, f"{peak.row},{peak.column}", peak.times])
+        columns = [
+            Column("word"),
+            Column("mean", 2),
+            Column("maximum", 2, bar=True),
+            Column("at"),
+            Column("× mean", 2, unbounded=True),
+        ]
+        return Table(
+            name="Words", title="Attention from the first image to each word, mean of steps, layers and heads",
+            columns=columns, rows=rows, screen=True,
+            note=f"“At” is the row and column of the maximum in a grid of {high} × {wide}, from 0 at the top left.",
+        )  # fmt: skip
+
+    def _steps(self, word: PromptWord) -> Float[Tensor, "steps rows columns"]:
+        """The heat of a word on the first picture at every step, and last the mean of all."""
+        every = [self.heat.of(word, step=step)[0] for step in range(len(self.heat.weights))]
+        return torch.stack([*every, self.heat.of(word)[0]])
+
+    def _heat(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], most: float) -> Heat:
+        rows, columns = self.heat.grid
+        titles = [
+            f"{word.name}: {when}" for when in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
+        ]
+        return Heat(
+            name=f"Heat of {word.name}", title=word.name, rows=numbered(rows), columns=numbered(columns),
+            values=values[-1].tolist(), axes=("row", "column"),
+            unit="weight", picture=n < DRAWN, group="Heat", tab="Heat", under=PICTURE,
+            largest=most,
+            over=Over(titles, values.tolist()),
+            note="Mean of layers and heads.",
+        )  # fmt: skip
+
+    def _layers(self) -> Heat:
+        parts = [(word.name, list(word.tokens)) for word in self.heat.prompt.words] + [("padding", [-1])]
+        values = [
+            [float(self.heat.mean(tokens, layer=layer)[0].mean()) for _, tokens in parts]
+            for layer in range(len(self.heat.layers))
+        ]
+        return Heat(
+            name="Layers", title="Mean attention from the image to each word, by layer", values=values, unit="weight",
+            rows=[f"{n} {each.path}" for n, each in enumerate(self.heat.layers)],
+            columns=[name for name, _ in parts], axes=("layer", "word"),
+            note="Mean of steps and heads.",
+        )  # fmt: skip
+
+    def painted(self) -> "tuple[Figure, list[str]]":
+        """Draw the first picture as it is, and grey under the heat of the words that stand out."""
+        from regard.diffusion.picture import draw_prompt
+
+        return draw_prompt(self, DRAWN), []
+
+
+def prompt_painting(
+    pipeline: Pipeline, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, **options: object
+) -> PromptPainting:
+    """Let a pipeline paint a text, and find where the picture looks at each word."""
+    found = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
+    named = "".join(f", {name} {value}" for name, value in options.items())
+    settings = f"{steps} steps, seed {seed}{named}"
+    return PromptPainting(found, pipeline.name, settings, about=Read(((found.heat.prompt.text, None),)))

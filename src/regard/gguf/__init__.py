@@ -1,0 +1,1 @@
+"""GGUF files as a kind of model that `regard.load` opens."""

@@ -1,0 +1,60 @@
+"""Trace what a followed word is compared with: reference words, and neutral sentences with the word."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.errors import RegardError
+from regard.models.model import Model
+from regard.text.neutral_sentences import SENTENCES, neutral_sentences
+from regard.text.tokens import encode
+from regard.trace.trace import PairTrace, Trace
+
+
+def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Sequence[str] = SENTENCES) -> list[Trace]:
+    """Trace neutral sentences with the word as the texts spell it; of a model that reads pairs, as its encoder does.
+
+    Of spellings that are the same tokens one is taken ("Bank" and "bank" to a model that knows no capitals). Of the
+    sentences that come with the package those are left out that are longer than the model can read.
+
+    traces: of the texts. sentences: as `neutral_sentences` takes them.
+    """
+    filled = [each for spelled in spellings(traces, word) for each in neutral_sentences(spelled, sentences)]
+    found = list(dict.fromkeys(filled))
+    if model.limit is not None:
+        fits = [len(encode(model.tokenizer, each).tokens) <= model.limit for each in found]
+        if not all(fits) and sentences is not SENTENCES:
+            long = found[fits.index(False)]
+            raise RegardError(f"control: {long[:60]!r} is longer than the {model.limit} tokens that {model.name} reads")
+        found = [each for each, good in zip(found, fits, strict=True) if good]
+    if not found:
+        return []
+    if model.pairs:  # what stands in the target does not reach the encoder
+        both = model.trace(found, target=[word] * len(found), logits=False, attention_outputs=False)
+        return [each.encoder for each in both]
+    return model.trace(found, logits=False, attention_outputs=False)
+
+
+def spellings(traces: Sequence[Any], word: str) -> list[str]:
+    """List how texts spell a word, each spelling that is of other tokens once; nothing where they do not have it."""
+    found: dict[tuple[int, ...], str] = {}
+    for trace in traces:
+        text = trace.encoder if isinstance(trace, PairTrace) else trace
+        try:
+            for each in text.word(word):
+                found.setdefault(tuple(text.tokens[n].id for n in each.tokens), each.text)
+        except RegardError:  # `see` says it
+            continue
+    return list(found.values())
+
+
+def trace_word(model: Model, word: str, option: str) -> Trace:
+    """Trace a reference word as a text of its own; of an encoder-decoder, as its encoder reads it.
+
+    option: how it was given, for messages.
+    """
+    try:
+        if not model.pairs:
+            return model.trace(word)
+        return model.trace(word, target=word).encoder  # which no target reaches
+    except RegardError as error:
+        raise RegardError(f"{option} {word[:40]!r}: {error}") from None

@@ -1,0 +1,218 @@
+"""Read what a command or a program was given: texts, images or messages to trace, or a file of saved traces."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.checks import refuse_both
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.generation.generator import Generated
+    from regard.models.model import Model
+
+MAX_WRITTEN = 256  # tokens of a target that the model writes itself
+
+
+def load_any(name: str | None) -> "Model":
+    """Load a model, as `regard.load` does."""
+    from regard.models.load import load
+
+    return load(name)
+
+
+@dataclass
+class Reading:
+    """Traces, their texts with a target each (None for a single stack), and the model, if one was loaded.
+
+    names: how token ids are spelled, None for as far as the texts tell. generated: for each pair, whether the model
+    wrote the target.
+    """
+
+    traces: list[Any]
+    texts: list[tuple[str, str | None]]
+    model: Any = None
+    names: Callable[[int], str] | None = None
+    generated: list[bool] = field(default_factory=list)
+
+
+@dataclass
+class Source:
+    """Texts, with a target or a second text each if the model reads them, or a file. load: opens a model by its name.
+
+    written: after reading, the targets that the model wrote.
+    """
+
+    texts: Sequence[str] = ()
+    targets: Sequence[str] = ()
+    seconds: Sequence[str] = ()
+    model: str | None = None
+    window: int | None = None
+    stride: int | None = None
+    open_file: Path | None = None
+    chat: Path | None = None
+    images: Sequence[Path] = ()
+    load: Callable[[str | None], "Model"] = load_any
+    written: str = ""
+
+    def need_texts(self, verb: str, texts: str) -> None:
+        """Raise RegardError, with what the verb calls its texts, if there are none."""
+        if not self.texts:
+            raise RegardError(f"no {'file' if texts == 'FILE' else 'text'} given: regard {verb} {texts}")
+
+    def check(self, verb: str, texts: str = "TEXT...") -> None:
+        """Refuse what can be refused without a model. texts: what the verb calls its texts."""
+        from regard.text.tokens import check_text
+
+        others = {"--target-text": self.targets, "--second": self.seconds, "--window": self.window}
+        if self.images:
+            refuse_both("--image", others | {"--stride": self.stride, "--open": self.open_file, "--chat": self.chat})
+        elif self.open_file is not None:
+            refuse_both("--open", {"TEXT": self.texts} | others | {"--chat": self.chat},
+                        "the saved traces have their own texts, give one of them")  # fmt: skip
+        elif self.chat is not None:
+            if self.texts or any(others.values()):
+                raise RegardError("--chat replaces TEXT, --second, --target-text and --window: leave them out")
+            read_chat_file(self.chat)
+        elif not self.texts:
+            self.need_texts(verb, texts)
+        for option, name, given in (
+            ("TEXT", "text", self.texts), ("--target-text", "target", self.targets),
+            ("--second", "second", self.seconds),
+        ):  # fmt: skip
+            for number, text in enumerate(given, 1):
+                check_text(text, f"{name} {number}" if len(given) > 1 else name)
+            if given and len(given) != len(self.texts):
+                counts = f"given {len(given)} for {len(self.texts)} text(s)"
+                raise RegardError(f"{option}: {counts}, needs one for each text, in their order")
+        if self.seconds and (self.targets or self.window is not None):
+            raise RegardError("--second: leave out --target-text and --window")
+        if self.stride is not None and self.window is None:
+            raise RegardError("--stride needs --window: it sets how far each window starts after the previous one")
+        if self.window is not None and self.targets:
+            raise RegardError("--window: texts with a target cannot be read in windows")
+
+    def read(self, *, needs_model: bool = False) -> Reading:
+        """Trace the texts, or open the file. needs_model: also load the model of a file, which --model has to name."""
+        if self.open_file is not None:
+            return self._opened(needs_model)
+        model, texts = self.load(self.model), list(self.texts)
+        traces: list[Any]
+        names, generated, targets = spelling(model.tokenizer), [False] * len(texts), list(self.targets)
+        if self.images:
+            asked = texts[0] if len(texts) == 1 else texts or None
+            return Reading(model.trace(asked, images=list(self.images)), [], model, names)
+        if self.chat is not None:
+            traces = [model.trace(messages=read_chat_file(self.chat))]
+        elif self.seconds:
+            traces = model.trace(texts, second=list(self.seconds))
+        elif self.window is not None:
+            if model.pairs:
+                raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
+            traces = [model.trace(text, window=self.window, stride=self.stride) for text in texts]
+            return Reading(traces, [(text, None) for text in texts], model, names)
+        elif targets:
+            traces = model.trace(texts, target=targets)
+            return Reading(traces, list(zip(texts, targets, strict=True)), model, names, generated)
+        elif model.pairs:
+            written = [_target_written_by_model(model, text) for text in texts]
+            both: list[tuple[str, str | None]]
+            both = [(text, target.text) for text, target in zip(texts, written, strict=True)]
+            self.written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(both, 1))
+            return Reading([each.trace for each in written], both, model, names, [True] * len(texts))
+        else:
+            traces = model.trace(texts)
+        return Reading(traces, [(trace.text, None) for trace in traces], model, names)
+
+    def read_again(self) -> Reading:
+        """Trace the texts of a saved file anew, for what a file doesn't hold."""
+        from regard.text.tokens import given_texts
+        from regard.trace.trace import PairTrace
+
+        old, model, new = self._opened(needs_model=False, names=False), self.load(self.model), []
+        for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
+            which = f"--open {str(self.open_file)!r}: trace {number}"
+            if not text:
+                raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
+            if model.pairs != isinstance(saved, PairTrace):
+                raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
+            trace: Any
+            if isinstance(saved, PairTrace):  # the very tokens: a target that was written may be tokenised differently
+                trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
+            else:
+                first, second = given_texts(text, saved.turns)
+                trace = model.trace(first, second=second)
+            sides = list(zip(saved.sides, trace.sides, strict=True))
+            if not all(_same_trace_as_saved(*side) for side in sides):
+                raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
+            for there, here in sides:
+                here.text, here.tokens = there.text, there.tokens
+            new.append(trace)
+        return Reading(new, old.texts, model, spelling(model.tokenizer), [False] * len(new))
+
+    def read_one(self, verb: str) -> Any:
+        """Read the one trace of a single text, which isn't an encoder-decoder's."""
+        from regard.trace.trace import PairTrace
+
+        traces = self.read().traces
+        if len(traces) > 1:
+            holds = f"{str(self.open_file)!r} holds {len(traces)} traces"
+            raise RegardError(f"{verb}: {holds}, but {verb} shows one: save that trace alone")
+        if isinstance(traces[0], PairTrace):
+            name = traces[0].decoder.status.model
+            raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
+        return traces[0]
+
+    def _opened(self, needs_model: bool, *, names: bool = True) -> Reading:
+        from regard.models.load import load_tokenizer
+        from regard.trace.file import open_traces
+
+        assert self.open_file is not None
+        traces = open_traces(self.open_file)
+        texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
+        if needs_model and self.model is None:
+            raise RegardError("--logit-lens with --open needs --model: a file does not hold the language head")
+        model = self.load(self.model) if needs_model else None
+        if self.model is None or not names:
+            return Reading(traces, texts)
+        return Reading(traces, texts, model, spelling(load_tokenizer(self.model) if model is None else model.tokenizer))
+
+
+def read_chat_file(file: Path) -> list[dict[str, str]]:
+    """Read the messages in a JSON file."""
+    from regard.files import parse_json, read_regular
+    from regard.text.chat import check_messages
+
+    content = read_regular(file, "--chat")
+    try:
+        return check_messages(parse_json(content))
+    except RegardError as error:
+        raise RegardError(f"--chat {str(file)!r}: {str(error).removeprefix('chat: ')}") from error
+
+
+def spelling(tokenizer: Any) -> Callable[[int], str] | None:
+    """Return how a tokenizer spells token ids."""
+    from regard.text.tokens import readable_token
+
+    return None if tokenizer is None else lambda number: readable_token(tokenizer, number)
+
+
+def _same_trace_as_saved(a: Any, b: Any) -> bool:
+    """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
+    ids = [[token.id for token in trace.tokens] for trace in (a, b)]
+    if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
+        return False
+    there, here = a.last_hidden_state.float().cpu(), b.last_hidden_state.float().cpu()
+    return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
+
+
+def _target_written_by_model(model: "Model", text: str) -> "Generated":
+    """The target that an encoder-decoder writes, the likeliest token each time."""
+    most = min(MAX_WRITTEN, (model.limit or MAX_WRITTEN + 1) - 1)
+    written = model.generate(text, max_new_tokens=most, do_sample=False)
+    status = written.trace.sides[-1].status  # the decoder's
+    status.notes += ("The model wrote the target itself, taking the likeliest token each time.",)
+    if written.ended == "length":
+        status.notes += (f"The target stops at the limit of {most} tokens.",)
+    return written

@@ -1,0 +1,80 @@
+"""Find questions and kinds of models: regard's own and those of other packages.
+
+A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. pyproject.toml declares
+regard's own in the same way. `OURS` repeats them, so that a source tree without installed metadata works and regard
+reads the metadata of other packages only when a name isn't its own.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from regard.errors import MissingPartError, first_line
+from regard.lazy import import_part
+
+T = TypeVar("T")
+
+QUESTIONS, SOURCES = "regard.questions", "regard.sources"
+OURS: dict[str, dict[str, str]] = {
+    QUESTIONS: {  # a Query, or a Verb: an optional part's own command
+        "see": "regard.questions.see.query:SeeQuery",
+        "heads": "regard.questions.heads.query:HeadsQuery",
+        "map": "regard.questions.map.query:MapQuery",
+        "steps": "regard.questions.steps.query:StepsQuery",
+        "tokens": "regard.questions.tokens.query:TokensQuery",
+        "why": "regard.questions.why.query:WhyQuery",
+        "attribute": "regard.questions.attribution.query:AttributionQuery",
+        "patch": "regard.questions.patch.query:PatchQuery",
+        "generate": "regard.questions.generate.query:GenerateQuery",
+        "translate": "regard.questions.translate:TranslateQuery",
+        "score": "regard.questions.score.query:ScoreQuery",
+        "serve": "regard.server.verb:SERVE",
+        "paint": "regard.diffusion.verb:PAINT",
+        "train": "regard.train.verb:TRAIN",
+        "evolve": "regard.train.verb:EVOLVE",
+        "embed": "regard.corpus.verbs.embed:EMBED",
+        "find": "regard.corpus.verbs.search:FIND",
+        "senses": "regard.corpus.verbs.search:SENSES",
+        "shift": "regard.corpus.verbs.search:SHIFT",
+        "check": "regard.verify.verb:CHECK",
+    },
+    SOURCES: {  # a ModelKind
+        "gguf": "regard.gguf.file:GGUF",
+        "vision": "regard.models.vision:VISION",
+    },
+}
+
+
+def our(group: str, name: str) -> Any:
+    """Load one of regard's own. Raises MissingPartError if this copy of regard lacks its part."""
+    module, _, attribute = OURS[group][name].partition(":")
+    return getattr(import_part(module), attribute)
+
+
+def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Load regard's own by their names (all), without those whose part this copy of regard lacks."""
+    found = {}
+    for name in OURS[group] if names is None else names:
+        with suppress(MissingPartError):
+            found[name] = our(group, name)
+    return found
+
+
+def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
+    """Load what other packages add to a group. A broken plug-in gives one line of warning and is left out.
+
+    use: makes of a name and an object what you need of it. An exception that it raises shows a broken plug-in.
+    """
+    from importlib.metadata import entry_points
+
+    found: dict[str, T] = {}
+    for entry in entry_points(group=group):
+        if entry.name in OURS[group]:
+            continue
+        try:
+            found[entry.name] = use(entry.name, entry.load())
+        except Exception as error:  # code of other packages may raise anything
+            why = f"{type(error).__name__}: {first_line(error)}"
+            print(f"regard: warning: {entry.name!r} ({entry.value}) is left out of {group}: {why}", file=sys.stderr)
+    return found

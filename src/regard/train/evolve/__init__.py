@@ -1,0 +1,1 @@
+"""How attention formed while a model was trained, and how the training went."""

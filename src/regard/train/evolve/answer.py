@@ -1,0 +1,237 @@
+"""How one sentence's attention formed while a model was trained: its traces at several steps, side by side."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.capture.interventions.names import PARTS
+from regard.checks import from_zero
+from regard.display.answer import Read, TracesAnswer
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.explain.vectors.planes import Path2D, plane
+from regard.explain.weights.head_scores import head_scores
+from regard.explain.wording import capital
+from regard.trace.trace import PairTrace, Trace
+from regard.train.evolve import panels as shown
+from regard.train.samples import open_watched
+from regard.train.training import Training, training_of
+
+CROSS = "cross-attention"
+FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evolution(TracesAnswer):
+    """One head (None: the mean of heads) of one layer, at several steps of training.
+
+    what: which attention it is. queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]:
+    the mean, in nats, of what the queries attend to; change[n]: the mean absolute difference from the step before, 0
+    for the first. embedded: the tokens whose token embeddings paths follow, one point a step, on the plane of all of
+    them; share: the part of the variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens
+    that occurred before give to those behind their earlier occurrences (`head_scores`); empty where there are none, and
+    for cross-attention. training: how the run went, whose loss a page shows. Its traces are the first and the last.
+    """
+
+    format: ClassVar[str] = "regard evolve"
+    findings = shown.evolution_sentences
+    panels = shown.evolution_panels
+
+    what: str
+    layer: int
+    head: int | None
+    steps: list[int]
+    queries: list[str]
+    keys: list[str]
+    weights: list[list[list[float]]]
+    entropy: list[float]
+    change: list[float]
+    embedded: list[str]
+    paths: list[Path2D]
+    share: tuple[float, float]
+    induction: list[list[list[float]]] = field(default_factory=list)
+    training: Training | None = field(default=None, kw_only=True)
+
+    def title(self) -> str:
+        """Which attention of which layer and head it is."""
+        return capital(f"{self.what} of {self.whose()}, during training")
+
+    def whose(self) -> str:
+        """Name the layer and the head."""
+        return f"layer {self.layer}, {'mean of heads' if self.head is None else f'head {self.head}'}"
+
+    def rows(self) -> list[Row]:
+        """One row a step: how spread and changed weights are, the strongest link, and the induction of every head."""
+        found: list[Row] = []
+        for n, step in enumerate(self.steps):
+            weight, (i, j) = self.strongest(n)
+            row: Row = {
+                "step": step, "entropy": self.entropy[n], "change": self.change[n], "query": i,
+                "query_text": self.queries[i], "key": j, "key_text": self.keys[j], "weight": weight,
+            }  # fmt: skip
+            for layer, scores in enumerate(self.induction[n] if self.induction else []):
+                row |= {f"induction {layer}.{h}": None if math.isnan(x) else x for h, x in enumerate(scores)}
+            found.append(row)
+        return found
+
+    def data(self) -> dict[str, object]:
+        """All of it but the traces and how the run went."""
+        own = ("layer", "head", "steps", "queries", "keys", "weights", "entropy", "change", "embedded", "paths",
+               "share", "induction")  # fmt: skip
+        return {"title": self.title(), **{name: getattr(self, name) for name in own}}
+
+    def opening(self) -> dict[str, str | int | None]:
+        """The panel of its last step, and that step's trace, of this layer and head."""
+        last = int(len(self.steps) > 1)
+        return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "trace": last, "title": self.title()}
+
+    def from_start(self, n: int) -> list[list[float]]:
+        """Subtract the weights of the first step from those of steps[n]."""
+        return [
+            [now - then for now, then in zip(*rows, strict=True)]
+            for rows in zip(self.weights[n], self.weights[0], strict=True)
+        ]
+
+    def most_changed(self) -> tuple[int, int] | None:
+        """Find the (query, key) whose weight at the last step differs most from the first; None where none does."""
+        rows = self.from_start(len(self.steps) - 1)
+        spots = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
+        size, i, j = max(spots, default=(0.0, 0, 0))
+        return (-i, -j) if size > 0 else None
+
+    def induction_head(self) -> tuple[int, int] | None:
+        """Find the (layer, head) whose induction score is largest at the last step; None where there are no scores."""
+        last = self.induction[-1] if self.induction else []
+        scores = [(score, -i, -j) for i, row in enumerate(last) for j, score in enumerate(row) if not math.isnan(score)]
+        if not scores:
+            return None
+        _, i, j = max(scores)
+        return -i, -j
+
+    @cached_property
+    def never(self) -> list[list[bool]]:
+        """Whether a weight is 0 at every step, as where a mask forbids it."""
+        return [[not any(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.weights, strict=True)]
+
+    @cached_property
+    def free_queries(self) -> list[int]:
+        """The queries that may look at more than one key; one that may not always gives it all. All, where none may."""
+        every = range(len(self.queries))
+        return [i for i in every if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(every)
+
+    def strongest(self, n: int) -> tuple[float, tuple[int, int]]:
+        """Find the largest weight at steps[n] and its (query, key), of the queries that may look at more than one."""
+        value, i, j = max((w, i, j) for i in self.free_queries for j, w in enumerate(self.weights[n][i]))
+        return value, (i, j)
+
+    def induction_of(self, layer: int, head: int) -> list[float]:
+        """The induction score of one head, step by step."""
+        return [scores[layer][head] for scores in self.induction]
+
+    def formed(self, layer: int, head: int) -> int | None:
+        """Find the number of the step from which on a head's induction score is half of its last or more.
+
+        None where the last one is below FORMED: it did not form.
+        """
+        scores = self.induction_of(layer, head)
+        if not scores or not scores[-1] >= FORMED:
+            return None
+        below = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
+        return below[-1] + 1 if below else 0
+
+    def formed_head(self) -> tuple[int, int] | None:
+        """Find the (layer, head) that attends by induction by the last step; None where none does."""
+        best = self.induction_head()
+        return best if best is not None and self.formed(*best) is not None else None
+
+
+def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
+    """Put the watched traces of a run side by side; with how it went, where its folder has that."""
+    return replace(evolution(open_watched(run), layer, head, part=part), training=training_of(run))
+
+
+def evolution(
+    traces: Sequence[tuple[int, Trace | PairTrace]], layer: int, head: int | None = None, *, part: str | None = None
+) -> Evolution:
+    """Put the traces of one sentence side by side, by step.
+
+    part: of an encoder-decoder, "cross" (by default), "encoder" or "decoder".
+    """
+    if not traces:
+        raise RegardError("evolution: given no trace, needs at least one")
+    read = [(step, *_part(trace, part)) for step, trace in traces]
+    _, first, own, other, what = read[0]
+    layer = from_zero("layer", layer, len(first), "there are")
+    head = None if head is None else from_zero("head", head, first[0].shape[0], "there are")
+    tables = []
+    for step, maps, queries, keys, _ in read:
+        if [t.id for t in queries.tokens] != [t.id for t in own.tokens] or len(keys.tokens) != len(other.tokens):
+            raise RegardError(f"evolution: the trace of step {step} is of another text")
+        dense = maps[layer].dense()
+        tables.append(dense.mean(0) if head is None else dense[head])  # (L, S)
+    stacked = torch.stack(tables).double()
+    change = (stacked[1:] - stacked[:-1]).abs().mean((1, 2)).tolist()
+    ends = sorted({0, len(read) - 1})
+    names, paths, share = _paths([queries for _, _, queries, _, _ in read])
+    return Evolution(
+        what=what, layer=layer, head=head, steps=[step for step, *_ in read],
+        queries=[token.text for token in own.tokens], keys=[token.text for token in other.tokens],
+        weights=stacked.tolist(), entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(), change=[0.0, *change],
+        embedded=names, paths=paths, share=share,
+        induction=[] if what == CROSS else _induction([queries for _, _, queries, _, _ in read]),
+        about=Read.of(traces[-1][1]), traces=[traces[n][1] for n in ends], names=[f"step {read[n][0]}" for n in ends],
+    )  # fmt: skip
+
+
+def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
+    """(maps, the trace of the queries, that of the keys, what it is called)."""
+    check_explained_part(part, not isinstance(trace, Trace))
+    if isinstance(trace, Trace):
+        return trace.attention, trace, trace, "attention"
+    if part in (None, "cross"):
+        return trace.decoder.cross, trace.decoder, trace.encoder, CROSS
+    if part == "encoder":
+        return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
+    return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
+
+
+def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
+    """The induction scores of every head, step by step; nothing where no token occurs twice."""
+    ids = [token.id for token in traces[0].tokens if not token.special]
+    if len(set(ids[:-1])) == len(ids[:-1]):
+        return []
+    found = [head_scores(trace) for trace in traces]
+    return [each.induction.tolist() for each in found] if found[0].inductions else []
+
+
+def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:
+    """The token embeddings of a text's different tokens, step by step, on one plane."""
+    if any(trace.token_embeddings is None for trace in traces):
+        return [], [], (0.0, 0.0)
+    order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}
+    places = sorted(order.values())
+    tables = (trace.token_embeddings for trace in traces)
+    rows: list[Float[Tensor, "n M"]] = [table[places].double() for table in tables if table is not None]
+    flat = plane(torch.cat(rows))
+    points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
+    paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
+    return [traces[0].tokens[n].text for n in places], paths, flat.share
+
+
+def check_explained_part(part: str | None, pairs: bool) -> None:
+    """Refuse a part that a model does not have; None is the one that is meant without a word.
+
+    pairs: whether the model is an encoder-decoder.
+    """
+    if part is not None and not pairs:
+        raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
+    if part is not None and part not in PARTS:
+        raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")

@@ -1,0 +1,149 @@
+"""A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from regard.cli.outputs import consoles
+from regard.cli.start import settle
+from regard.display.terminal_parts import plain_lines_of_parts
+from regard.errors import RegardError
+from regard.train.log import read_log
+from regard.train.loop import ProcessGroup, StepMetrics, process_group, training_step_due
+from regard.train.run import (
+    RunOptions,
+    TrainingRun,
+    prepare_pair_run,
+    prepare_repeated_run,
+    prepare_text_run,
+    run_training,
+)
+from regard.train.run_folder import RUN_JSON, read_run_info
+from regard.train.samples import save_watched_trace, write_sample
+from regard.train.settings import Settings, with_changes
+from regard.train.training import training_of_log
+from regard.train.watched import LOSS
+
+
+def train_and_follow(
+    files: Sequence[Path],
+    pairs: Path | None,
+    folder: Path,
+    settings: Settings,
+    changes: Mapping[str, Any],
+    options: RunOptions,
+    *,
+    tensorboard: bool = False,
+) -> None:
+    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
+
+    files, pairs: texts, pairs, or none of them: repeated letters. settings, changes: of a run that begins, and what
+    was given of them. The rest is as the options of `regard train` have it.
+    """
+    if options.resume and (folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
+        info = read_run_info(folder)
+        settings = info.settings
+        options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
+    chosen = with_changes(settings, changes)
+    board = tensorboard_option_writer() if tensorboard else None
+    with process_group() as processes:
+        is_main = processes is None or processes.rank == 0
+        if processes is not None and not is_main:  # the first one makes the folder, the others find it made
+            processes.wait()
+        options = replace(options, resume=options.resume or not is_main, is_main=is_main)
+        if pairs is not None:
+            run = prepare_pair_run(pairs, folder, chosen, options)
+        elif files:
+            run = prepare_text_run(files, folder, chosen, options)
+        else:
+            run = prepare_repeated_run(folder, chosen, options)
+        if processes is not None and is_main:
+            processes.wait()
+        follow_run_in_terminal(run, board=board, processes=processes)
+
+
+def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGroup | None) -> None:
+    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved."""
+    settle()
+    out, bar = consoles()
+    is_main = processes is None or processes.rank == 0
+
+    shown = is_main and out.is_terminal and bar.is_terminal  # whether there is a progress bar
+
+    def say(line: str, **style: Any) -> None:
+        (bar if shown else out).print(line, markup=False, soft_wrap=True, **style)
+
+    if is_main:
+        for note in (*run.notes, f"Model: {run.parameters:,} parameters on {run.model.device}."):
+            say(note, style="dim")
+    writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
+    settings, watch, prompt = run.settings, run.watched, run.prompt
+    columns = (TextColumn("Step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
+               TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
+    speed: list[float] = []
+    with Progress(*columns, console=bar, disable=not shown, transient=True) as progress:
+        task = progress.add_task("", total=settings.steps, completed=run.state.step, loss="–", speed="–")
+
+        def on_log(metrics: StepMetrics) -> None:
+            speed.append(metrics.tokens / metrics.seconds)
+            del speed[:-50]
+            fast = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
+            progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
+            held = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
+            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
+            if is_main and (held or (not shown and len(speed) == 1)):  # the first one shows that it trains
+                say(progress_line)
+            if writer is not None:
+                writer.add_scalar("loss", metrics.loss, metrics.step)
+                writer.add_scalar("rate", metrics.rate, metrics.step)
+                if metrics.validation is not None:
+                    writer.add_scalar("held out", metrics.validation, metrics.step)
+
+        def on_step_end(step: int) -> None:
+            last = step == settings.steps
+            if watch is not None and (last or training_step_due(step, settings.watch_every)):
+                save_watched_trace(run, watch, step)
+            if not (last or training_step_due(step, settings.sample_every)):
+                return
+            if prompt is not None or run.held:
+                text = prompt if prompt is not None else run.held[0].source
+                say(f"  Sample: {write_sample(run, text, step)!r}", style="dim")
+
+        if watch is not None and is_main and run.state.step == 0:
+            save_watched_trace(run, watch, 0)
+        done = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
+    if writer is not None:
+        writer.close()
+    if not is_main:
+        return
+    went = training_of_log(read_log(run.folder), run.model.config, settings)
+    went.draw(run.folder / LOSS)
+    ended = "done" if done.step == settings.steps else "stopped (continue with --resume)"
+    best = "" if done.best is None else f", smallest held-out loss {done.best:.4f}"
+    say(f"Step {done.step} of {settings.steps}: {ended}{best}")
+    writes = "translate" if run.held else "generate"
+    held = sorted((pair.source for pair in run.held), key=len)
+    texts = (each for each in (run.prompt, *held, run.watched, "Once upon a time") if isinstance(each, str))
+    text = next(each for each in texts if not each.startswith("-"))  # which would be read as an option
+    called = shlex.join([text, "--model", str(run.folder)])
+    more = ["Now run:", *(f"  regard {verb} {called}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
+    for line in ["", *plain_lines_of_parts(went.shown(out.width), out.width), *more]:
+        say(line)
+    say(f"Wrote {run.folder}", style="dim")
+    if done.step < settings.steps:
+        sys.stdout.flush()
+        raise SystemExit(130)
+
+
+def tensorboard_option_writer() -> Callable[..., Any]:
+    """What writes for TensorBoard. Raises RegardError where the package is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise RegardError("--tensorboard needs the package: pip install 'regard[tensorboard]'") from None
+    return SummaryWriter

@@ -1,0 +1,219 @@
+"""Show how a training run went: the loss of every update as a curve, and what it fell to, in training and held out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regard.display.answer import Answer
+from regard.display.panels import Cell, Column, Curve, Curves, Panel, Table
+from regard.display.sentences import Template, sentences
+from regard.explain.frames import Row
+from regard.nn.config import TransformerConfig
+from regard.train.log import LOG, read_log
+from regard.train.run_folder import RUN_JSON, read_run_info
+from regard.train.settings import Settings
+
+Log = Sequence[
+    Mapping[str, int | float | None]
+]  # an entry an update: "step", "loss", and "validation" where it was measured
+
+PART = 50  # a mean at either end is over this part of all updates
+MOST = 8  # evaluations that a terminal shows
+POINTS = 400  # of a line of the loss on a page
+DRAWN = 100  # of one in a picture, where nobody can look closer
+
+
+SAME = 0.02  # nats per token: losses that differ by less are about equal
+
+HELD = "The held-out loss is {held:n} at step {at}"
+TABLE: list[list[Template]] = [
+    [
+        ("After one update the loss is {last:n} nats per token.", lambda n: n["count"] == 1),
+        (
+            "From step {start} to {end}, the loss{mean} stayed at about {first:n} nats per token.",
+            lambda n: abs(n["change"]) < SAME,
+        ),
+        (
+            "From step {start} to {end}, the loss{mean} fell from {first:n} to {last:n} nats per token.",
+            lambda n: n["change"] < 0,
+        ),
+        ("From step {start} to {end}, the loss{mean} rose from {first:n} to {last:n} nats per token.", None),
+    ],
+    [
+        (
+            "This is no better than guessing evenly among {vocabulary} tokens ({chance:n}).",
+            lambda n: n["better"] < SAME,
+        ),
+        ("Guessing evenly among {vocabulary} tokens would give {chance:n}.", None),
+    ],
+    [
+        (
+            "The held-out loss rose from {lowest:n} at step {then} to {held:n} at step {at} while the training loss "
+            "fell: the model overfits.",
+            lambda n: n["rose"] >= SAME and n["overfits"],
+        ),
+        (
+            "The held-out loss rose from {lowest:n} at step {then} to {held:n} at step {at}.",
+            lambda n: n["rose"] >= SAME,
+        ),
+        (HELD + " and still falling.", lambda n: n["fell"] >= SAME),
+        (HELD + ", {gap:n} above the training loss.", lambda n: n["gap"] >= 5 * SAME),
+        (HELD + ".", None),
+    ],
+]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A held-out loss, and the mean of the updates' own losses since the one before."""
+
+    step: int
+    loss: float
+    validation: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(Answer):
+    """How a run went, by its log. vocabulary: how many tokens there are; smoothing: of the labels, in the loss."""
+
+    format: ClassVar[str] = "regard train"
+
+    log: Log
+    vocabulary: int = 1
+    smoothing: float = 0.0
+
+    def title(self) -> str:
+        """What the loss was at first and at last."""
+        if not self.log:
+            return "Training loss: no update yet"
+        ends = ", ".join(f"{_loss(each):.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
+        held = [each for each in self.log if each["validation"] is not None][-1:]
+        return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
+
+    def findings(self) -> list[str]:
+        """State what the loss fell to, in training and held out. Return nothing if no loss is a number."""
+        known = [loss for each in self.log if math.isfinite(loss := _loss(each))]
+        if not known:
+            return []
+        size, held = max(1, len(known) // PART), evaluations(self.log)
+        first, last = sum(known[:size]) / size, sum(known[-size:]) / size
+        chance = math.log(self.vocabulary) if self.vocabulary > 1 else None
+        numbers: dict[str, Any] = {
+            "count": len(self.log), "change": last - first, "first": first, "last": last, "chance": chance,
+            "start": _step(self.log[0]), "end": _step(self.log[-1]), "vocabulary": self.vocabulary,
+            "mean": f" (mean of {size} updates)" if size > 1 else "", "better": (chance or 0) - last,
+        }  # fmt: skip
+        if held:
+            best = min(held, key=lambda each: each.validation)
+            numbers |= {
+                "held": held[-1].validation, "at": held[-1].step, "lowest": best.validation, "then": best.step,
+                "overfits": held[-1].loss < best.loss, "rose": held[-1].validation - best.validation,
+                "fell": held[-2].validation - held[-1].validation if len(held) > 2 and best is held[-1] else 0.0,
+                "gap": held[-1].validation - last,
+            }  # fmt: skip
+        return sentences(TABLE, numbers)
+
+    def rows(self) -> list[Row]:
+        """One row an update."""
+        return [{"step": each["step"], "loss": each["loss"], "held_out": each["validation"]} for each in self.log]
+
+    def panels(self) -> list[Panel]:
+        """The loss as a curve, and at its evaluations; a terminal has some of these, or else the curve."""
+        found = evaluations(self.log)
+        some = [found[n] for n in evenly(len(found), MOST)]
+        panels: list[Panel] = [replace(self.loss(), screen=len(found) < 2 and len(self.log) > 1, picture=True)]
+        if len(some) < len(found):
+            part = f", {len(some)} of {len(found)} (all in {LOG})"
+            panels.append(_evaluations("Some evaluations", some, part, screen=True))
+        if len(found) > 1:
+            panels.append(_evaluations("Evaluations", found, screen=len(some) == len(found)))
+        return panels
+
+    def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
+        """The panels of these names; of its picture the loss, whose every point is the mean of more updates."""
+        return super().chosen(names) if names else [self.loss(DRAWN)]
+
+    def loss(self, most: int = POINTS) -> Curves:
+        """Draw the loss: every update's while there is room for so many points, then means over as many each."""
+        training, size = _line("training", [(_step(each), _loss(each)) for each in self.log], most)
+        smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
+        points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
+        held = [(_step(each), loss) for each in self.log if (loss := each["validation"]) is not None]
+        note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held)
+        return Curves(
+            name="Loss", title="Loss, step by step", note=note, caption=note, x="step", y="loss in nats per token",
+            series=[training, *([_line("held out", held, most)[0]] if held else [])], unbounded=True,
+        )  # fmt: skip
+
+
+def training_of(run: Path) -> Training | None:
+    """Read how a run went, as far as its folder has that; None without a log."""
+    if not (run / LOG).is_file():
+        return None
+    if not (run / RUN_JSON).is_file():
+        return Training(read_log(run))
+    info = read_run_info(run)
+    return training_of_log(read_log(run), info.config, info.settings)
+
+
+def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> Training:
+    """Say how a run with this model and these settings went."""
+    return Training(log, config.vocabulary, settings.smoothing)
+
+
+def evaluations(log: Log) -> list[Evaluation]:
+    """Every held-out loss in order, with what the updates before it had."""
+    found: list[Evaluation] = []
+    since: list[float] = []
+    for each in log:
+        loss, validation, step = each["loss"], each["validation"], each["step"]
+        if loss is not None:
+            since.append(loss)
+        if validation is not None and since and step is not None:
+            found.append(Evaluation(int(step), sum(since) / len(since), validation))
+            since = []
+    return found
+
+
+def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
+    rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
+    return Table(
+        name=name, title=f"Loss at evaluations{more}", rows=rows, screen=screen, brief=bool(more),
+        note="Loss is the mean since the previous evaluation, and bars show the held-out loss.",
+        columns=[Column("step", 0), Column("loss", 2, unbounded=True),
+                 Column("held out", 2, bar=True, unbounded=True)],
+    )  # fmt: skip
+
+
+def _step(each: Mapping[str, int | float | None]) -> int:
+    return int(each["step"] or 0)
+
+
+def _loss(each: Mapping[str, int | float | None]) -> float:
+    return math.nan if each["loss"] is None else each["loss"]
+
+
+def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:
+    """A line of at most so many points, and how many values make one: a power of two, so that points stay in place."""
+    steps, values = [step for step, _ in points], [value for _, value in points]
+    size = 1
+    while -(-len(values) // size) > most:
+        size *= 2
+    if size == 1:
+        return Curve(name, steps, values), 1
+    starts = list(range(0, len(values), size))
+    ends = [*starts[1:], len(values)]
+    numbers = np.asarray(values, np.float64)
+    low, high = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
+    means = np.add.reduceat(numbers, starts) / np.subtract(ends, starts)
+    first, last = [steps[start] for start in starts], [steps[end - 1] for end in ends]
+    return Curve(name, last, means.tolist(), first, low.tolist(), high.tolist()), size
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many of the numbers from 0 up to count, evenly, the first and the last among them."""
+    return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))

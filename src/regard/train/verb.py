@@ -1,0 +1,120 @@
+"""`regard train`: a transformer of your own, of texts, sentence pairs, or letters that come again."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli import options
+from regard.cli.options import number, option
+from regard.cli.outputs import NOTHING, Outputs, report, writes
+from regard.cli.verb import Verb
+from regard.errors import RegardError
+from regard.files import check_readable
+from regard.train.settings import Settings, read_training_settings, with_changes
+from regard.train.watched import check_place_for_run, check_watched_traces
+
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files in UTF-8, to learn the next token.")
+]
+
+
+def train(
+    files: Files = None,
+    pairs: Annotated[Path | None, option("--pairs")] = None,
+    repeated: Annotated[bool, option("--repeated")] = False,
+    out: Annotated[Path | None, option("--out", options.REQUIRED)] = None,
+    steps: Annotated[int | None, number("--steps", "2000 (8000 with --pairs, 1200 with --repeated)")] = None,
+    resume: Annotated[bool, option("--resume")] = False,
+    config: Annotated[Path | None, option("--config")] = None,
+    settings: Annotated[list[str] | None, option("--set")] = None,
+    watch: Annotated[str | None, option("--watch")] = None,
+    prompt: Annotated[str | None, option("--prompt")] = None,
+    tensorboard: Annotated[bool, option("--tensorboard")] = False,
+) -> None:
+    """Train a small transformer on texts, on sentence pairs (--pairs) or on repeated letters (--repeated)."""
+    sources = bool(files) + (pairs is not None) + repeated
+    if sources != 1:
+        given = "several of them" if sources else "none"
+        raise RegardError(f"train: needs text files, --pairs FILE, or --repeated; given {given}")
+    if out is None:
+        raise RegardError("--out is needed: the folder that the run is written to")
+    sources_read = files or ([] if pairs is None else [pairs])
+    for file in sources_read:
+        check_readable(file)
+    changes = setting_changes(config, settings or (), steps)
+    starting = Settings.for_pairs() if pairs is not None else Settings() if files else Settings.for_repeated()
+    with_changes(starting, changes)  # refuses what no settings can have
+    is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
+    if is_main:
+        check_place_for_run(out, resume=resume)
+
+    if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
+        read = ", ".join(map(str, sources_read))
+        print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
+    from regard.train.follow import train_and_follow
+    from regard.train.run import RunOptions
+
+    options = RunOptions(resume, watch, prompt)
+    train_and_follow(files or [], pairs, out, starting, changes, options, tensorboard=tensorboard)
+
+
+@writes("figure", "html of traces", "csv", "json")
+def evolve(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="Folder of a run trained with --watch.")] = None,
+    layer: options.OneLayer = 0,
+    head: options.OneOfHeads = None,
+    part: Annotated[str | None, option("--part", "cross")] = None,
+    everything: options.All = False,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Show how the attention and token embeddings of a watched sentence changed during training."""
+    if run is None:
+        raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
+    if not run.is_dir():
+        raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
+    check_watched_traces(run)
+    from regard.train.evolve.answer import evolution_of
+
+    report(evolution_of(run, layer, head, part=part), outputs, everything=everything)
+
+
+def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
+    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps."""
+    changes: dict[str, Any] = {} if config is None else read_training_settings(config)
+    named = set()
+    for each in settings:
+        name, equals, text = each.partition("=")
+        if not equals or not name.strip():
+            raise RegardError(f"--set {each!r}: needs NAME=VALUE")
+        changes[name.strip()] = set_option_value(text.strip())
+        named.add(name.strip())
+    if steps is not None and "steps" in named and changes["steps"] != steps:
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of them")
+    return changes | ({} if steps is None else {"steps": steps})
+
+
+def set_option_value(text: str) -> int | float | bool | str | None:
+    """A setting's value as it was meant: a number, true, false, none, or a word."""
+    known = {"true": True, "false": False, "none": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+TRAIN = Verb(
+    train, "Train a small transformer on texts, pairs or letters.", takes_dtype=False,
+    examples=("train book.txt --out runs/book --steps 2000", "train --repeated --out runs/induction"),
+)  # fmt: skip
+EVOLVE = Verb(
+    evolve, "Show how attention changed during training.", takes_dtype=False,
+    examples=("evolve runs/book --layer 1 --figure formed.png", "evolve runs/book --layer 1 --head 0 --csv formed.csv"),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Does what regard says of this model hold on this machine?"""

@@ -1,0 +1,360 @@
+"""Compare a trace's numbers with the model's own eager code, on this machine."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, product, zip_longest
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import reference
+from regard.attention.map_statistics import Statistics
+from regard.capture.interventions.names import ablate, head
+from regard.display.answer import Answer
+from regard.display.panels import Column, Panel, Table
+from regard.display.query import Progress
+from regard.display.sentences import Template, sentences
+from regard.errors import InexactError, RegardError, first_line
+from regard.explain.causes.contributions import contributions
+from regard.explain.frames import Row
+from regard.memory import available
+from regard.models.load import load
+from regard.models.model import Model
+from regard.nn.transformer import Transformer
+from regard.text.tokens import check_texts
+from regard.trace.attention_output import AttentionOutput
+from regard.trace.layer_subset import call_numbers
+from regard.verify.references import RESULT, STATES, WEIGHTS, Reading, apart, layers
+
+PASSED, FAILED, NOT_TESTED = "passed", "FAILED", "not tested"
+TABLE: list[list[Template]] = [
+    [("All {tested} checks passed.", lambda n: n["passed"] == n["tested"] > 1),
+     ("{passed} of {tested} checks passed.", None)],
+    [("Failed: {failed}.", None)],
+    [("Not tested: {left}.", None)],
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """The largest difference that a check found, how large it may be, and its text, layer, head and tokens.
+
+    If a check was not tested, difference and allowed are None, and where is the reason.
+    """
+
+    check: str
+    difference: float | None = None
+    allowed: float | None = None
+    where: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Return whether the check passed, failed or was not tested."""
+        if self.difference is None or self.allowed is None:
+            return NOT_TESTED
+        return PASSED if self.difference <= self.allowed else FAILED
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Answer):
+    """The results of all checks of one model. name: the model's. where: what they were computed with."""
+
+    format: ClassVar[str] = "regard check"
+
+    name: str
+    where: str
+    results: Sequence[Result] = field(repr=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no check failed."""
+        return not self.of(FAILED)
+
+    def of(self, verdict: str) -> list[Result]:
+        """Return the results with this verdict."""
+        return [each for each in self.results if each.verdict == verdict]
+
+    def title(self) -> str:
+        """Name the model."""
+        return f"{self.name} compared with its own code"
+
+    def findings(self) -> list[str]:
+        """Count the checks that passed, and name the others."""
+        passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
+        numbers = {
+            "passed": len(passed),
+            "tested": len(passed + failed),
+            "failed": failed or None,
+            "left": left or None,
+        }
+        return sentences(TABLE, numbers)
+
+    def exactness(self) -> list[str]:
+        """Name the library, device and threads."""
+        return [f"Checked with {self.where}."]
+
+    def rows(self) -> list[Row]:
+        """List one row per check."""
+        return [asdict(each) | {"verdict": each.verdict} for each in self.results]
+
+    def data(self) -> dict[str, object]:
+        """Return whether no check failed, and all rows."""
+        return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
+
+    def panels(self) -> list[Panel]:
+        """Show one table, with the place of a failure or the reason why a check was not tested."""
+        columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "place or reason")]
+        rows = []
+        for each in self.results:
+            numbers = ("" if x is None else f"{x:.1e}" for x in (each.difference, each.allowed))
+            rows.append([each.check, *numbers, each.verdict, each.where * (each.verdict != PASSED)])
+        return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True)]
+
+
+# How large a difference may be: of weights and statistics, of vectors, as a multiple of the own rounding error, at most
+LEAST, VECTORS, TIMES, MOST = 1e-5, 1e-4, 10.0, 1e-3
+LENGTH = 1100  # tokens of the long text: CPU kernels for long texts are in use from 512, 725 or 1,024 tokens on
+TOP, PICTURE, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query; rows and columns of the pooled matrix
+TEXTS = ("The river was high, so he sat down on the bank.", "bank", "Die Bank – 銀行, берег, ضفة, 2½ km, naïve 🏦!")
+
+
+def check(
+    model: Any,
+    texts: str | Sequence[str] | None = None,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Check:
+    """Compare weights, states, logits and what regard computes from them with the model's own eager code.
+
+    The answer reports a check that fails. The model itself isn't changed.
+
+    Args:
+        model: a `regard.load` model, or anything that `regard.load` opens.
+        texts: one or several texts to check on. Default: short ones and a long one, or random ids without a tokenizer.
+        inputs: one item of other inputs instead, as `Model.trace` takes them.
+        seed: of random ids and pixels.
+        progress: called with the number of checks that are done, and of all.
+
+    Raises:
+        RegardError: the model or these inputs can't be used, or it is a `regard.Transformer`, which has no other code.
+    """
+    model = model if isinstance(model, Model) else load(model)
+    if isinstance(model.model, Transformer):
+        raise RegardError(f"check: {model.name} is a regard.Transformer: there is no other code to compare it with")
+    readings = [Reading(model, each) for each in _inputs(model, texts, inputs, seed)]
+    first, longest = readings[0], max(readings, key=lambda each: each.size)
+    checks: dict[str, Iterator[Result]] = {
+        "attention weights": _compared(WEIGHTS, readings),
+        "hidden states": _compared(STATES, readings),
+        "logits and last states": _compared(RESULT, readings),
+        "a padded batch": _padded_batch(model, readings[:3]),
+        "statistics": _statistics(longest),
+        "regions": _regions(longest),
+        "contributions": _contributions(first),
+        "an ablated head": _ablated_head(first),
+        "generation with a cache": _generation(first),
+    }
+    results = []
+    for number, (name, findings) in enumerate(checks.items()):
+        if progress is not None:
+            progress(number, len(checks))
+        results.append(_result(name, findings))
+    threads = torch.get_num_threads()
+    where = f"torch {torch.__version__} on {model.model.device} with {threads} thread{'s' * (threads > 1)}"
+    return Check(model.name, f"{where}, on texts of up to {longest.size} tokens", results)
+
+
+def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
+    """Choose what the model is checked on, as `Model.trace` takes it. The long text has as many tokens as fit."""
+    texts = None if texts is None else list(check_texts(texts, "check: texts"))
+    if texts is not None and (inputs is not None or not texts):
+        raise RegardError("check: needs at least one text, or inputs, or neither of them")
+    if inputs is not None:
+        return [{"inputs": inputs}]
+    if (name := model.model.main_input_name) != "input_ids":
+        raise RegardError(f"check: {model.name} reads {name!r}: call regard.check(model, inputs={{{name!r}: ...}})")
+    config, free = model.model.config.get_text_config(), available(model.model.device)
+    depth, heads = (getattr(config, f"num_{each}", None) or 24 for each in ("hidden_layers", "attention_heads"))
+    fits = LENGTH if free is None else math.isqrt(free // (24 * depth * heads * (3 if model.pairs else 1)))
+    length, rows = min(LENGTH, model.limit or LENGTH, max(64, fits)), list[list[int]]()
+    if texts is None and model.tokenizer is not None:
+        _, (encoded,) = model._reader.read("text", " ".join(TEXTS) * 100, None, windowed=True)
+        texts, rows = TEXTS, [list(encoded.ids[:length])]
+    elif texts is None:
+        count, drawn = model._reader._id_count(), torch.Generator().manual_seed(seed)
+        rows = [torch.randint(3, count, (min(n, length),), generator=drawn).tolist() for n in (11, 5, length)]
+    given = [{"text": each, "target": each} for each in texts or ()]
+    given += [{"ids": each, "target_ids": each} for each in rows]
+    return given if model.pairs else [{name: each[name] for name in ("text", "ids") if name in each} for each in given]
+
+
+def _result(name: str, findings: Iterator[Result]) -> Result:
+    """Take the largest difference compared with what is allowed. A check that regard can't make is not tested."""
+    found, reason = list[Result](), "its own code returns nothing to compare with"
+    try:
+        found.extend(findings)
+    except Exception as error:  # what failed before still counts
+        reason = first_line(error)
+        if isinstance(error, RegardError) and not isinstance(error, InexactError):
+            found = [each for each in found if each.verdict == FAILED]
+        else:
+            found.append(Result(name, math.inf, 0.0, f"{type(error).__name__}: {reason}"))
+    if not found:
+        return Result(name, where=reason)
+    return replace(max(found, key=lambda each: (each.difference or 0.0) / (each.allowed or 1.0)), check=name)
+
+
+def _allowed(reading: Reading, least: float, rounding: float | None) -> float:
+    """Return how large a difference may be. rounding: of the own code, None if that isn't known."""
+    unit = torch.finfo(reading.model.model.dtype).eps  # only in half precision do these bounds matter
+    least, most = max(least, 4 * unit), max(MOST, 16 * unit)
+    return max(least, min(most, TIMES * (least if rounding is None else rounding)))
+
+
+def _compared(fields: Any, readings: Sequence[Reading], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
+    """Compare traces with the own code's passes. traces, owns: instead of the readings' own."""
+    for each, trace, own in zip_longest(readings, traces, owns):
+        ours = (trace or each.trace).as_transformers(attentions=fields is WEIGHTS)
+        if found := apart(ours, own or each.own, fields):
+            allowed = _allowed(each, LEAST if fields is WEIGHTS else VECTORS, _rounding(each, fields))
+            yield Result("", found[0], allowed, f"{found[1]} of {each.size} tokens")
+
+
+def _rounding(reading: Reading, fields: tuple[str, ...]) -> float | None:
+    """Return how far the own code is from float64; None if that isn't known."""
+    found = None if reading.exact is None else apart(reading.own, reading.exact, fields)
+    return found and found[0]
+
+
+def _padded_batch(model: Model, readings: Sequence[Reading]) -> Iterator[Result]:
+    """Compare texts traced in one batch with the own code's pass over each alone."""
+    if len({each.size for each in readings}) < 2:
+        raise RegardError("needs texts of different lengths")
+    asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
+    traces = model.trace(**asked)
+    maps = [each for n, trace in enumerate(traces) for each in layers(trace, readings[n].own)]
+    # keys that aren't tokens of the text, such as compressed ones, depend on the longest text of a batch
+    tokens_alone = all(each.part or each.map.shape[2] == len(each.trace.tokens) for each in maps)
+    fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
+    yield from chain(*(_compared(each, readings, traces) for each in fields))
+
+
+def _statistics(reading: Reading) -> Iterator[Result]:
+    """Compare statistics, asked of a map and computed with the pass, with those of the own code's weights."""
+    kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, PICTURE))
+    for how, trace in (("", reading.trace), (", computed with the pass", kept)):
+        precise = layers(trace, reading.exact)
+        for layer in layers(trace, reading.own):
+            expected, exact = _statistics_of_weights(layer.own, layer.map), next(precise, None)
+            values, keys = layer.map.top(TOP)
+            chosen = layer.own.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
+            names = ("received", "entropy") if layer.map.offset is None else ("received", "entropy", "distance")
+            found: dict[str, Tensor] = {name: getattr(layer.map, name)() for name in names}
+            found |= {"pooled matrix": layer.map.pooled(*PICTURE), "largest weights": values, "keys": chosen}
+            rounded = {} if exact is None else _statistics_of_weights(exact.own, layer.map)
+            for name, each in found.items():
+                allowed = _allowed(reading, LEAST, _relative(expected[name], rounded[name]) if rounded else None)
+                yield Result("", _relative(each, expected[name]), allowed, f"{name} of {layer.name}{how}")
+
+
+def _statistics_of_weights(weights: Float[Tensor, "H L S"], ours: Any) -> dict[str, Tensor]:
+    """Compute statistics of the own code's weights in float64. A sink takes what a row of weights lacks to 1."""
+    weights = weights.cpu().double()[None]
+    sinks = (1 - weights.sum(-1)).clamp(min=0) * (ours.rule.sinks is not None)
+    rows, cols = (min(pair) for pair in zip(PICTURE, weights.shape[2:], strict=True))
+    top = weights.topk(min(TOP, weights.shape[3])).values
+    return {
+        "received": reference.received(weights), "entropy": reference.entropy(weights, sinks),
+        "distance": reference.distance(weights.log(), ours.offset or 0),
+        "pooled matrix": reference.pooled(weights, rows, cols), "largest weights": top, "keys": top,
+    }  # fmt: skip
+
+
+def _relative(found: Tensor, expected: Tensor) -> float:
+    """Return the largest difference relative to the largest number."""
+    largest = float(expected.abs().max())
+    return float((found.cpu() - expected).abs().nan_to_num(math.inf).max()) / (largest or 1.0)
+
+
+def _regions(reading: Reading) -> Iterator[Result]:
+    """Compare a part of each matrix, computed by itself, with the own code's weights."""
+    allowed = _allowed(reading, LEAST, _rounding(reading, WEIGHTS))
+    for layer in layers(reading.trace, reading.own):
+        rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.own.shape[1:])
+        found = (layer.map[:, rows, cols] - layer.own[:, rows, cols]).abs().nan_to_num(math.inf)
+        yield Result("", float(found.max()), allowed, f"part of {layer.name}")
+
+
+def _contributions(reading: Reading) -> Iterator[Result]:
+    """Compare each token's contribution through each head with own weight × value × output projection, in float64."""
+    if reading.model.model.dtype.itemsize < torch.float32.itemsize:
+        raise RegardError("in half precision, contributions add up no better than the model's own sums")
+    allowed = _allowed(reading, VECTORS, _rounding(reading, WEIGHTS))
+    for (name, number, trace, part, _, own), last in product(layers(reading.trace, reading.own), (False, True)):
+        token = len(trace.tokens) - 1 if last else len(trace.tokens) // 2
+        found = contributions(trace, token, number, part=part)
+        prefix = "cross_" if part else ""
+        values, block = (getattr(trace, f"{prefix}{name}")[number] for name in ("values", "attention_outputs"))
+        parts = _parts(own[:, token], values, block, token)
+        for said, ours, expected in (
+            ("lengths", found.norms, parts.norm(dim=-1)),
+            ("fractions", found.shares, parts @ found.vector.cpu() / float(found.vector.norm()) ** 2),
+            ("sums of heads", found.sources(), parts.sum(0)),
+            ("sums of tokens", found.heads(), parts.sum(1)),
+        ):
+            yield Result("", _relative(ours, expected), allowed, f"{said} in {name}, token {token}")
+
+
+def _parts(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
+    """Multiply weight, value and output projection, and by what follows, a norm with its statistics held fixed."""
+    weights, values, projection = (each.cpu().double() for each in (weights, values, block.weight))
+    projection = projection.unflatten(1, (len(weights), -1)).permute(1, 2, 0)  # (H, E, M)
+    parts = weights[..., None] * (values.repeat_interleave(len(weights) // len(values), 0) @ projection)
+    if block.scaling is not None:
+        parts = parts * (block.scaling.scale[token] * block.scaling.gain).cpu().double()
+    if block.norm is not None:
+        variance = (block.residual + block.added)[token].cpu().double().var(correction=0) + block.norm.eps
+        parts = (parts - parts.mean(-1, keepdim=True)) / variance.sqrt()
+        parts = parts if block.norm.weight is None else parts * block.norm.weight.cpu().double()
+    return parts
+
+
+def _ablated_head(reading: Reading) -> Iterator[Result]:
+    """Compare the result without a head with the own code's, run with that head's output projection set to 0."""
+    trace = reading.trace.sides[-1]
+    blocks = {layer: trace.attention_outputs[layer] for layer, _ in call_numbers(trace.attention_outputs)}
+    known = {n: each.weight for n, each in blocks.items() if isinstance(each, AttentionOutput)}
+    if not known:
+        raise RegardError("regard knows no output projection in it")
+    layer = list(known)[len(known) // 2]
+    number, weight = trace.attention[layer].shape[0] - 1, known[layer]
+    alike = [n for n, each in known.items() if each.data_ptr() == weight.data_ptr()]  # layers may share it
+    ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in alike]
+    ablated = reading.model.trace(**reading.asked, interventions=ablation)
+    own = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
+    effect = apart(own, reading.own, RESULT)
+    for each in _compared(RESULT, [reading], [ablated], [own]):
+        if effect and effect[0] <= (each.allowed or 0.0):
+            raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
+        yield replace(each, where=f"without head {number} of layer {layer}")
+
+
+def _generation(reading: Reading) -> Iterator[Result]:
+    """Compare tokens with transformers' own `generate`, weights and logits with one pass over all tokens."""
+    if "input_ids" not in reading.inputs:
+        raise RegardError("it reads no text")
+    theirs, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)
+    ids = reading.inputs["input_ids"][0].tolist()
+    written = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)
+    wrong = [n for n, (ours, own) in enumerate(zip_longest(written.ids, theirs)) if ours != own]
+    yield Result("", math.inf if wrong else 0.0, VECTORS, f"token {wrong[0]} differs" if wrong else "")
+    sides = [[token.id for token in side.tokens] for side in written.trace.sides]
+    whole = Reading(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
+    if not wrong and _relative(logits, whole.own.logits[0, -len(logits) - 1 : -1].cpu()) > MOST:
+        raise RegardError("its own code gives other logits with a cache than in one pass")
+    yield from chain(_compared(WEIGHTS, [whole], [written.trace]), _compared(RESULT, [whole], [written.trace]))

@@ -1,0 +1,200 @@
+"""`regard find` as a person runs it."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.stores import change_manifest
+from tests.support.web_pages import Read, build_nothing
+
+
+def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    result = regard_command(
+        "find", "bank", "--store", str(bank_folder), "--like", "He fished from the bank of the river.", "--top", "3",
+        "--csv", "a.csv", "--parquet", "a.parquet", "--json", "a.json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (data["format"], data["total"], len(data["lines"])) == ("regard find", 16, 3)
+    assert all(line["metadata"] == {"kind": "river"} for line in data["lines"])
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["document"] for row in rows] == [line["document"] for line in data["lines"]]
+    assert "Wrote a.parquet" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert f"{data['lines'][0]['similarity']:.2f}" in result.stdout
+
+
+def test_a_model_that_the_store_names_is_not_loaded(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    store = shutil.copytree(bank_folder, tmp_path / "s")
+    change_manifest(store, model=change_manifest(store)["model"] | {"source": "stranger/model"})
+    like = ("bank", "--store", "s", "--like", "The river bank.")
+    for call, message in (
+        (("find", *like), "says that 'stranger/model' made it: what a store names is not loaded, name the model"),
+        (("find", *like, "--model", "./none"), "model './none': there is no such folder"),
+        (("senses", "bank", "--store", "s", "--k", "2", "--checked", "1"), "name the model yourself (--model;"),
+    ):
+        result = regard_command(*call)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert regard_command("find", "bank", "--store", "s").returncode == 0  # nothing else needs it
+
+
+def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        (["sea", "--store", str(bank_folder)], "word 'sea' does not occur"),
+        (["bnk", "--store", str(bank_folder)], ": the nearest are 'bank'"),
+        (["bank", "--store", "none"], "there is no such folder"),
+        (["bank", "--store", str(bank_folder), "--csv", "a.txt"], "needs to be .csv"),
+        (["bank", "--store", str(bank_folder), "--everywhere"], "everywhere: needs like"),
+    ):
+        result = regard_command("find", *arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_texts_is_asked_for_those_like_one(regard_command, tmp_path: Path) -> None:
+    texts = {"a": "The river flooded the fields.", "b": "The bank raised its rates.", "c": "She planted beans."}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    made = regard_command("embed", "a.txt", "b.txt", "c.txt", "--out", "s", "--unit", "texts", "--no-statistics")
+    assert made.returncode == 0, made.stderr
+    assert "3 embeddings" in (said := " ".join(made.stdout.split()))
+    assert "3 documents" in said
+    asked = ("find", "Money was lent at higher interest.", "--store", "s")
+    found = regard_command(*asked, "--top", "1", "--json", "a.json", "--csv", "a.csv")
+    assert found.returncode == 0, found.stderr
+    assert texts["b"] in found.stdout
+    assert texts["c"] not in found.stdout
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (data["format"], [line["text"] for line in data["lines"]]) == ("regard find texts", [texts["b"]])
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["text"] for row in csv.DictReader(file)] == [texts["b"]]
+    for given, message in (
+        (["--like", "a bank"], "--like: store 's' keeps texts, so this option does not apply"),
+        (["--lookup", "lemma"], "--lookup: store 's' keeps texts"),
+        (["--layer", "5"], "--layer: store 's' keeps texts"),
+        (["--context", "9"], "--context: store 's' keeps texts"),
+        (["--text-prompt", "x " * 600], "embedding: text has 609 tokens, special ones included: all-MiniLM-L6"),
+    ):
+        refused = regard_command(*asked, *given)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert message in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    asked_of_texts = regard_command("senses", "bank", "--store", "s")
+    assert "has texts, not words: search it for the texts nearest to yours" in asked_of_texts.stderr
+
+
+def test_senses_in_a_spreadsheet_a_picture_and_json(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    result = regard_command(
+        "senses", "bank", "--store", str(bank_folder), "--checked", "4", "--words", "2", "--figure", "a.png",
+        "--csv", "a.csv", "--json", "a.json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert data["occurrences"] == len(rows) == 16
+    kinds = {(row["sense"], row["metadata.kind"]) for row in rows}
+    assert len(kinds) == len(data["senses"]) == 2
+    assert "16 occurrences, 2 senses" in result.stdout
+    assert "changes" in result.stdout
+
+
+def test_labelled_sentences(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    sentences = {
+        "shore": ["a muddy bank", "the river bank", "a bank of clay", "a steep bank"],
+        "firm": ["an account at the bank", "a loan from the bank", "money in a bank", "a bank robbery"],
+    }
+    lines = [f"{text},{text.split().index('bank')},{label}\n" for label, texts in sentences.items() for text in texts]
+    (tmp_path / "a.csv").write_text("sentence,position,label\n" + "".join(lines), encoding="utf-8")
+    arguments = ["senses", "bank", "--store", str(bank_folder), "--checked", "0", "--train"]
+    result = regard_command(*arguments, "a.csv", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    data = json.loads(result.stdout)
+    assert {each["name"] for each in data["senses"]} == {"shore", "firm"}
+    assert data["accuracy"]["by_word"]["bank"]["asked"] == 2
+    result = regard_command(*arguments, "none.csv")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "there is no such file" in result.stderr
+
+
+def test_a_page_has_what_json_has(
+    regard_command, bank_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_nothing(tmp_path / "built", monkeypatch)
+    call = ["senses", "bank", "--store", str(bank_folder), "--checked", "0", "--words", "2", "--context", "12"]
+    result = regard_command(*call, "--html", "a.html", "--json", "a.json")
+    assert result.returncode == 0, result.stderr
+    assert "Wrote a.html" in result.stdout
+    page, data = Read(tmp_path / "a.html").data, json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    cloud, table = page["panels"][:2]
+    points = sorted((each["x"], each["y"], f"sense {each['sense']}") for each in data["points"])
+    for one, (x, y, sense) in zip(sorted((p["x"], p["y"], p["group"]) for p in cloud["points"]), points, strict=True):
+        assert one == (pytest.approx(x, abs=1e-6), pytest.approx(y, abs=1e-6), sense)
+    assert [row[1] for row in table["rows"]] == [each["occurrences"] for each in data["senses"]]
+    assert all(len(p["context"]["left"]) <= 14 for p in cloud["points"])  # and "… "
+    before = (tmp_path / "a.html").read_bytes()
+    assert regard_command(*call, "--html", "a.html").returncode == 0
+    assert (tmp_path / "a.html").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("word", "file", "says"),
+    [
+        ("bank", "none/a.html", "there is no folder"),
+        ("bank", "folder.html", "folder.html"),
+        ("bank", "a.txt", "needs to be .html"),
+        ("zebra", "a.html", "'zebra' does not occur in embedding index"),
+    ],
+)
+def test_a_page_that_cannot_be_written(
+    regard_command, bank_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, file: str, says: str
+) -> None:
+    build_nothing(tmp_path / "built", monkeypatch)
+    (tmp_path / "folder.html").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    result = regard_command("senses", word, "--store", str(bank_folder), "--csv", "a.csv", "--html", file)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_two_parts_of_one_store(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    result = regard_command(
+        "shift", "bank", "--store", str(bank_folder), "--column", "kind", "--values", "river,money", "--json", "a.json",
+        "--csv", "a.csv",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert data["groups"] == ["kind=river", "kind=money"]
+    assert data["change"]["p"] <= 0.01
+    assert {each["fate"] for each in data["senses"]} == {"gained", "lost"}
+    assert "gained" in result.stdout
+    assert "permutations of documents" in result.stdout
+    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 17
+
+
+def test_a_store_beside_itself_has_not_changed(regard_command, bank_folder: Path) -> None:
+    result = regard_command("shift", "bank", "--store", str(bank_folder), "--store", str(bank_folder), "--json", "-")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["change"]["p"] > 0.5
+
+
+def test_what_does_not_fit(regard_command, bank_folder: Path) -> None:
+    for arguments, message in (
+        (["--store", str(bank_folder)], "--store: given 1, needs two, or one with --column NAME"),
+        (["--store", str(bank_folder), "--store", str(bank_folder), "--values", "a,b"], "--values needs --column"),
+        (["--store", str(bank_folder), "--column", "year"], "has a column 'year'; there are kind"),
+    ):
+        result = regard_command("shift", "bank", *arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
