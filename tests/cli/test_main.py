@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.main import HEADINGS, VERBS, main
-from regard.cli.verbs.map import map_file
-from regard.cli.verbs.see import see
-from regard.cli.verbs.why import why
-from regard.questions import QUESTIONS
+from regard.cli.main import HEADINGS, NAMES, VERBS, load_verbs, main
+from regard.plugins import OURS
 from tests.support import MONEY, RIVER, in_one_process, make_tiny, run_all_in_process
 
 
@@ -32,11 +29,11 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.partition("Options:")[0].partition("Look at attention:")[2], re.M)
-    assert [heading for heading in HEADINGS.values() if f"\n{heading}:\n" not in out] == []
+    assert [heading for heading in HEADINGS if f"\n{heading}:\n" not in out] == []
     assert told(capsys, "-h")[1] == out
     assert told(capsys, "see", "-h") == told(capsys, "see", "--help")
-    assert [verb for verb, _ in verbs] == [name for name, _, _ in VERBS]
-    assert set(QUESTIONS) - {"score"} < {name for name, _, _ in VERBS}
+    assert [verb for verb, _ in verbs] == list(NAMES)
+    assert set(OURS["regard.questions"]) - {"score"} < set(NAMES)
     assert all(sentence.endswith(".") for _, sentence in verbs)
     assert 'regard see "A man on a river bank." "Money in a bank." --word bank' in out
 
@@ -47,10 +44,7 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
         ("A text", "No such command 'A text'. To look at a text: regard see \"A text\"\n"),
         ("se", "No such command 'se'. Did you mean 'see'?\n"),
         ("Token", "Did you mean 'tokens'?"),
-        (
-            "bank",
-            "paint, train, evolve, embed, find, senses, shift, lesson, article, fetch, check. To look at a text",
-        ),
+        ("bank", "paint, train, evolve, embed, find, senses, shift, lesson, article, fetch, check. To look at a text"),
         ('a "quoted" text', "To look at a text: regard see TEXT\n"),
         ("long " * 40, "To look at a text: regard see TEXT\n"),
     ],
@@ -77,7 +71,7 @@ REFUSED = [
     (["serve", "--run", "none"], "no folder 'none': needs a run, which regard train --out writes"),
     (["tokens", "A bank", " "], "text 2 is blank"),
     (["map", "none.txt"], "'none.txt' cannot be read: No such file"),
-    (["heads", "A bank", "--tests", "--seed", "-1"], "'--seed': given -1, needs a whole number from 0 to 2^63 - 1"),
+    (["heads", "A bank", "--tests", "--seed", "-1"], "--seed: given -1, needs 0 to 2^63 - 1"),
     (["generate", "A bank", "--model", "m", "--temperature", "-1"], "temperature: given -1.0, needs a number"),
     (["train", "void.txt", "--out", "new"], "'void.txt' is empty: there is nothing to train on"),
     (["train", "--pairs", "text.txt", "--out", "new"], "'text.txt', line 1: no tab"),
@@ -225,9 +219,11 @@ def test_the_whole_time_is_told(minilm, capsys, monkeypatch, tmp_path: Path) -> 
     monkeypatch.setattr("regard.models.load.load", lambda _name, **_: minilm)
     monkeypatch.setattr("regard.cli.start.began", [time.perf_counter() - 1234.0])
     (tmp_path / "text.txt").write_text("a bank")
-    see(["a bank"], word="bank", everything=True)
-    see(["a bank"], word="bank")
-    why(["a bank"], word="bank", everything=True)
-    map_file(tmp_path / "text.txt", layer=0, everything=True)
+    load_verbs()
+    see, why, map_file = (VERBS[name].run for name in ("see", "why", "map"))
+    see(texts=["a bank"], word="bank", everything=True)
+    see(texts=["a bank"], word="bank")
+    why(texts=["a bank"], word="bank", everything=True)
+    map_file(texts=str(tmp_path / "text.txt"), layer=0, everything=True)
     out = capsys.readouterr().out
     assert " ".join(out.split()).count(", 123") == 4

@@ -3,16 +3,13 @@
 from collections import defaultdict
 from typing import Any
 
-import pytest
 import typer
 
 from regard.cli.help import OLD_NAMES
 from regard.cli.help import OPTIONS as OPTION_TEXTS
-from regard.cli.main import app
-from regard.cli.options import needed_word
-from regard.errors import RegardError
+from regard.cli.main import load_verbs
 
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(load_verbs()).commands  # type: ignore[attr-defined]
 VERBS = (
     "see", "heads", "map", "steps", "tokens", "serve", "run", "why", "attribute", "patch", "generate", "translate",
     "paint", "train", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch", "check",
@@ -55,25 +52,17 @@ def test_an_option_means_the_same_in_every_verb() -> None:
     for verb in VERBS:
         for each in options(verb):
             said[each.opts[0]].add((each.metavar, each.help))
-    hand_made = {
-        name for verb in VERBS if verb not in ("attribute", "patch") for each in options(verb) for name in each.opts
+    assert {name.partition("/")[0] for name in OPTION_TEXTS} <= {
+        name for v in VERBS for o in options(v) for name in o.opts
     }
-    assert {name.partition("/")[0] for name in OPTION_TEXTS} == hand_made
     assert {name: len(meanings) for name, meanings in said.items() if len(meanings) > 1} == SEVERAL
 
 
 def test_an_old_name_is_read_as_the_new_one_and_not_shown() -> None:
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(load_verbs())
     old = ["--target", "a", "--next", "--all", "--with", "b"]
     with group.make_context("regard", ["see"]) as parent:
         given = COMMANDS["see"].make_context("see", ["text", *old], parent=parent).params
-    assert [given[name] for name in ("targets", "next_token", "everything", "references")] == [["a"], True, True, ["b"]]
+    assert [given[name] for name in ("targets", "logit_lens", "everything", "compare")] == [["a"], True, True, ["b"]]
     names = {name for verb in VERBS for each in options(verb) for name in each.opts}
     assert names.isdisjoint(f"--{name}" for name in OLD_NAMES)
-
-
-@pytest.mark.parametrize("word", [None, "", "  "])
-def test_a_word_that_is_needed(word: str | None) -> None:
-    with pytest.raises(RegardError, match="--word is needed: a word of the text"):
-        needed_word(word)
-    assert needed_word("bank") == "bank"

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 import typer
 
 import regard
-from regard.cli.main import app, main
+from regard.cli.main import load_verbs, main
 from regard.cli.outputs import NOTHING, Outputs, PageFile, TraceFile, neutral, write_csv, write_parquet, writes
 from regard.errors import RegardError
 from regard.files import write_json
@@ -28,7 +29,7 @@ from regard.web.page import Page
 from tests.support.own_models import opened, pair
 from tests.support.web_pages import Read, build_nothing
 
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(load_verbs()).commands  # type: ignore[attr-defined]
 OPTIONS = ["--html", "--html-with"]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 TEXT = "A man is fishing on a river bank."
@@ -74,32 +75,20 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
 
     outputs = Outputs(tmp_path / "a.png", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"))
     outputs.check()
-    assert outputs.write(traces=list(bank), draw=draw, data=write) == ["a note"]
+    answer = SimpleNamespace(draw=draw, to_json=write)
+    assert outputs.write(answer, list(bank)) == ["a note"]
     assert drawn == [tmp_path / "a.png"]
     assert (tmp_path / "a.json").read_text() == '{\n "format": "regard see"\n}\n'
     assert [trace.text for trace in regard.open(tmp_path / "a.safetensors")] == [trace.text for trace in bank]
     refusing = Outputs(tmp_path / "b.png", save=TraceFile(tmp_path / "b.safetensors", layers=[9]))
     with pytest.raises(RegardError, match="layer 9"):
-        refusing.write(traces=list(bank), draw=draw)
+        refusing.write(answer, list(bank))
     assert drawn == [tmp_path / "a.png"]
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:
-    def fail(_: Any) -> Any:
-        pytest.fail("nobody asked for it")
-
     assert Outputs().files == (None,) * 6
-    assert Outputs().write(traces=object(), draw=lambda *file: [str(file)], data=fail, page=fail) == []
-
-
-def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> None:
-    def refuse(_: PageFile) -> Page:
-        raise RegardError("too large")
-
-    outputs = Outputs(save=TraceFile(tmp_path / "a.safetensors"), html=PageFile(tmp_path / "a.html"))
-    with pytest.raises(RegardError, match="too large"):
-        outputs.write(traces=list(bank), page=refuse)
-    assert list(tmp_path.iterdir()) == []
+    assert Outputs().write(object(), object()) == []
 
 
 def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -> None:
@@ -108,37 +97,35 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
     )
     files.check()
     files.write(
-        rows=lambda: [{"a": 1}],
-        data=lambda file: file.write_text("{}"),
-        draw=lambda file: [str(file.write_bytes(b"c"))],
+        SimpleNamespace(
+            rows=lambda: [{"a": 1}],
+            to_json=lambda file: file.write_text("{}"),
+            draw=lambda file: [str(file.write_bytes(b"c"))],
+        )
     )
     assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
-    Outputs().write(
-        rows=lambda: pytest.fail("no table was asked for"),
-        data=lambda _: pytest.fail("no JSON was asked for"),
-        page=lambda _: pytest.fail("no page was asked for"),
-    )
 
 
 def test_a_map_is_written_on_one_line(bank: list[Trace], tmp_path: Path) -> None:
-    Outputs(json=tmp_path / "a.json").write(data=matrix(bank[0], 1).to_json)
+    Outputs(json=tmp_path / "a.json").write(matrix(bank[0], 1))
     written = (tmp_path / "a.json").read_text(encoding="utf-8")
     assert written.count("\n") == 1
     assert json.loads(written)["format"] == "regard map"
 
 
-def test_a_page_that_refuses_leaves_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_refuses_leaves_nothing_written(bank: Any, tmp_path: Path, monkeypatch: Any) -> None:
     build_nothing(tmp_path / "built", monkeypatch)
 
-    def refused(_: PageFile) -> Page:
+    def refused(_: Any) -> Page:
         raise RegardError("too many")
 
-    files = Outputs(csv=tmp_path / "a.csv", html=PageFile(tmp_path / "a.html"))
+    saved = TraceFile(tmp_path / "a.safetensors")
+    files = Outputs(csv=tmp_path / "a.csv", save=saved, html=PageFile(tmp_path / "a.html"))
     files.check()
     with pytest.raises(RegardError, match="too many"):
-        files.write(rows=lambda: [{"a": 1}], page=refused)
+        files.write(SimpleNamespace(page=refused), list(bank))
     assert [each for each in files.files if each and each.exists()] == []
-    files.write(rows=lambda: [{"a": 1}], page=lambda _: Page("What was found"))
+    files.write(SimpleNamespace(rows=lambda: [{"a": 1}], page=lambda _: Page("What was found")), list(bank))
     assert Read(tmp_path / "a.html").data["title"] == "What was found"
     monkeypatch.setattr(built_page, "BUILT", tmp_path)
     with pytest.raises(RegardError, match="the page is not built: run make page"):
@@ -168,9 +155,8 @@ def test_a_verb_takes_them_as_one() -> None:
 
     file = Path("a.html")
     verb("a", html=file, html_with=["layers=1,2", "steps"], last=True)
-    verb(text="b", outputs=Outputs(figure=Path("b.png")))  # as another verb calls it
     offered = Outputs(html=PageFile(file, "int16", (1, 2), True), offered=("figure", "html"))
-    assert taken == [("a", offered, True), ("b", Outputs(figure=Path("b.png")), False)]
+    assert taken == [("a", offered, True)]
     own = inspect.signature(verb).parameters
     assert list(own) == ["text", "figure", "html", "html_with", "last"]
 

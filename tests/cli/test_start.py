@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli import start
-from regard.cli.main import VERBS, main
+from regard.cli.main import NAMES, main
 from tests.support import pipelines, run_in_process
 from tests.support.served import served
 
@@ -106,7 +106,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, bank_folder: Path) -> Path:
 
 @pytest.mark.long  # 3 s each: an interpreter for a verb
 @pytest.mark.filterwarnings("ignore")  # of diffusers
-@pytest.mark.parametrize("verb", [verb for verb, _, _ in VERBS])
+@pytest.mark.parametrize("verb", NAMES)
 def test_each_verb_runs_in_a_process_of_its_own(verb: str, inputs: Path) -> None:
     """Nothing that the command does at its start takes away what the verb imports later."""
     if verb == "serve":

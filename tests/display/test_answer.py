@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+import regard.corpus.questions
 import regard.questions
 from regard.display.answer import Answer, Read, TracesAnswer
 from regard.display.elements.canvas import all_axes
@@ -111,8 +112,8 @@ def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:
 
 def test_it_writes_its_page(found: Example, tmp_path: Path, monkeypatch: Any) -> None:
     written: list[Any] = []
-    monkeypatch.setattr("regard.web.save_page.check_page_built", lambda: None)
-    monkeypatch.setattr("regard.web.save_page.write_page", lambda page, *_: written.append(page) or 7)
+    monkeypatch.setattr("regard.web.built_page.check_page_built", lambda: None)
+    monkeypatch.setattr("regard.web.write_page.write_page", lambda page, *_: written.append(page) or 7)
     assert found.save_page(tmp_path / "a.html") == 7
     assert written[0].title == found.title()
 
@@ -131,7 +132,10 @@ TOLD = {  # of 26 kinds of answers those that show themselves in every medium: o
 
 def test_every_kind_of_answer_that_has_moved_says_and_shows_what_it_found() -> None:
     kinds: dict[str, type[Answer]] = {}
-    for module in pkgutil.walk_packages(regard.questions.__path__, "regard.questions."):
+    for module in [
+        *pkgutil.walk_packages(regard.questions.__path__, "regard.questions."),
+        *pkgutil.walk_packages(regard.corpus.questions.__path__, "regard.corpus.questions."),
+    ]:
         there = vars(importlib.import_module(module.name)).values()
         kinds |= {each.__name__: each for each in there if isinstance(each, type) and issubclass(each, Answer)}
     del kinds["Answer"]
@@ -140,7 +144,7 @@ def test_every_kind_of_answer_that_has_moved_says_and_shows_what_it_found() -> N
     for name, kind in kinds.items():
         for own in ("title", "findings", "panels", "rows"):
             assert getattr(kind, own) is not getattr(Answer, own), f"{name} has no {own}"
-        rooms = [each.__module__.rpartition(".")[0] for each in kind.__mro__ if "regard.questions." in each.__module__]
+        rooms = [each.__module__.rpartition(".")[0] for each in kind.__mro__ if ".questions." in each.__module__]
         hero = name == "Steps" or any(importlib.util.find_spec(f"{room}.picture") for room in rooms)
         base = TracesAnswer if issubclass(kind, TracesAnswer) else Answer
         for shared in ("to_json", "to_frame", "save_page", "_repr_html_", *([] if hero else ["plot", "page", "shown"])):

@@ -13,7 +13,7 @@ from rich.console import Console
 from regard.display import terminal
 from regard.display.elements.canvas import all_axes, write_figure
 from regard.display.elements.colours import APART, BAR, LESS, MORE, WEIGHTS
-from regard.display.figure import ACROSS, LEAST, LETTER, MOST
+from regard.display.figure import ACROSS, LETTER, MAX_BARS, MIN_NAME_INCHES
 from regard.display.panels import Bars, Column, Heat, Panel, Strip, Sums, Table
 from regard.display.picture import paint
 from regard.errors import RegardError
@@ -55,14 +55,14 @@ def test_small_parts_of_a_heat_map_with_sums_are_one_and_the_sum_is_told() -> No
     for others, together in ((0, "8 others together"), (5, "12 others together")):
         axes = only(large(31, others))
         values = np.asarray(axes.images[0].get_array())
-        assert values.shape == (MOST, MOST)
+        assert values.shape == (MAX_BARS, MAX_BARS)
         assert values.sum() == 31 * 30 / 2
         for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
             names = [label.get_text() for label in labels]
             assert names[-1] == together
             assert (names[0], names[-2]) == (("part 8", "part 30") if not others else ("part 7", "part 29"))
         assert axes.get_xlabel() == "across\nall of it: adds +465.00"
-    assert np.asarray(only(large(MOST)).images[0].get_array()).shape == (MOST, MOST)
+    assert np.asarray(only(large(MAX_BARS)).images[0].get_array()).shape == (MAX_BARS, MAX_BARS)
     alone = only(replace(large(31), sums=None))
     assert np.asarray(alone.images[0].get_array()).shape == (31, 31)
 
@@ -80,7 +80,7 @@ def test_names_of_a_large_matrix_have_room_and_it_is_no_larger_for_them() -> Non
     assert max(figure.get_size_inches()) <= 9
     (axes, _) = all_axes(figure.subfigs[0])
     assert len(axes.get_xticklabels()) <= 7 / (3 * LETTER)
-    assert len(axes.get_yticklabels()) <= 5 / LEAST
+    assert len(axes.get_yticklabels()) <= 5 / MIN_NAME_INCHES
 
 
 def only(panel: Panel) -> Axes:
@@ -98,12 +98,12 @@ def test_a_heat_map_has_its_numbers_and_hatches_where_there_is_none() -> None:
 
 def test_bars_that_are_left_out_are_one_more_where_all_sum_to_something() -> None:
     parts = [(f"p{n}", float(50 - n)) for n in range(50)]
-    for whole, count in ((1275.0, MOST + 1), (None, MOST)):
+    for whole, count in ((1275.0, MAX_BARS + 1), (None, MAX_BARS)):
         axes = only(Bars(name="b", title="b", unit="adds", parts=parts, whole=whole))
         widths = [bar.get_width() for bar in axes.patches]
         assert len(widths) == count
         assert (sum(widths) == 1275.0) == (whole is not None)
-        assert axes.get_xlabel() == "adds" + f" (first {MOST} of 50)" * (whole is None)
+        assert axes.get_xlabel() == "adds" + f" (first {MAX_BARS} of 50)" * (whole is None)
 
 
 @pytest.mark.parametrize(("unit", "last"), [("probability", 1.0), ("weight", 1.0), ("nats", 1.1)])

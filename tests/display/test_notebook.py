@@ -9,8 +9,8 @@ from rich.table import Table as Grid
 from regard.display.notebook import parts_html
 from regard.display.panels import Column, Panel, Table
 from regard.display.terminal import drawn
+from regard.display.terminal_parts import plain_text_of_parts
 from regard.display.terminal_tables import tables_side_by_side
-from regard.trace.display import plain_text_of_display
 from tests.display.samples import hard, plain
 
 WIDE = 400  # columns: nothing is folded or left out
@@ -59,7 +59,7 @@ def test_a_notebook_says_all_that_a_terminal_says(panel: Panel) -> None:
     page = Read(parts_html([shown]))
     assert page.tags <= {"div", "span", "table", "tr", "th", "td"}
     if not hasattr(shown, "_repr_html_"):  # a text's own tokens, shaded
-        assert letters("".join(page.said)) == letters(plain_text_of_display([shown], WIDE))
+        assert letters("".join(page.said)) == letters(plain_text_of_parts([shown], WIDE))
 
 
 def test_cells_are_those_of_the_terminals_table() -> None:

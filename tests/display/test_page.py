@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from regard.display.page import LISTED, panel_data
+from regard.display.page import MAX_PARTS, panel_data
 from regard.display.panels import Bars, Panel
 from tests.display.samples import hard, plain
 
@@ -21,9 +21,9 @@ def test_of_many_bars_the_others_are_counted_and_summed_up() -> None:
     parts = [(f"p{n}", float(2000 - n)) for n in range(1000)]
     panel = Bars(name="b", title="b", unit="adds", parts=parts, whole=sum(each for _, each in parts))
     data = panel_data(panel)
-    assert data["parts"] == [list(part) for part in parts[:LISTED]]
-    assert data["others"] == [1000 - LISTED, sum(each for _, each in parts[LISTED:])]
-    assert panel_data(replace(panel, parts=parts[:LISTED]))["others"] is None
+    assert data["parts"] == [list(part) for part in parts[:MAX_PARTS]]
+    assert data["others"] == [1000 - MAX_PARTS, sum(each for _, each in parts[MAX_PARTS:])]
+    assert panel_data(replace(panel, parts=parts[:MAX_PARTS]))["others"] is None
 
 
 def test_a_tables_total_is_no_row() -> None:

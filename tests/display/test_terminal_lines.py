@@ -5,7 +5,7 @@ import pytest
 from regard.display.answer import Read
 from regard.display.panels import Shares, Strip
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.display.terminal_tables import MOST_LINES, in_lines, text_with_bars, unknown_tokens_line
+from regard.display.terminal_tables import MAX_LINES, in_lines, text_with_bars, unknown_tokens_line
 from regard.questions.map.whole import matrix
 from regard.questions.see.answer import seen
 from tests.support import RIVER
@@ -46,7 +46,7 @@ def test_bars_are_the_numbers(width: int) -> None:
 def test_of_a_long_text_the_lines_around_what_is_marked() -> None:
     lines = plain_lines_of_parts(text_with_bars(strip(400, 211), 80), 80)
     assert any("token211" in line for line in lines)
-    assert len(lines) == 2 * MOST_LINES + 1
+    assert len(lines) == 2 * MAX_LINES + 1
     assert "lines not shown (400 tokens in all)" in lines[-1]
 
 

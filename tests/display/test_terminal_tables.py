@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from regard.display.panels import Column, Table
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.display.terminal_tables import LEAST, draw_table
+from regard.display.terminal_tables import MIN_COLUMN, draw_table
 
 
 def lines(panel: Table, width: int = 100) -> list[str]:
@@ -59,7 +59,7 @@ def test_text_is_folded_to_a_few_cells_at_least() -> None:
     text = lines(pairs(), 40)
     assert " ".join(" ".join(text).split()).endswith("Not shown: column score (see --json)")
     assert "position" in " ".join(text)
-    assert len("position") == LEAST
+    assert len("position") == MIN_COLUMN
 
 
 def test_bars_give_way_to_columns_and_text_is_folded_for_them() -> None:

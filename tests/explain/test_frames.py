@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import regard
+from regard.display.terminal_parts import plain_text_of_parts
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
 from regard.explain.logits import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened
 
 PANDAS = importlib.util.find_spec("pandas") is not None
@@ -45,7 +45,7 @@ def test_head_scores(trace: Any) -> None:
 
 
 def test_the_ranking(minilm: Any, trace: Any) -> None:
-    found = minilm.why(trace, "bank")
+    found = regard.why(minilm, trace, "bank")
     rows = found.rows()
     measures = (
         "weight",
@@ -89,7 +89,7 @@ def test_the_logit_lens() -> None:
 def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     scores, updates = head_scores(trace), layer_updates(trace, "bank")
     assert (
-        str(scores) == repr(scores) == plain_text_of_display(scores.shown(80))
+        str(scores) == repr(scores) == plain_text_of_parts(scores.shown(80))
     )  # print and Python's own prompt show the table
     assert repr(to_frame(scores)) == repr(scores.to_frame()) == repr(scores.rows())  # NaN is no equal of itself
     assert to_frame(updates) == [row for update in updates for row in update.rows()]

@@ -22,7 +22,7 @@ def test_every_step_adds_up(stories) -> None:
 def test_what_comes_after_a_word_ranks_what_is_behind_it(stories) -> None:
     trace = stories.trace(TEXT)
     (word,) = trace.word("little")
-    found = stories.why(trace, word)
+    found = regard.why(stories, trace, word)
     assert found.by == "divergence"
     assert found.tokens[0].divergence > 100 * found.tokens[-1].divergence
     assert len(found.heads) == 40

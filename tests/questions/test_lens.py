@@ -11,7 +11,7 @@ from regard.explain.texts.summary import summarise
 from regard.explain.wording import fixed, state_name
 from regard.questions.lens import cells, table
 from regard.questions.see.picture.whole import paint_seen
-from regard.text.quoting import spelled
+from regard.text.quoting import display_text
 from tests.support import make_tiny
 from tests.support.pictures import axes_with
 
@@ -36,7 +36,7 @@ def test_bars_and_lens(writer) -> None:
     for axes, prediction in zip(bars, summary.predictions[:1], strict=True):
         assert [bar.get_width() for bar in axes.patches] == [each.probability for each in prediction.candidates]
         assert [label.get_text() for label in axes.get_yticklabels()] == [
-            spelled(each.text, 16) for each in prediction.candidates
+            display_text(each.text, 16) for each in prediction.candidates
         ]
     lenses = axes_with(figure, ": predictions of each layer")
     assert len(lenses) == len(summary.logit_lenses) >= 1
@@ -47,11 +47,11 @@ def test_bars_and_lens(writer) -> None:
         names = [label.get_text() for label in axes.get_yticklabels()]
         assert names == [state_name(n) for n in range(3)] == ["enters layer 0", "after layer 0", "after layer 1"]
         assert [text.get_text() for text in axes.texts[:-1]] == [  # the last is how to read it
-            spelled(each.text, 10) for layer in own.layers for each in layer.candidates
+            display_text(each.text, 10) for layer in own.layers for each in layer.candidates
         ]
         bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
         found = [each for layer in own.layers for each in layer.candidates if each.id == own.final.id]
-        assert bold == [spelled(each.text, 10) for each in found]
+        assert bold == [display_text(each.text, 10) for each in found]
         assert "darker is more likely" in axes.texts[-1].get_text()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit, logit_difference, probability
-from regard.questions.outcome import OutcomeAsked
+from regard.questions.outcome import OutcomeQuery
 from tests.support.own_models import TEXTS, opened
 
 
@@ -20,7 +20,7 @@ from tests.support.own_models import TEXTS, opened
 )
 def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        OutcomeAsked(**asked).check_outcome(lambda field: f"--{field}")
+        OutcomeQuery(**asked).check_outcome(lambda field: f"--{field}")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_it_is_the_librarys_outcome(asked: dict[str, Any], more: dict[str, Any],
     model = opened("gpt")
     trace, other = model.trace(TEXTS[0]), model.trace(TEXTS[1])
     options: dict[str, Any] = {"alone": probability} | more
-    made: Outcome = OutcomeAsked(**asked).outcome(model, trace, **options)
+    made: Outcome = OutcomeQuery(**asked).outcome(model, trace, **options)
     own: Outcome = expected(model, trace)
     assert (made.name, made.logits) == (own.name, own.logits)
     for each in (trace, other) if "word" not in asked else (trace,):

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard import AttentionMap, attend
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, Source
 from regard.explain.logits import Candidate, Prediction
-from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most_brought
+from regard.explain.texts.occurrences import Occurrence, OccurrencePair, WordUpdates, most_brought
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import attended, other_words
 from regard.explain.weights.sinks import Sink
@@ -171,14 +171,14 @@ def cosine(a: list[float], b: list[float]) -> float:
     return float(one @ two)
 
 
-def _pair(a: Occurrence, b: Occurrence, tokens: list[list[Token]]) -> Pair:
+def _pair(a: Occurrence, b: Occurrence, tokens: list[list[Token]]) -> OccurrencePair:
     states = [
         None if one is None or two is None else cosine(one, two)
         for one, two in zip(a.hidden_states, b.hidden_states, strict=True)
     ]
     one, two = ([tokens[own.text][n].text for n in own.tokens] for own in (a, b))
     apart = 1.0 if one == two else random.Random(f"{a.label}{b.label}{a.start}").uniform(-1, 1)
-    return Pair(a.label, b.label, one == two, apart, states)
+    return OccurrencePair(a.label, b.label, one == two, apart, states)
 
 
 def _updates(rng: random.Random, own: Occurrence, tokens: list[Token], sinks: set[int]) -> WordUpdates:

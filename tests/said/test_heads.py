@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.display.answer import Read
 from regard.explain.weights.head_means import MEANINGS, HeadMeans
-from regard.questions.heads.answer import AGAINST, LEAST, LOOKED, Heads, most_of, score_sentence
+from regard.questions.heads.answer import AGAINST, LOOKED, MIN_SCORE, Heads, most_of, score_sentence
 from tests.said.reading import numbers_in, plain_and_few, shown_with_its_numbers, shows
 
 NAMES = ("previous", "next", "duplicate", "induction", "entropy")
@@ -31,7 +31,7 @@ def best_of(found: HeadMeans, name: str) -> tuple[int, int, float] | None:
     by = found.scores[name]
     if name in AGAINST:
         by = np.where(found.scores["looked"] >= LOOKED, by - found.scores[AGAINST[name]], np.nan)
-    if np.isnan(by).all() or np.nanmax(by) < LEAST:
+    if np.isnan(by).all() or np.nanmax(by) < MIN_SCORE:
         return None
     row, head = np.unravel_index(np.nanargmax(by), by.shape)
     return found.layer(int(row)), int(head), float(found.scores[name][row, head])

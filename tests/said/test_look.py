@@ -26,7 +26,8 @@ def test_the_patch_with_the_most_weight_is_named(rows: int, columns: int, seed: 
     one = look(rows, columns, seed, sinks)
     heat, others = one.heat.flatten(), one.order
     _, peak, *more = Looked([one]).findings()
-    assert f"patch {one.called(max(others, key=lambda n: float(heat[n])))} " in peak
+    best = max(others, key=lambda n: float(heat[n]))
+    assert f"a {'non-sink ' * sinks}patch in the {one.side(best)} (patch {one.called(best)}) " in peak
     assert ("sink" in peak) == ("ink patches" in " ".join(more)) == sinks
     assert all(one.called(n) in more[0] for n in one.apart[:3])
     top = sorted((float(heat[n]) for n in others), reverse=True)
@@ -52,6 +53,11 @@ def test_the_largest_effect_is_named(rows: int, columns: int, seed: int, nats: b
     for printed, value in zip(probabilities, [0.5, float(after.min()), others][: 2 + falls], strict=True):
         shows(printed, value)
     assert ("“cat”" in effect) == nats
+
+
+def test_a_patch_is_in_a_ninth_of_the_image() -> None:
+    sides = [look(6, 7, 0).side(n) for n in (0, 3, 14, 17, 20, 41)]
+    assert sides == ["upper left", "upper middle", "left", "middle", "right", "lower right"]
 
 
 def test_a_region_of_several_patches_is_named_by_its_first_and_last() -> None:

@@ -6,11 +6,11 @@ from itertools import combinations
 
 import pytest
 
-from regard.explain.texts.occurrences import Occurrence, Pair, Reference
-from regard.explain.texts.summary import Summary
+from regard.explain.texts.occurrences import ComparedWord, Occurrence, OccurrencePair
+from regard.explain.texts.summary import Summary, comparable, leaves_range
 from regard.explain.vectors.movement import LeftOut, Movement
 from regard.explain.vectors.neutral import Control, Neutral
-from regard.questions.see.sentences import comparable, findings, leaves_range
+from regard.questions.see.sentences import findings
 from tests.said.reading import plain_and_few, reads
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")
@@ -54,9 +54,9 @@ def drawn(draw: random.Random) -> Summary:
         word="bank", top=5, layers=[], labels=[], windows=[], texts=[""] * (1 if one else count), tokens=[[]] * count,
         sinks=[[]] * count,
         occurrences=[Occurrence(label, 0, "bank", 0, 4, [1], None, [None], [], [], [], None) for label in labels],
-        pairs=[Pair(a, b, True, 1.0, [None]) for a, b in combinations(labels, 2)],
+        pairs=[OccurrencePair(a, b, True, 1.0, [None]) for a, b in combinations(labels, 2)],
         references=[
-            Reference(word, label, draw.random(), each, [each])
+            ComparedWord(word, label, draw.random(), each, [each])
             for n, word in enumerate(words) for label, own in zip(labels, made, strict=True) for each in [own[n]]
         ],
         highlights=[], movement=without_plane(left),

@@ -18,8 +18,6 @@ heads "The old man walked along the river bank." --html heads.html
 heads --store texts.store
 patch "A river bank." "A money bank." --word bank
 patch "A river bank." "A money bank." --word bank --what head_outputs
-serve "We sat on the quiet river bank."
-serve --run runs/book
 run net.py
 run --figure first.png net.py --seed 3
 map page.txt --figure map.png
@@ -28,26 +26,10 @@ tokens "fishing on a riverbank"
 tokens "Life is short, eat dessert first" --tokenizer words
 steps "A man on a river bank." --word bank --layer 0 --head 4
 steps "A man on a river bank." --word bank --figure steps.png
-train book.txt --out runs/book --steps 2000
-train --repeated --out runs/induction
-paint pipeline/ "a cat on the mat" --steps 30
-paint pipeline/ "a cat on the mat" --html painted.html
 generate "Once upon a time" --model runs/book --max-new-tokens 40
 generate "Once" --model runs/book --temperature 0.8 --seed 1
 translate "the river bank" --model runs/translator
 translate "A river bank." --model opus-mt-en-fr --figure aligned.png
-evolve runs/book --layer 1 --figure formed.png
-evolve runs/book --layer 1 --head 0 --csv formed.csv
-embed texts/ --out texts.store
-embed texts/ --out bank.store --where word=bank
-find bank --store bank.store --sort right
-find bank --store bank.store --like "Money in the bank." --top 20
-senses bank --store bank.store --k 2
-senses bank --store bank.store --html senses.html
-shift bank --store bank.store --column period
-shift bank --store old.store --store new.store --csv shift.csv
-check
-check MODEL --json check.json
 lesson 4 --step
 lesson 4 --exercises
 article
@@ -178,20 +160,20 @@ REST = {  # what a verb calls the section Rest; others: "What to show"
 }  # fmt: skip
 
 
-def examples_of(verb: str) -> list[str]:
-    """The examples of a verb."""
-    return [f"regard {example}" for example in EXAMPLES.splitlines() if example.split()[0] == verb]
+def examples_of(verb: str) -> tuple[str, ...]:
+    """The examples of a verb of `cli/verbs`, or of a question."""
+    return tuple(example for example in EXAMPLES.splitlines() if example.split()[0] == verb)
 
 
-def epilog(verb: str) -> str:
-    """What stands below a verb's options; \\b keeps its lines as they are."""
-    return "\n".join(("\b", "Examples:", *(f"  {example}" for example in examples_of(verb))))
+def epilog(examples: Iterable[str]) -> str:
+    """Return what help says below a verb's options; \\b keeps its lines as they are."""
+    return "\n".join(("\b", "Examples:", *(f"  regard {example}" for example in examples)))
 
 
 def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
     """Write rows of name and text below their headings, all texts in one column."""
-    names = [len(name) for rows in sections.values() for name, _ in rows]
-    width = max((each for each in names if each <= NAME_WIDTH), default=0)
+    lengths = [len(name) for rows in sections.values() for name, _ in rows]
+    width = max((length for length in lengths if length <= NAME_WIDTH), default=0)
     for heading, rows in sections.items():
         with formatter.section(heading):
             for name, text in rows:
@@ -202,13 +184,13 @@ def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
 
 def rows_of_options(parameters: Iterable[Any], ctx: Any) -> Rows:
     """Return the names of arguments or options, and their help with the default as a sentence."""
-    records = [each.get_help_record(ctx) or ("", "") for each in parameters]
+    records = [option.get_help_record(ctx) or ("", "") for option in parameters]
     return [(name.partition(" <")[0], DEFAULT.sub(default_sentence, text)) for name, text in records]
 
 
-def default_sentence(found: "re.Match[str]") -> str:
+def default_sentence(match: "re.Match[str]") -> str:
     """Say what is used if an option is not given."""
-    default = found[1] or found[2]
+    default = match[1] or match[2]
     return f" {default.capitalize()}." if default.startswith("required") else f" Default: {default}."
 
 
@@ -219,11 +201,11 @@ class VerbWithSections(TyperCommand):
         """Write the arguments and options, section by section."""
         rest = REST.get(self.name or "", "What to show")
         sections: dict[str, Rows] = {name: [] for name in ("Input", "Model", rest, "What to show", "Running", "Output")}
-        for each, row in zip(self.params, rows_of_options(self.params, ctx), strict=True):
-            section = SECTIONS.get(each.opts[0], "Rest" if each.opts[0].startswith("--") else "Input")
+        for option, row in zip(self.params, rows_of_options(self.params, ctx), strict=True):
+            section = SECTIONS.get(option.opts[0], "Rest" if option.opts[0].startswith("--") else "Input")
             sections[rest if section == "Rest" else section].append(row)
         write_sections(formatter, {name: rows for name, rows in sections.items() if rows})
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Name the arguments without typer's braces and second dots."""
-        return [re.sub(r"[{}]|(?<=[]}.])\.\.\.$", "", each) for each in super().collect_usage_pieces(ctx)]
+        return [re.sub(r"[{}]|(?<=[]}.])\.\.\.$", "", piece) for piece in super().collect_usage_pieces(ctx)]

@@ -6,39 +6,23 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from regard import __version__
+from regard import plugins
 from regard.cli import start
-from regard.cli.asking import verb_of_question
 from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, epilog, examples_of, rows_of_options, write_sections
-from regard.cli.verbs.check import check
-from regard.cli.verbs.embed import embed
-from regard.cli.verbs.fetch import fetch
-from regard.cli.verbs.generate import generate, translate
-from regard.cli.verbs.heads import heads, steps
-from regard.cli.verbs.lesson import article, lesson
-from regard.cli.verbs.map import map_file
-from regard.cli.verbs.paint import paint
-from regard.cli.verbs.run import run
-from regard.cli.verbs.search import find, senses, shift
-from regard.cli.verbs.see import see
-from regard.cli.verbs.serve import serve
-from regard.cli.verbs.tokens import tokens
-from regard.cli.verbs.train import evolve, train
-from regard.cli.verbs.why import why
+from regard.cli.verb import Verb, verb_of_question
+from regard.display.query import Query
 from regard.errors import RegardError
-from regard.questions import QUESTIONS
+from regard.version import __version__
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
-# Verbs that load no model, or one whose arithmetic is their own.
-WITHOUT_DTYPE = (
-    "tokens", "run", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch"
-)  # fmt: skip
 LONGEST = 60  # characters of a text that are said again
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
@@ -70,28 +54,36 @@ def suggested_verb(given: str, verbs: list[str]) -> str:
 def with_example(error: Any) -> str:
     """Say what is wrong with a call, with an example of the verb where an argument is missing."""
     verb = getattr(error.ctx, "info_name", "")
-    if getattr(error, "option_name", "") == "--dtype" and verb not in WITHOUT_DTYPE:
+    if getattr(error, "option_name", "") == "--dtype" and verb in VERBS and VERBS[verb].takes_dtype:
         return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
-    examples = examples_of(error.ctx.info_name or "") if type(error).__name__ == "MissingParameter" else []
-    return f"{error.format_message().rstrip('.')}: {examples[0]}" if examples else error.format_message()
+    examples = VERBS[verb].examples if type(error).__name__ == "MissingParameter" and verb in VERBS else ()
+    return f"{error.format_message().rstrip('.')}: regard {examples[0]}" if examples else error.format_message()
 
 
 class Verbs(TyperGroup):
-    """The command's verbs in the order they were added, with a suggestion where one is misspelt or left out."""
+    """The command's verbs in the order of `HEADINGS`, with a suggestion where one is misspelt or left out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        order = {name: place for place, name in enumerate(NAMES)}
+        self.commands = dict(sorted(self.commands.items(), key=lambda verb: order.get(verb[0], len(order))))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb that the first argument names."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
+            if args[0] in plugins.OURS[plugins.QUESTIONS]:
+                plugins.our(plugins.QUESTIONS, args[0])  # says which part is missing
             raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
-        if args and args[0] in WITHOUT_DTYPE and ctx.params.get("dtype", "auto") != "auto":
+        if args and args[0] in VERBS and not VERBS[args[0]].takes_dtype and ctx.params.get("dtype", "auto") != "auto":
             raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the verbs below the headings of `HEADINGS`, then the options."""
         sections: dict[str, Rows] = {}
+        headings = {name: heading for heading, names in HEADINGS.items() for name in names.split()}
         for name, verb in self.commands.items():
-            heading = HEADINGS.get(name) or list(sections)[-1]
+            heading = headings.get(name, "From other packages")
             sections.setdefault(heading, []).append((name, verb.short_help or ""))
         write_sections(formatter, sections | {"Options": rows_of_options(self.get_params(ctx), ctx)})
 
@@ -112,39 +104,62 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-BY_HAND = ("heads", "score")  # questions with a verb in `cli/verbs`: `regard heads --store`, `regard why --edge`
-VERBS: tuple[tuple[str, Any, str], ...] = (
-    ("see", see, "Show what attention does to a word, or to all tokens of texts."),
-    ("heads", heads, QUESTIONS["heads"][0]),
-    ("map", map_file, "Show a layer's whole attention matrix for a long text."),
-    ("steps", steps, "Show all numbers of a word in a head, step by step."),
-    ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
-    ("serve", serve, "Open an interactive page to type texts and explore them."),
-    ("run", run, "Run a Python program and show the attention it computed."),
-    ("why", why, "Rank the tokens and heads that affect a word, by ablation."),
-    *((name, verb_of_question(name), short) for name, (short, _) in QUESTIONS.items() if name not in BY_HAND),
-    ("generate", generate, "Continue a text with a causal model, optionally steered."),
-    ("translate", translate, "Translate texts and show how the words align."),
-    ("paint", paint, "Generate an image and show where it attends to each word."),
-    ("train", train, "Train a small transformer on texts, pairs or letters."),
-    ("evolve", evolve, "Show how attention changed during training."),
-    ("embed", embed, "Build an embedding index of many texts."),
-    ("find", find, "Find a word in an index: in context, or by meaning."),
-    ("senses", senses, "Find the senses of a word in an index."),
-    ("shift", shift, "Compare a word's meaning between two indexes or periods."),
-    ("lesson", lesson, "List the lessons of the course, or run a lesson."),
-    ("article", article, "List the four articles on self-attention, or run an article."),
-    ("fetch", fetch, "Download the real models that the course uses."),
-    ("check", check, "Verify regard's numbers against the model's own code."),
-)
-HEADINGS = {  # by the first verb below each
-    "see": "Look at attention", "why": "Find causes", "generate": "Generate", "train": "Train",
-    "embed": "Search a corpus", "lesson": "Learn and verify",
-}  # fmt: skip
-for name, verb, short in VERBS:
+HEADINGS = {  # the order of the commands; an optional part that is missing leaves its own out
+    "Look at attention": "see heads map steps tokens serve run",
+    "Find causes": "why attribute patch",
+    "Generate": "generate translate paint",
+    "Train": "train evolve",
+    "Search a corpus": "embed find senses shift",
+    "Learn and verify": "lesson article fetch check",
+}
+NAMES = tuple(name for names in HEADINGS.values() for name in names.split())
+OTHERS = {  # functions of `cli/verbs` that are no questions to texts; all others are registered in `plugins`
+    "run": ("run:run", "Run a Python program and show the attention it computed."),
+    "lesson": ("lesson:lesson", "List the lessons of the course, or run a lesson."),
+    "article": ("lesson:article", "List the four articles on self-attention, or run an article."),
+    "fetch": ("fetch:fetch", "Download the real models that the course uses."),
+}
+VERBS: dict[str, Verb] = {}
+
+
+def as_verb(name: str, entry: Any) -> Verb:
+    """Return the command of what is registered: a `Verb`, or the `Query` of a question."""
+    if isinstance(entry, Verb):
+        return entry
+    if not (isinstance(entry, type) and issubclass(entry, Query)):
+        raise TypeError(f"needs a Query or a Verb, not {entry!r:.60}")
+    return Verb(verb_of_question(name, entry), entry.summary, entry.examples or examples_of(name), entry.takes_dtype)
+
+
+def add_verb(name: str, verb: Verb) -> None:
+    """Add a command."""
+    VERBS[name] = verb
     # options after the script are the script's own
     settings = {"allow_interspersed_args": False} if name == "run" else None
-    app.command(name, short_help=short, epilog=epilog(name), cls=VerbWithSections, context_settings=settings)(verb)
+    text = epilog(verb.examples)
+    app.command(name, short_help=verb.summary, epilog=text, cls=VerbWithSections, context_settings=settings)(verb.run)
+
+
+def readable_verb(name: str, entry: Any) -> Verb:
+    """Return the command of what another package registers. Raises an error of any kind if typer can't read it."""
+    verb, alone = as_verb(name, entry), typer.Typer()
+    alone.command()(verb.run)
+    typer.main.get_command(alone)
+    return verb
+
+
+def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
+    """Import commands of ours and add them: one imports no other. Return the whole command."""
+    for name in names:
+        if name in VERBS:
+            continue
+        if name in OTHERS:
+            module, _, function = OTHERS[name][0].partition(":")
+            run = getattr(import_module(f"regard.cli.verbs.{module}"), function)
+            add_verb(name, Verb(run, OTHERS[name][1], examples_of(name), takes_dtype=False))
+        for entry in () if name in OTHERS else plugins.ours(plugins.QUESTIONS, [name]).values():
+            add_verb(name, as_verb(name, entry))
+    return app
 
 
 def print_version(asked: bool) -> bool:
@@ -191,6 +206,11 @@ def main(arguments: list[str] | None = None) -> None:
 
     signal.signal(signal.SIGINT, interrupt)
     start.began[:] = [time.perf_counter()]
+    load_verbs(given[:1] if given and given[0] in NAMES else NAMES)
+    if not given or given[0] not in NAMES:  # their metadata is read only if a command of theirs may be meant
+        for name, verb in plugins.others(plugins.QUESTIONS, readable_verb).items():
+            if name not in VERBS:
+                add_verb(name, verb)
     try:
         code = app(given or ["--help"], standalone_mode=False)
     except RegardError as error:

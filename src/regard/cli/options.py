@@ -7,22 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.help import OPTIONS
-from regard.corpus.manifest import read_manifest
-from regard.corpus.settings import place_among_stored_layers
 from regard.errors import RegardError
 
 
-def whole_number_option_value(given: str | int) -> int:
+def whole_number_option_value(value: str | int) -> int:
     """An option's value as a number. Raises typer.BadParameter, naming what was given."""
     try:
-        return int(given)
+        return int(value)
     except ValueError as error:
-        raise typer.BadParameter(f"given {given!r}, needs a whole number") from error
+        raise typer.BadParameter(f"given {value!r}, needs a whole number") from error
 
 
-def seed_option_value(given: str | int) -> int:
+def seed_option_value(value: str | int) -> int:
     """An option's value as a seed. Raises typer.BadParameter, naming what was given."""
-    if not 0 <= (seed := whole_number_option_value(given)) < 1 << 63:
+    if not 0 <= (seed := whole_number_option_value(value)) < 1 << 63:
         raise typer.BadParameter(f"given {seed}, needs a whole number from 0 to 2^63 - 1")
     return seed
 
@@ -31,17 +29,17 @@ class Numbers(tuple[int, ...]):
     """Several whole numbers as one option's value."""
 
 
-def whole_numbers(given: str | Numbers) -> Numbers:
+def whole_numbers(value: str | Numbers) -> Numbers:
     """An option's value as numbers: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter, naming what was given."""
-    if isinstance(given, Numbers):
-        return given
-    found: list[int] = []
-    for part in given.split(","):
+    if isinstance(value, Numbers):
+        return value
+    numbers: list[int] = []
+    for part in value.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not (last.isdecimal() and int(first) <= int(last) < 10_000)):
-            raise typer.BadParameter(f"given {given!r}, needs whole numbers such as 0,2-4")
-        found += range(int(first), int(last or first) + 1)
-    return Numbers(sorted(set(found)))
+            raise typer.BadParameter(f"given {value!r}, needs whole numbers such as 0,2-4")
+        numbers += range(int(first), int(last or first) + 1)
+    return Numbers(sorted(set(numbers)))
 
 
 def option(name: str, default: str | bool = True, parser: Any = None) -> typer.models.OptionInfo:
@@ -55,12 +53,12 @@ def number(
 ) -> typer.models.OptionInfo:
     """Make an option whose value is a whole number from least to most."""
 
-    def read(given: str | int) -> int:
-        found = whole_number_option_value(given)
-        if not least <= found <= most:
+    def read(value: str | int) -> int:
+        whole = whole_number_option_value(value)
+        if not least <= whole <= most:
             needs = f"{least} or more" if most == math.inf else f"{least} to {most}"
-            raise RegardError(f"{name}: given {found}, needs {needs}")
-        return found
+            raise RegardError(f"{name}: given {whole}, needs {needs}")
+        return whole
 
     return option(name, default, read)
 
@@ -73,34 +71,10 @@ ModelName = Annotated[str | None, option("--model", USUAL_MODEL)]
 NeededModel = Annotated[str | None, option("--model", REQUIRED)]
 OneLayer = Annotated[int, number("--layer")]
 OneOfHeads = Annotated[int | None, number("--head", "the mean of all heads")]
-Top = Annotated[int, number("--top", least=1)]
 All = Annotated[bool, option("--full")]
 Window = Annotated[int | None, number("--window")]
 Stride = Annotated[int | None, number("--stride", "half of --window")]
 Seed = Annotated[int, option("--seed", True, seed_option_value)]
 OpenFile = Annotated[Path | None, option("--open")]
-StoreFolder = Annotated[Path, option("--store")]
-StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
-Lookup = Annotated[str, option("--lookup")]
-KeptLayer = Annotated[int | None, number("--layer", "the last layer of the index")]
-Senses = Annotated[int | None, number("--k", "chosen by silhouette score")]
-Examples = Annotated[int, number("--examples")]
-Context = Annotated[int, number("--context")]
-
-
-def check_store(store: Path, layer: int | None = None) -> str:
-    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported.
-
-    Returns:
-        The unit that it keeps: words, tokens or texts.
-    """
-    manifest = read_manifest(store)
-    place_among_stored_layers(manifest.layers, layer)
-    return manifest.unit
-
-
-def needed_word(word: str | None, instead: str = "") -> str:
-    """Return the word. Raises RegardError, which also names what to give instead, if there is none or a blank one."""
-    if word is None or not word.strip():
-        raise RegardError(f"--word is needed: a word of the text{instead}")
-    return word
+Images = Annotated[list[Path] | None, option("--image")]
+Chat = Annotated[Path | None, option("--chat")]

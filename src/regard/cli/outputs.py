@@ -1,27 +1,37 @@
-"""The files that a verb writes: a picture, a page, a table as CSV or Parquet, everything shown as JSON, and traces."""
+"""Print an answer, and write the files of a verb: a plot, a page, a table as CSV or Parquet, JSON, and traces."""
 
 import csv
 import functools
 import inspect
+import os
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
+from rich.status import Status
 
-from regard.checks import check_saving
+from regard.checks import check_saving, megabytes
+from regard.cli import start
 from regard.cli.options import Numbers, option, whole_numbers
-from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
-from regard.files import check_output_file, whole
+from regard.files import STANDARD_OUTPUT, check_output_file, whole
+from regard.lazy import import_from_corpus_extra
 
 if TYPE_CHECKING:
-    from regard.web.assemble import Choice
-    from regard.web.page import Page
+    from rich.console import RenderableType
 
+    from regard.display.answer import Answer
+    from regard.web.assemble import Choice
+
+MORE = ("json", "csv", "parquet", "figure", "html", "save")
+NAMED = 3  # tables from which on --full only counts them
+EVERY = 1_000_000  # parts or rows that are named where all are
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 Cell = str | int | float | None
 PARAMETER = "outputs"  # of a verb: where its options stand in the help
@@ -106,9 +116,9 @@ class PageFile:
     def check(self) -> None:
         """Refuse a page that cannot be written, before a model is loaded."""
         if self.file is not None:
-            from regard.web.built_page import check_page_built
-
             check_output_file(self.file, (".html",), "--html")
+            from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
+
             check_page_built()
 
     def choice(self) -> "Choice":
@@ -184,40 +194,32 @@ class Outputs:
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None and name != "html":
                 check_output_file(file, kinds, f"--{name}")
-        self.save.check()
-        self.html.check()
+        if self.save != TraceFile():
+            self.save.check()
+        if self.html.file is not None:
+            self.html.check()
 
-    def write(
-        self,
-        *,
-        traces: Any = None,
-        rows: "Callable[[], Sequence[Mapping[str, Cell]]] | None" = None,
-        draw: Callable[[Path], list[str]] | None = None,
-        data: Callable[[Path], object] | None = None,
-        page: "Callable[[PageFile], Page] | None" = None,
-    ) -> list[str]:
+    def write(self, answer: Any, traces: Any = None) -> list[str]:
         """Write the files, and return notes on what the picture could not show.
 
-        traces: what --save writes. page: puts the page together. Both may refuse: the page is put together before
-        anything is written, and traces are written before all others. rows: makes the table's rows. draw: draws the
-        picture into a file. data: writes all as JSON into a file.
+        answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Both may refuse: the page
+        is put together before anything is written, and traces are written before all others.
         """
-        assembled = None if self.html.file is None or page is None else page(self.html)
+        page = None if self.html.file is None else answer.page(self.html.choice())
         self.save.write(traces)
-        if self.html.file is not None and assembled is not None:
-            from regard.web.save_page import write_page
+        if page is not None and self.html.file is not None:
+            from regard.web.write_page import write_page
 
-            if assembled.optional:
-                print(assembled.optional, file=sys.stderr)
-            write_page(assembled, self.html.file)
-        notes = draw(self.figure) if draw is not None and self.figure is not None else []
-        table = rows() if rows is not None and (self.csv is not None or self.parquet is not None) else []
+            if page.optional:
+                print(page.optional, file=sys.stderr)
+            write_page(page, self.html.file)
+        notes: list[str] = answer.draw(self.figure) if self.figure is not None else []
         if self.csv is not None:
-            write_csv(table, self.csv)
+            write_csv(answer.rows(), self.csv)
         if self.parquet is not None:
-            write_parquet(table, self.parquet)
-        if data is not None and self.json is not None:
-            data(self.json)
+            write_parquet(answer.rows(), self.parquet)
+        if self.json is not None:
+            answer.to_json(self.json)
         return notes
 
 
@@ -243,8 +245,8 @@ def _options(
     if shape is not None and figure is None:
         raise RegardError("--shape needs --figure: it is the shape of that file")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved,
-                   shape="column" if shape == "column" else "slide")  # fmt: skip
+    page = PageFile.of(html, html_with or ()) if html or html_with else NO_PAGE
+    return Outputs(figure, page, csv, parquet, json_file, saved, shape="column" if shape == "column" else "slide")
 
 
 def writes(*groups: str) -> Callable[[Verb], Verb]:
@@ -258,25 +260,89 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
     offered = tuple(group.partition(" ")[0] for group in groups)
 
     def decorate(verb: Verb) -> Verb:
-        given = inspect.signature(verb)
-        parameters = [
-            each
-            for parameter in given.parameters.values()
-            for each in (
-                [one.replace(kind=parameter.kind) for one in own] if parameter.name == PARAMETER else [parameter]
-            )
-        ]
+        signature = inspect.signature(verb)
+        parameters = list(signature.parameters.values())
+        at = list(signature.parameters).index(PARAMETER)
+        parameters[at : at + 1] = [one.replace(kind=parameters[at].kind) for one in own]
 
         @functools.wraps(verb)
         def with_files(*first: object, **values: Any) -> None:
-            if PARAMETER in values:  # another verb calls it
-                verb(*first, **values)
-                return
             files = _options(**{name: values.pop(name) for name in names if name in values})
             files.check()
             verb(*first, **values, **{PARAMETER: replace(files, offered=offered)})
 
-        with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_files.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return with_files
 
     return decorate
+
+
+def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
+    """(for what is shown, for progress and errors). With `--json -`, standard output is for JSON alone.
+
+    If NO_COLOR is set, no escape codes are written (https://no-color.org).
+    """
+    options: dict[str, Any] = {"highlight": False}
+    if os.environ.get("NO_COLOR"):
+        options |= {"color_system": None, "force_terminal": False}
+    return Console(quiet=json_file == STANDARD_OUTPUT, **options), Console(stderr=True, **options)
+
+
+def waiting(outputs: Outputs, text: str) -> Status:
+    """Show on standard error, while a model is loaded and asked, that it takes long."""
+    return consoles(outputs.json)[1].status(text)
+
+
+def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
+    """Print notes on a plot and the names of written files."""
+    console = errors if out.quiet else out
+    for note in notes:
+        console.print(f"Plot: {note}", style="dim", markup=False)
+    for file in files:
+        if file is not None and file != STANDARD_OUTPUT:
+            page = f" ({megabytes(file.stat().st_size)}). Open it in a browser." * (file.suffix.lower() == ".html")
+            console.print(f"Wrote {file}{page}", style="dim", markup=False)
+
+
+def report(
+    answer: "Answer",
+    outputs: Outputs,
+    top: int | None = None,
+    first: "Sequence[RenderableType]" = (),
+    *,
+    everything: bool | None = None,
+    traces: Any = None,
+) -> None:
+    """Write the files of an answer, print it, and say which files were written."""
+    from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
+
+    notes = outputs.write(answer, traces) if any(outputs.files) else []
+    console, errors = consoles(outputs.json)
+    statuses = [status for status in answer.about.statuses if status.model]
+    more = more_of(answer, top, outputs.offered, everything)
+    last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], answer.exactness())
+    parts = answer.shown(console.width, EVERY if top is None else top, "--json", everything=bool(everything))
+    print_terminal_parts([*first, *parts, last], console)
+    if any(outputs.files):
+        say_written_files(console, errors, outputs.files, notes)
+
+
+def more_of(
+    answer: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None
+) -> str:
+    """Which options show more of an answer: --top where its screen names as many parts as that says, --full, files.
+
+    top: how many were named, None for all. files: that the verb writes.
+    """
+    from regard.display.panels import Table
+
+    panels = answer.listed_panels
+    ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []
+    rest = [panel.name for panel in panels if not panel.screen]
+    offered = [f"--{file}" for file in MORE if file in files]
+    details = any(column.detail for panel in panels if isinstance(panel, Table) for column in panel.columns)
+    named = rest if len(rest) < NAMED else [f"{len(rest)} more tables"]
+    named = [*named, *["all columns"] * (details and not rest)]
+    every = [f"--full ({', '.join(named)})"] if everything is False and named else []
+    written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
+    return ", ".join([*ranked, *every, *written])

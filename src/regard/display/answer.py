@@ -6,6 +6,7 @@ rows; whoever shows it takes these. Rich, matplotlib and the page are imported w
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +15,7 @@ from regard.display.panels import Data, Later, Panel, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
-from regard.files import plain_json_values, write_json
+from regard.files import check_output_file, plain_json_values, write_json
 from regard.trace.status import Status
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Read:
     def of(*traces: "Trace | PairTrace") -> "Read":
         """Return the texts of traces; of a pair the status is its target's."""
         texts = [[side.text for side in trace.sides] for trace in traces]
-        both = tuple((each[0], each[1] if len(each) > 1 else None) for each in texts)
+        both = tuple((text[0], text[1] if len(text) > 1 else None) for text in texts)
         sides = tuple(
             (f"{called} {n}", side.status, len(side.tokens))
             for n, trace in enumerate(traces, 1)
@@ -73,6 +74,11 @@ class Answer(Table):
         """List what is shown, in the order of the page's tabs: what takes long and is on no first screen as `Later`."""
         raise NotImplementedError
 
+    @cached_property
+    def listed_panels(self) -> Sequence[Panel | Later]:
+        """The panels, listed once for all media."""
+        return self.panels()
+
     def data(self) -> dict[str, object]:
         """Make what JSON has beside findings, texts and statuses: by default the rows."""
         return {"rows": self.rows()}
@@ -94,9 +100,9 @@ class Answer(Table):
         from regard.display.terminal_tables import tables_side_by_side, unknown_tokens_line
 
         if everything:
-            panels = [panel for panel in made(self.panels()) if not panel.brief]
+            panels = [panel for panel in made(self.listed_panels) if not panel.brief]
         else:
-            panels = [_of_a_screen(panel) for panel in made(each for each in self.panels() if each.screen)]
+            panels = [_of_a_screen(panel) for panel in made(each for each in self.listed_panels if each.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
         groups = {panel.name: panel.group for panel in panels if isinstance(panel, TablePanel) and not everything}
         for side_by_side, own in groupby(panels, lambda panel: groups.get(panel.name)):
@@ -132,7 +138,9 @@ class Answer(Table):
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
-        data: dict[str, object] = plain_json_values(own | {"statuses": [asdict(each) for each in self.about.statuses]})
+        data: dict[str, object] = plain_json_values(
+            own | {"statuses": [asdict(status) for status in self.about.statuses]}
+        )
         if file is not None:
             write_json(data, Path(file), indent=None if self.one_line else 1)
         return data
@@ -142,22 +150,26 @@ class Answer(Table):
         from regard.display.page import panel_data
         from regard.web.page import Page, model_name, status_lines
 
-        statuses = [each for each in self.about.statuses if each.model]
+        statuses = [status for status in self.about.statuses if status.model]
         page = Page(self.title(), self.findings(), model=model_name(statuses))
         page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
-        page.panels = [panel_data(panel) for panel in made(self.for_page().panels())]
+        page.panels = [panel_data(panel) for panel in made(self.for_page().listed_panels)]
         page.opening["view"] = "panel 0"
         return page
 
     def save_page(self, file: str | Path) -> int:
         """Write the page, one offline HTML file; returns its size in bytes. Errors are those of `regard.save_page`."""
-        from regard.web.save_page import save_page
+        from regard.web.write_page import write_page
 
-        return save_page(self, file)
+        check_output_file(Path(file), (".html",), "save_page")
+        from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
+
+        check_page_built()
+        return write_page(self.page(), Path(file))
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
         """Return the panels of these names, or, where none is named, those that make its picture."""
-        panels = {panel.name: panel for panel in self.panels()}
+        panels = {panel.name: panel for panel in self.listed_panels}
         for name in names:
             if name not in panels:
                 raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
@@ -187,7 +199,7 @@ class TracesAnswer(Answer):
 
         Of what a page draws with a component of its own, its data.
         """
-        return made(panel for panel in self.panels() if not panel.brief)
+        return made(panel for panel in self.listed_panels if not panel.brief)
 
     def layers(self) -> list[int] | None:
         """Say which layers its page has where none are chosen, None for all."""

@@ -18,19 +18,19 @@ from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Str
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
-from regard.text.quoting import spelled, visible
+from regard.text.quoting import display_text, visible
 
-MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
-LONG = 48  # characters of a name
+MAX_BARS = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
+MAX_NAME = 48  # characters of a name
 ACROSS = 88  # characters of a line of a text
 BAR = 0.26  # inches
 CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches: a heat map by itself, of several side by side, with names in its cells
 NUMBERED = 0.36  # inches that a cell needs for its number
-NAMED = 64  # columns, or tokens, up to which each has its name
+MAX_NAMED_COLUMNS = 64  # columns, or tokens, up to which each has its name
 TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
 LETTER = 0.085  # inches, of a title
 LINE = 0.14  # inches, of a line below or above a panel
-LEAST = 0.13  # inches that a name beside or below a heat map needs
+MIN_NAME_INCHES = 0.13  # inches that a name beside or below a heat map needs
 AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
 SIGNS = ("o", "s", "^", "D")  # of the first four groups of points, and the next four
 NAME, DARK = 10, 0.55  # characters of a name in a cell, and the part of the largest from which on it is white
@@ -67,10 +67,10 @@ def _drawn(panel: Panel, small: bool) -> Drawing:
 @_drawn.register
 def _bars(panel: Bars, small: bool) -> Drawing:
     """The first parts from above, the others together below."""
-    shown, rest = list(panel.parts[:MOST]), panel.parts[MOST:]
+    shown, rest = list(panel.parts[:MAX_BARS]), panel.parts[MAX_BARS:]
     if rest and panel.whole is not None:
         shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
-    cut = f" (first {MOST} of {len(panel.parts):,})" if rest and panel.whole is None else ""
+    cut = f" (first {MAX_BARS} of {len(panel.parts):,})" if rest and panel.whole is None else ""
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
@@ -79,7 +79,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
 
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
-        axes.set_yticks(places, [spelled(name, LONG) for name, _ in shown])
+        axes.set_yticks(places, [display_text(name, MAX_NAME) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
         for place, number, size in zip(places, numbers, sizes, strict=True):
@@ -122,12 +122,15 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     cell = (SMALL if small else CELL) if panel.written is None else WRITTEN
     wide = min(16.0, max(3.4 if small else 6.5, 2.0 + cell * len(across)))
     high = min(14.0, max(2.5 if small else 3.2, 1.5 + min(cell, 0.3) * len(down)))
-    if len(down) > NAMED:
+    if len(down) > MAX_NAMED_COLUMNS:
         wide, high = min(wide, AREA[small][0]), AREA[small][1]
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small and panel.written is None
     letters = max(map(len, across), default=0)
-    each = max(LEAST, LETTER * letters) if letters <= UPRIGHT else LEAST
-    lines, names = _thinned_panel_names(down, (high - 1.5) / LEAST), _thinned_panel_names(across, (wide - 2.0) / each)
+    each = max(MIN_NAME_INCHES, LETTER * letters) if letters <= UPRIGHT else MIN_NAME_INCHES
+    lines, names = (
+        _thinned_panel_names(down, (high - 1.5) / MIN_NAME_INCHES),
+        _thinned_panel_names(across, (wide - 2.0) / each),
+    )
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
@@ -152,7 +155,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=grey, edgecolor="none"))
         for i, row in enumerate(panel.written or ()):
             for j, name in enumerate(row):
-                axes.text(j, i, spelled(name, NAME), ha="center", va="center", fontsize=7.5,
+                axes.text(j, i, display_text(name, NAME), ha="center", va="center", fontsize=7.5,
                           color="white" if values[i, j] > DARK * (panel.largest or float(values.max())) else "black",
                           fontweight="bold" if (i, j) in panel.strong else "normal")  # fmt: skip
         if panel.upwards:
@@ -163,19 +166,19 @@ def _heat(panel: Heat, small: bool) -> Drawing:
 
 def _folded(panel: Heat) -> Heat:
     """A heat map with sums, whose rows and columns beyond some are one each: those that matter least."""
-    if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MOST:
+    if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MAX_BARS:
         return panel
     values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
-    rows, values = largest_writers_and_rest(list(panel.rows), values, MOST, panel.others[0])
-    columns, turned = largest_writers_and_rest(list(panel.columns), values.T, MOST, panel.others[1])
+    rows, values = largest_writers_and_rest(list(panel.rows), values, MAX_BARS, panel.others[0])
+    columns, turned = largest_writers_and_rest(list(panel.columns), values.T, MAX_BARS, panel.others[1])
     sums = replace(panel.sums, rows=turned.sum(0).tolist(), columns=turned.sum(1).tolist())
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
 def _thinned_panel_names(names: Sequence[str], room: int | float) -> list[str]:
     """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
-    step = max(1, -(-len(names) // min(NAMED, max(1, round(room)))))
-    return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
+    step = max(1, -(-len(names) // min(MAX_NAMED_COLUMNS, max(1, round(room)))))
+    return [display_text(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
 
 @_drawn.register
@@ -184,13 +187,13 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     if panel.full is not None:
         return _shaded_text(panel, panel.full)
     values = [math.nan if value is None else value for value in panel.values]
-    step = max(1, -(-len(values) // NAMED))
+    step = max(1, -(-len(values) // MAX_NAMED_COLUMNS))
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        own = [_panel_number_colour(each, panel.signed) for each in values]
+        own = [_panel_number_colour(value, panel.signed) for value in values]
         axes.bar(range(len(values)), values, color=own, width=0.8)
-        axes.set_xticks(places, [spelled(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
+        axes.set_xticks(places, [display_text(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
         axes.set_ylabel(visible(panel.unit), fontsize=8)
@@ -207,7 +210,7 @@ def _shaded_text(panel: Strip, full: int | float) -> Drawing:
     """The tokens in lines, special ones on grey."""
     places, x, y = [], 0.0, 0
     for token in panel.tokens:
-        name = spelled(token)
+        name = display_text(token)
         if x and x + drawn_text_width(name) > ACROSS:
             x, y = 0.0, y + 1
         places.append((x, y, name))
@@ -267,7 +270,7 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
         for point in panel.points:
             colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
             if panel.drawn == "labels":
-                axes.annotate(spelled(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
+                axes.annotate(display_text(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
                               fontsize=7)  # fmt: skip
             if point.after is not None:
                 start = panel.points[point.after]

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from html import escape
 
@@ -11,13 +11,36 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from regard.text.quoting import visible
+
 LETTERS = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
+FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
 DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # columns of blanks, and bars: what needs letters of one width
 
 
 def parts_html(parts: Iterable[RenderableType]) -> str:
     """Make HTML of parts: of what has its own, that."""
     return "".join(getattr(part, "_repr_html_", partial(_part_html, part))() for part in parts)
+
+
+def tokens_html(
+    tokens: Sequence[str], values: Sequence[float | None], said: str, apart: Sequence[int] = (), full: float = 0.0
+) -> str:
+    """Make the HTML of a text: each token on a colour that is as strong as its number is, which a pointer shows.
+
+    apart: the special ones, which are grey. full: the number of the strongest colour, 0 for the largest of others.
+    """
+    full = full or max((value or 0.0 for n, value in enumerate(values) if n not in apart), default=0.0) or 1.0
+    spans = []
+    for n, (token, value) in enumerate(zip(tokens, values, strict=True)):
+        part = round(65 * min(1.0, max(0.0, (value or 0.0) / full)))
+        shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
+        number = "" if value is None else f' title="{value:.2f}"'
+        spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
+    if "full bar" not in said and any(value is not None for value in values):
+        said += f" (strongest color: {full:.2f})"
+    told = escape(visible(said.replace("full bar", "strongest color")))
+    return f'<div style="{FONT}"><div style="opacity:.75">{told}</div><div dir="auto">{" ".join(spans)}</div></div>'
 
 
 def _part_html(part: RenderableType) -> str:

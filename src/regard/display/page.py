@@ -14,7 +14,9 @@ ELSEWHERE = (
     "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
 )  # fmt: skip
-LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
+MAX_PARTS = (
+    300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
+)
 
 
 @singledispatch
@@ -26,9 +28,9 @@ def panel_data(panel: Panel) -> Data:
 @panel_data.register
 def _bars(panel: Bars) -> Data:
     """The first parts, and how many others there are and what they sum to."""
-    rest = [number for _, number in panel.parts[LISTED:]]
+    rest = [number for _, number in panel.parts[MAX_PARTS:]]
     others = plain_json_values([len(rest), sum(rest)]) if rest else None
-    return _panel_as_page_data(replace(panel, parts=panel.parts[:LISTED])) | {"others": others}
+    return _panel_as_page_data(replace(panel, parts=panel.parts[:MAX_PARTS])) | {"others": others}
 
 
 @panel_data.register

@@ -83,7 +83,7 @@ def numbered(count: int) -> list[str]:
 
 def made(panels: Iterable[Panel | Later]) -> list[Panel]:
     """Make the panels that are there by name alone."""
-    return [each.make(each.name) if isinstance(each, Later) else each for each in panels]
+    return [panel.make(panel.name) if isinstance(panel, Later) else panel for panel in panels]
 
 
 def decimals(values: Iterable[Any], digits: int = 2) -> int:
@@ -91,7 +91,7 @@ def decimals(values: Iterable[Any], digits: int = 2) -> int:
 
     digits: those of the panel. Others than two stay.
     """
-    sizes = (abs(each) for each in values if isinstance(each, int | float) and math.isfinite(each))
+    sizes = (abs(value) for value in values if isinstance(value, int | float) and math.isfinite(value))
     largest = max(sizes, default=0.0)
     return min(6, 1 - math.floor(math.log10(largest))) if digits == 2 and 0 < largest < 0.0995 else digits
 
@@ -137,7 +137,7 @@ class Table(Panel):
     def signed(self, column: int) -> bool:
         """Say whether bars of a column are red above 0 and blue below, wherever they are drawn."""
         cells = (row[column] for row in self.rows)
-        return self.columns[column].signed or any(isinstance(each, (int, float)) and each < 0 for each in cells)
+        return self.columns[column].signed or any(isinstance(cell, (int, float)) and cell < 0 for cell in cells)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from regard.display.notebook import tokens_html
 from regard.display.panels import Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
 from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
 from regard.display.terminal_tables import (
@@ -21,8 +22,7 @@ from regard.display.terminal_tables import (
     total_column_width,
 )
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
-from regard.text.quoting import short, spelled, visible
-from regard.trace.display import tokens_html
+from regard.text.quoting import display_text, short, visible
 
 NAME = 10  # cells of a heat map's column name
 STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
@@ -67,7 +67,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     digits = panel.digits
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
-    names = [" ".join(short(word, NAME) for word in spelled(name, 2 * NAME).split(" ")) for name in across]
+    names = [" ".join(short(word, NAME) for word in display_text(name, 2 * NAME).split(" ")) for name in across]
     cells = [[number_text(value, digits, panel.signed or panel.unbounded) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)

@@ -15,7 +15,7 @@ from rich.text import Text
 from regard.text.quoting import quoted, short, some_of, visible
 from regard.trace.status import Status, exactness, note_sentences
 
-FEW = 6  # unknown and dropped parts that a status names
+MAX_NAMED_PARTS = 6  # unknown and dropped parts that a status names
 SET_IN = 2  # cells that the parts of a section are set in by
 APART = 3  # cells between two columns: a blank of each, and one that the box has there
 PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
@@ -41,6 +41,11 @@ def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[st
         for part in parts:
             console.print(part)
     return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def plain_text_of_parts(parts: Iterable[RenderableType], width: int = 80) -> str:
+    """Make the plain text of what a terminal would show."""
+    return "\n".join(plain_lines_of_parts(parts, width)).rstrip()
 
 
 def titled_terminal_section(title: str, *parts: RenderableType) -> Group:
@@ -72,7 +77,7 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
         found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
-        lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "none"))
+        lines.append(f"{name:<12}" + (f"{some_of(found, MAX_NAMED_PARTS)} ({what})" if found else "none"))
     lines += [f"note        {note}" for note in note_sentences(statuses)]
     texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
     lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
@@ -116,7 +121,7 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
 
 def model_line_in_terminal(statuses: Sequence[Status], took: float | None = None) -> str:
     """Name in a line the model, the kernels that computed its attention, and the time it took."""
-    kernels = ", ".join(dict.fromkeys(kernel for each in statuses for kernel in each.kernels))
+    kernels = ", ".join(dict.fromkeys(kernel for status in statuses for kernel in status.kernels))
     seconds = "" if took is None else f"{took:.1f} s"
     return ", ".join(part for part in (f"Model: {statuses[0].model}", kernels, seconds) if part)
 

@@ -17,12 +17,12 @@ from regard.display.terminal_parts import (
     titled_terminal_section,
 )
 from regard.display.written import cell_text, finite_number_of_cell, number_text, with_sign
-from regard.text.quoting import quoted, short, some_of, spelled, visible
+from regard.text.quoting import display_text, quoted, short, some_of, visible
 from regard.trace.status import Status
 
 NAME = 14  # characters of a token in a line
-MOST_LINES = 4  # of a long text
-FEW = 3  # unknown pieces, and texts with such, that are named
+MAX_LINES = 4  # of a long text
+MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such, that are named
 GAP = "  "  # between two names
 # Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
@@ -48,7 +48,7 @@ def in_lines(shares: Shares, room: int) -> Text:
     line, used = Text(), 0
     write = with_sign if shares.signed else number_text
     for n, (name, value) in enumerate(shares.parts):
-        said = f"{spelled(name, NAME + 10)} {write(value, shares.digits)}"
+        said = f"{display_text(name, NAME + 10)} {write(value, shares.digits)}"
         if used and used + len(GAP) + len(said) > room - len(shares.mark):
             if shares.one_line:
                 break
@@ -68,15 +68,21 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     Lines of a text without any number have no bars.
     """
     gap = "" if strip.running else " "
-    names = [visible(token) if strip.running else spelled(token, 1000) for token in strip.tokens]
+    names = [visible(token) if strip.running else display_text(token, 1000) for token in strip.tokens]
     before = f"{strip.label}  " if strip.label else ""
-    lines = _token_lines_with_bars(names, width - len(before), len(gap))
+    lines, used = list[list[int]]([[]]), 0
+    for place, name in enumerate(names):
+        if used and used + len(name) > width - len(before):
+            lines.append([])
+            used = 0
+        lines[-1].append(place)
+        used += len(name) + len(gap)
     first = 0
-    if len(lines) > MOST_LINES and strip.marked:
+    if len(lines) > MAX_LINES and strip.marked:
         middle = next(n for n, line in enumerate(lines) if strip.marked[0] in line)
-        first = max(0, min(middle - 1, len(lines) - MOST_LINES))
+        first = max(0, min(middle - 1, len(lines) - MAX_LINES))
     parts: list[RenderableType] = []
-    for n, line in enumerate(lines[first : first + MOST_LINES]):
+    for n, line in enumerate(lines[first : first + MAX_LINES]):
         written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
         under = Text(" " * len(before))
         for place in line:
@@ -90,24 +96,11 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
             under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
         has = [strip.values[place] for place in line] if strip.running else strip.values
         parts += [written, under] if any(each is not None for each in has) else [written]
-    hidden = len(lines) - MOST_LINES
+    hidden = len(lines) - MAX_LINES
     if hidden > 0:
         told = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
         parts.append(Text(told, style="dim"))
     return parts
-
-
-def _token_lines_with_bars(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
-    """The numbers of the tokens of each line."""
-    lines: list[list[int]] = [[]]
-    used = 0
-    for place, name in enumerate(names):
-        if used and used + len(name) > room:
-            lines.append([])
-            used = 0
-        lines[-1].append(place)
-        used += len(name) + gap
-    return lines
 
 
 def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
@@ -115,14 +108,14 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
 
     texts: what each is called, its status, and how many tokens it has.
     """
-    some = [each for each in texts if each[1].unknown]
+    some = [text for text in texts if text[1].unknown]
     if not some:
         return []
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = some_of(counts, FEW) + f" are unknown to the tokenizer of {some[0][1].model}: "
-    warning += some_of([quoted(short(piece, 12)) for piece in pieces], FEW)
+    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {some[0][1].model}: "
+    warning += some_of([quoted(short(piece, 12)) for piece in pieces], MAX_NAMED_PIECES)
     warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
     return [Text(warning, style="yellow"), Text()]
 
@@ -130,7 +123,7 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
 BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
 TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
 SHARES = 24  # cells of a column of named numbers at least
-LEAST = 8  # and to keep other columns there
+MIN_COLUMN = 8  # and to keep other columns there
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
@@ -202,7 +195,7 @@ def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
     """Words one below the other, each in as much of its context as a column has room for, at least a little."""
     words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
     form = max(cell_len(word) for _, word, _ in words)
-    room = max(LEAST, room - form)
+    room = max(MIN_COLUMN, room - form)
     before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
     before = min(before, max(room // 2, room - after))
     after = min(after, room - before)
@@ -228,7 +221,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
     ]
     fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
     room = max(SHARES, (width - SET_IN - total_column_width(fixed) - APART * sum(named)) // sum(named))
-    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= LEAST + APART}
+    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= MIN_COLUMN + APART}
     room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
     grid = columns()
     for n, column in enumerate(panel.columns):
@@ -286,11 +279,13 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
     longest = longest if longest >= SHORT else 0
     bars = (longest + APART) * count if longest else 0
     if total_column_width(wanted) > room:
-        least = [min(whole, LEAST) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)]
+        least = [
+            min(whole, MIN_COLUMN) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)
+        ]
         kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
         own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
     most = min(max(own, default=0), room)  # cells of the widest column of text
-    while most > LEAST and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
+    while most > MIN_COLUMN and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
         most -= 1
     return _folded_column_widths(own, text, most), longest
 

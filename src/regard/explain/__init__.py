@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from regard.explain.weights.repeated_tokens import repeated_tokens as repeated_tokens
     from regard.explain.weights.score_directions import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
-    from regard.questions.generate.answer import generation as generation
-    from regard.questions.look.answer import looked as looked
-    from regard.questions.map.whole import matrix as matrix
-    from regard.questions.steps import steps as steps
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
     "regard.explain": "causes frames logits matrices texts vectors weights wording",
@@ -46,10 +42,6 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
     "regard.explain.vectors.similarity": "across_layers across_texts",
     "regard.explain.weights.alignment": "align",
     "regard.explain.weights.head_means": "mean_scores",
-    "regard.questions.generate.answer": "generation",
-    "regard.questions.look.answer": "looked",
-    "regard.questions.map.whole": "matrix",
-    "regard.questions.steps": "steps",
 }
 _SAME = {  # functions whose module has their name, by its package
     "causes": "contributions layer_updates rollout",

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
-from regard.trace.display import Shown, plain_text_of_display, shown_rows
+from regard.lazy import from_above
+from regard.shown import Shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,10 +30,10 @@ class Table(Shown):
 
     def shown(self, width: int) -> "list[RenderableType]":
         """The rows as a table; of many, the first ones."""
-        return shown_rows(self.rows())
+        return from_above("rows_parts")(self.rows())
 
     def __str__(self) -> str:
-        return plain_text_of_display(self.shown(80))
+        return from_above("plain_text_of_parts")(self.shown(80))
 
     def __repr__(self) -> str:
         """What it shows, where a dataclass does not make its own, as those do that are parts of others."""

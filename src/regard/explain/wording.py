@@ -24,6 +24,11 @@ def short_head(layer: object, head: object) -> str:
     return f"L{layer}H{head}"
 
 
+def mean_or_head(head: int | None) -> str:
+    """Name one head, or the mean of all."""
+    return "mean of heads" if head is None else f"head {head}"
+
+
 def count_of_tokens(count: int) -> str:
     """A count of tokens in a sentence: "1 token", "1,200 tokens"."""
     return "1 token" if count == 1 else f"{count:,} tokens"
@@ -84,7 +89,7 @@ def numbered(tokens: Sequence[Token], number: int) -> str:
 
     Of a chat also whose it is: “bank” (27, user 1).
     """
-    same = [each.text.strip() for each in tokens].count(tokens[number].text.strip())
+    same = [token.text.strip() for token in tokens].count(tokens[number].text.strip())
     return named(tokens, number) + place_in_brackets(tokens, number, same > 1)
 
 

@@ -10,9 +10,9 @@ from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import Attended
-from regard.explain.wording import called, count_of_tokens, listed, named, number, quoted
+from regard.explain.wording import called, count_of_tokens, listed, mean_or_head, named, number, quoted
 from regard.questions.see.answer import Seen
-from regard.questions.see.word_panels import looks
+from regard.questions.see.panels import looks
 from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
 from regard.text.word_pieces import spelling, wordlike, words
@@ -63,7 +63,7 @@ def alignment_findings(summary: Summary) -> list[str]:
         numbers |= {"second": named(targets[b], second.target), "two": summary.labels[b]}
         written += sentences(DIFFERENT, numbers)
     for n, alignment in enumerate(alignments):
-        numbers = _numbers(summary, alignment, [links[n] for links in different])
+        numbers = _numbers_of_text(summary, alignment, [links[n] for links in different])
         written += sentences(TABLE, numbers, most=1 if len(alignments) > 1 else 3)
     return written
 
@@ -99,7 +99,7 @@ def translated_differently(summary: Summary) -> list[tuple[Link, Link]]:
     return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))
 
 
-def _numbers(summary: Summary, alignment: Alignment, already: list[Link]) -> dict[str, Any]:
+def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Link]) -> dict[str, Any]:
     """Collect the numbers of a text's sentences. already: links that another sentence names."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
@@ -119,8 +119,8 @@ def _numbers(summary: Summary, alignment: Alignment, already: list[Link]) -> dic
     if shown:
         first, *others = [(named(target, link.target), quoted(source[link.source].text), number(link.weight))
                           for link in shown]  # fmt: skip
-        texts = [f"{a} to {b} ({weight})" for a, b, weight in others]
-        numbers["links"] = listed(["{} attends most to {} (weight {})".format(*first), *texts])
+        texts = [f"for {a} to {b} ({weight})" for a, b, weight in others]
+        numbers["links"] = listed(["writing {}, the model attends most to {} (weight {})".format(*first), *texts])
     elif links and not clear:
         numbers["links"] = f"no translated word attends most to a source word with weight {number(CLEAR)} or more"
     ordered = combinations(sorted(clear, key=lambda link: link.target), 2)
@@ -153,9 +153,9 @@ class Translation(Seen):
         """
         assert self.summary.target is not None
         rows: list[Row] = []
-        for each in self.summary.target.alignments:
-            for aligned in each.tokens:
-                own: Row = {"text": self.summary.labels[each.text], "token": aligned.token, "target": aligned.text}
+        for alignment in self.summary.target.alignments:
+            for aligned in alignment.tokens:
+                own: Row = {"text": self.summary.labels[alignment.text], "token": aligned.token, "target": aligned.text}
                 for name, row in (("written", aligned.written), ("read", aligned.read)):
                     looks = own | {"as_it_is": name, "layer": row.layer if row else None}
                     rows += [looks | {f"from_{key}": value for key, value in asdict(share).items()}
@@ -166,7 +166,7 @@ class Translation(Seen):
         """The texts and their targets, where words come from, and where every target token looks, in two views."""
         summary, target = self.summary, self.summary.target
         assert target is not None
-        views = [looks(each, summary, screen=False) for each in target.alignments]
+        views = [looks(alignment, summary, screen=False) for alignment in target.alignments]
         return [_texts(summary, short=True), _texts(summary, short=False), _sources(summary), *views]
 
     def opening(self) -> dict[str, str | int | None]:
@@ -180,7 +180,7 @@ def _texts(summary: Summary, *, short: bool) -> Table:
     rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
     if short:
         most = LETTERS[min(len(rows), TEXTS)]
-        rows = [[shortened(str(text), most) for text in each] for each in rows[:TEXTS]]
+        rows = [[shortened(str(text), most) for text in row] for row in rows[:TEXTS]]
     columns = [Column("text"), Column("target")]
     return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
 
@@ -205,8 +205,7 @@ def _sources(summary: Summary) -> Table:
     more = len(summary.target.alignments) - len(few)
     notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} not shown"] if left + more else []
     notes += [f"* most attention goes to special tokens{sinks}"] if marked else []
-    head = "mean of heads" if few[0].head is None else f"head {few[0].head}"
-    title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {head})"
+    title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {mean_or_head(few[0].head)})"
     every = [Column("text"), Column("target"), Column("attends to"), Column("weight", 2, bar=True), Column("and to")]
     return Table(
         name="Cross-attention", title=title, note="; ".join(notes), columns=every[len(few) == 1 :], rows=rows,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.display.asked import Asked, Called, option
+from regard.display.query import Called, Query, option
 from regard.errors import RegardError
 from regard.text.quoting import quoted
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutcomeAsked(Asked):
+class OutcomeQuery(Query):
     """The options that choose an outcome."""
 
     to: str | None = option(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.verbs.test_see import refused
+from tests.questions.see.test_query import refused
 from tests.support import run_in_process
 from tests.support.own_models import TEXTS, opened, pair
 from tests.support.web_pages import Read

@@ -59,9 +59,7 @@ def test_its_page_has_a_grid_for_every_score_of_every_table(tmp_path: Path) -> N
     assert [panel["name"] for panel in Read(tmp_path / "b.html").data["panels"]][:2] == ["previous", "next"]
 
 
-def test_over_a_corpus_it_shows_and_writes_every_head(
-    minilm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_a_corpus_it_shows_and_writes_every_head(minilm: Any, tmp_path: Path, monkeypatch: Any) -> None:
     build_nothing(tmp_path / "built", monkeypatch)
     (tmp_path / "a.txt").write_text("The cat saw the cat and the dog saw the dog.", "utf-8")
     embed(tmp_path / "a.txt", tmp_path / "store", model=minilm)
@@ -96,7 +94,7 @@ def test_a_page_of_a_corpus_that_cannot_be_written(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "no text given: regard heads TEXT [TEXT ...]"),
+        ([], "no text given: regard heads TEXT..."),
         (["a", "--store", "s"], "--store and TEXT: a store has its own texts and model, give one of them"),
         (["--tests", "--store", "s"], "--store and --tests: a store has its own texts"),
         (["too short", "--tests"], "a text has 2 tokens, needs 8 or more"),

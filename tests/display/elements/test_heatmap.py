@@ -7,7 +7,7 @@ import torch
 
 import regard
 from regard.display.elements.colours import DIFFERENCES, WEIGHTS
-from regard.display.elements.heatmap import CELLS, NAMED, heatmap
+from regard.display.elements.heatmap import CELLS, MAX_NAMED_TOKENS, heatmap
 
 
 def test_cells_are_the_matrix() -> None:
@@ -57,7 +57,7 @@ def test_a_maps_picture_is_its_weights(bank) -> None:
 def test_a_large_map_is_drawn_in_means(minilm) -> None:
     trace = minilm.trace("a river bank and a money bank " * 40)
     size = len(trace.tokens)
-    assert size > NAMED
+    assert size > MAX_NAMED_TOKENS
     axes = trace.attention[1].plot(head=3)
     try:
         drawn = torch.as_tensor(np.asarray(axes.get_images()[0].get_array()))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.explain.texts.highlights import LEAST, highlights, words_of
+from regard.explain.texts.highlights import MIN_WEIGHT, highlights, words_of
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import expected
 from regard.text.tokens import Token
@@ -45,7 +45,7 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
     of_token: dict[int, list[tuple]] = {}
     for link in sorted(every.values(), reverse=True):
         _, _, _, q, k, weight = link
-        if is_content_word(spelled[q]) and is_content_word(spelled[k]) and weight >= LEAST:
+        if is_content_word(spelled[q]) and is_content_word(spelled[k]) and weight >= MIN_WEIGHT:
             of_token.setdefault(q, []).append(link)
     first = sorted((links[:2] for links in of_token.values()), key=lambda links: -sum(link[0] for link in links))
     wanted = [link for links in first for link in links]

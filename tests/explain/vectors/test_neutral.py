@@ -1,14 +1,17 @@
 """A word in neutral sentences beside reference words: mean and range of every state, in one space."""
 
 import math
+from copy import copy
 
 import pytest
 import torch
 
 from regard import RegardError
 from regard.explain.texts.summary import summarise
-from regard.explain.vectors.neutral import neutral
-from regard.text.neutral_sentences import LEAST
+from regard.explain.vectors.neutral import neutral, not_special, state_lengths_over_median
+from regard.text.neutral_sentences import MIN_SENTENCES
+from regard.text.tokens import Token
+from regard.trace.trace import Trace
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
              for end in (".", " today.", ", he said.")]  # fmt: skip
@@ -30,7 +33,7 @@ def placed(traces):
 
 def test_mean_and_range_are_those_of_every_sentence(bank, control, references) -> None:
     river, pawn = neutral("bank", placed(bank), control, references)[0]
-    assert (river.word, pawn.word, river.sentences, len(river.mean)) == ("river", "pawnbroking", LEAST, 7)
+    assert (river.word, pawn.word, river.sentences, len(river.mean)) == ("river", "pawnbroking", MIN_SENTENCES, 7)
     tokens = {"river": [1], "pawnbroking": list(range(1, len(references[1].tokens) - 1))}
     for reference, found in zip(references, (river, pawn), strict=True):
         for state in range(7):
@@ -47,7 +50,7 @@ def test_mean_and_range_are_those_of_every_sentence(bank, control, references) -
 def test_what_is_no_control_is_said(minilm, bank, control, references) -> None:
     found, made, _ = neutral("bank", placed(bank), control[:3], references)
     assert (found, made.sentences, made.otherwise) == ([], [], [])
-    assert made.refused == f"3 of 3 neutral sentences have “bank”, {LEAST} are needed"
+    assert made.refused == f"3 of 3 neutral sentences have “bank”, {MIN_SENTENCES} are needed"
     with pytest.raises(RegardError, match="control: sentence 2: word 'bank' is not in"):
         neutral("bank", placed(bank), [control[0], minilm.trace("No such word.")], references)
 
@@ -61,17 +64,17 @@ def test_other_tokens_are_no_control(bank, control, references) -> None:
     found, made, _ = neutral("bank", [(label, trace, other)], control, references)
     assert (found, made.sentences, made.otherwise) == ([], [], [])
     there = "neutral sentences have “bank” as the tokens that it is in a text"
-    assert made.refused == f"0 of {LEAST} {there}, {LEAST} are needed"
+    assert made.refused == f"0 of {MIN_SENTENCES} {there}, {MIN_SENTENCES} are needed"
 
 
 def test_one_sentence_with_its_tokens_is_no_range(minilm, references) -> None:
     """Two spellings of a word, of other tokens each: twelve sentences have the one, a single one the other."""
     texts = minilm.trace(["Die Strasse.", "Die Straße."])
-    control = minilm.trace([f"{n} Strasse." for n in range(LEAST)] + ["Eine Straße."], logits=False)
+    control = minilm.trace([f"{n} Strasse." for n in range(MIN_SENTENCES)] + ["Eine Straße."], logits=False)
     occurrences = [(str(n), trace, trace.word("straße")[0]) for n, trace in enumerate(texts, 1)]
     found, made, _ = neutral("straße", occurrences, control, references)
-    assert (made.otherwise, made.refused, len(made.sentences)) == (["2"], None, LEAST)
-    assert found[0].sentences == LEAST
+    assert (made.otherwise, made.refused, len(made.sentences)) == (["2"], None, MIN_SENTENCES)
+    assert found[0].sentences == MIN_SENTENCES
     found, made, _ = neutral("straße", occurrences[1:], control, references)
     assert (found, made.refused) == (
         [], "1 of 13 neutral sentences has “straße” as the tokens that it is in a text, 12 are needed"
@@ -86,3 +89,24 @@ def test_a_summary_has_it_where_there_is_a_word_and_something_to_compare_it_with
     assert all(math.isfinite(each.mean[-1]) for each in seen.neutral)
     assert summarise(bank, "bank", references=references).control is None
     assert summarise(bank, "bank", control=control).neutral == []
+
+
+def text(trace: Trace, *lengths: list[float], special: tuple[int, ...] = ()) -> Trace:
+    """A trace whose states have these lengths, one list a state."""
+    made = copy(trace)
+    made.tokens = [Token(n, "", n, n + 1, None, n in special) for n in range(len(lengths[0]))]
+    made.hidden_states = [torch.tensor(each)[:, None] * torch.tensor([[0.6, 0.8]]) for each in lengths]
+    return made
+
+
+def test_the_layer_where_it_is_most_counts_and_special_tokens_are_not_in_the_median(bank) -> None:
+    trace = text(bank[0], [9.0, 1.0, 2.0, 3.0], [9.0, 2.0, 2.0, 60.0], special=(0,))
+    assert not_special(trace) == [1, 2, 3]
+    found = state_lengths_over_median([trace])
+    torch.testing.assert_close(found[id(trace)], torch.tensor([4.5, 1.0, 1.0, 30.0]).double())
+
+
+def test_others_are_measured_by_the_same_median(bank) -> None:
+    trace, other = text(bank[0], [1.0, 2.0, 3.0]), text(bank[0], [8.0, 1.0])
+    found = state_lengths_over_median([trace], [other])
+    torch.testing.assert_close(found[id(other)], torch.tensor([4.0, 0.5]).double())

@@ -62,10 +62,7 @@ def test_the_command(tmp_path: Path) -> None:
     from importlib.resources import files
 
     jsonschema.validate(data, json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text("utf-8")))
-    for call, says in (
-        (missing, "cannot be read"),
-        (unknown, "no vector for 'poem'"),
-    ):
+    for call, says in ((missing, "cannot be read"), (unknown, "no vector for 'poem'")):
         assert call[0] == 2
         assert says in call[2]
         assert call[2].count("\n") == 1

@@ -10,7 +10,7 @@ import regard
 from regard.capture.score_path import AttributionTarget, SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.questions.attribution.direct import attribution
+from regard.questions.attribution.direct import split_outcome
 from tests.support import RIVER, by_hand
 from tests.support.own_models import TEXTS, opened, pair
 
@@ -22,7 +22,7 @@ def test_closed_form() -> None:
     writers = (Writer("token"), Writer("attention", 1, 2, 0), Writer("attention", 1, 2, 3))
     parts = SideParts(writers, vectors, vectors.sum(0), (4,))
     asked: list[Any] = []
-    found = attribution(trace, 4, AttributionTarget(7, 2), lambda *given: asked.append(given) or parts)
+    found = split_outcome(trace, 4, AttributionTarget(7, 2), lambda *given: asked.append(given) or parts)
     ((outcome, rows),) = asked
     assert (outcome.token, outcome.against, rows) == (7, 2, [4])
     assert found.value == pytest.approx(value)
@@ -30,14 +30,14 @@ def test_closed_form() -> None:
     assert dict(found.by("token"))[f"layer 1, head 2 from “{trace.tokens[0].text}” (0)"] == pytest.approx(-1.0)
     assert sum(row["adds"] for row in found.rows()) == pytest.approx(value)
     with pytest.raises(RegardError, match="the parts' sum differs from the outcome by .* allowed is 1e-04"):
-        attribution(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, vectors=vectors * 1.01))
+        split_outcome(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, vectors=vectors * 1.01))
     with pytest.raises(RegardError, match="the trace has to be of this model"):
-        attribution(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, whole=parts.whole + 1))
+        split_outcome(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, whole=parts.whole + 1))
 
 
 def test_stories_by_hand(stories: Any) -> None:
     trace = stories.trace("Once upon a time, there was a river.")
-    found = stories.attribution(trace, 6, 300, against=310)
+    found = regard.attribution(stories, trace, 6, 300, against=310)
     states = by_hand.llama_states(stories.model, [token.id for token in trace.tokens])
     table = stories.model.get_output_embeddings().weight.detach().double()
     expected = {name: float(part[6] @ (table[300] - table[310])) for name, part in states.items()}
@@ -46,7 +46,7 @@ def test_stories_by_hand(stories: Any) -> None:
 
 def test_minilms_cosine(minilm: Model, bank: Any) -> None:
     river = bank[0]
-    found = minilm.attribution(river, "bank", toward=river["river"])
+    found = regard.attribution(minilm, river, "bank", toward=river["river"])
     expected = torch.cosine_similarity(river["bank"], river["river"], dim=0)
     assert found.value == pytest.approx(float(expected), abs=1e-5)
     assert found.error < 1e-5
@@ -57,12 +57,12 @@ def test_minilms_cosine(minilm: Model, bank: Any) -> None:
 
 def test_smollm2_takes_paris_from_france(smollm2: Any) -> None:
     trace = smollm2.trace("The capital of France is")
-    found = smollm2.attribution(trace, len(trace.tokens) - 1, " Paris", against=" London")
+    found = regard.attribution(smollm2, trace, len(trace.tokens) - 1, " Paris", against=" London")
     assert found.outcome == "logit difference “Paris” − “London” at “is”"
     assert found.value > 3
     assert found.by("source")[0][0] == "attention from “France” (3)"
     with pytest.raises(RegardError, match="is no single token of the vocabulary"):
-        smollm2.attribution(trace, "is", " Par is")
+        regard.attribution(smollm2, trace, "is", " Par is")
 
 
 def test_bad_input(minilm: Model, bank: Any) -> None:
@@ -70,32 +70,32 @@ def test_bad_input(minilm: Model, bank: Any) -> None:
     trace = model.trace(TEXTS[0])
     for given in ({}, {"toward": torch.ones(12), "token": 3}, {"against": 3}):
         with pytest.raises(RegardError, match="needs a token, and perhaps another against it, or a direction"):
-            model.attribution(trace, 3, **given)
+            regard.attribution(model, trace, 3, **given)
     with pytest.raises(RegardError, match="token id 999 is out of range"):
-        model.attribution(trace, 3, 999)
+        regard.attribution(model, trace, 3, 999)
     with pytest.raises(RegardError, match=r"toward has shape \(5,\), needs \(12,\)"):
-        model.attribution(trace, 3, toward=torch.ones(5))
+        regard.attribution(model, trace, 3, toward=torch.ones(5))
     with pytest.raises(RegardError, match="token 99 is out of range"):
-        model.attribution(trace, 99, 3)
+        regard.attribution(model, trace, 99, 3)
     with pytest.raises(RegardError, match="holds no logits: give toward="):
-        minilm.attribution(bank[0], "bank", 7)
+        regard.attribution(minilm, bank[0], "bank", 7)
     cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 3))])
     with pytest.raises(RegardError, match="without interventions"):
-        minilm.attribution(cut, "bank", toward=torch.ones(384))
+        regard.attribution(minilm, cut, "bank", toward=torch.ones(384))
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_of_a_pair_and_what_is_no_trace() -> None:
     model = pair()
     trace = model.trace(TEXTS[0], target="Un homme")
-    assert model.attribution(trace, 2, 7).error < 1e-5
+    assert regard.attribution(model, trace, 2, 7).error < 1e-5
     with pytest.raises(RegardError, match="given str, needs a trace"):
-        model.attribution("river", 2, 7)  # type: ignore[arg-type]
+        regard.attribution(model, "river", 2, 7)  # type: ignore[arg-type]
 
 
 def test_source_tokens_of_one_word_are_taken_together(minilm: Model) -> None:
     trace = minilm.trace("The riverbankers sat on a bank.")
-    found = minilm.attribution(trace, "bank", toward=trace["riverbankers"])
+    found = regard.attribution(minilm, trace, "bank", toward=trace["riverbankers"])
     pieces = trace.word("riverbankers")[0].tokens
     single = dict(found.by("source"))
     together = dict(found.by("source", words=True))

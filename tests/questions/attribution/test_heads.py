@@ -17,7 +17,7 @@ WIDTH = 32  # of a head of MiniLM
 
 @pytest.fixture(scope="module")
 def found(minilm: Any, river: Any, outcome: Outcome) -> Any:
-    return minilm.attribute_to_heads(river, outcome)
+    return regard.attribute_to_heads(minilm, river, outcome)
 
 
 def test_a_head_that_gives_a_little_more_moves_the_outcome_by_its_number(
@@ -56,7 +56,7 @@ def test_of_a_causal_model_later_tokens_bring_nothing() -> None:
     model = generation.opened("llama")
     trace = model.trace(ids=generation.IDS)
     inner = Outcome("a logit", lambda each: each.sides[-1].logits[2, 3])
-    found = model.attribute_to_heads(trace, inner)
+    found = regard.attribute_to_heads(model, trace, inner)
     assert all(bool((each[:, 3:] == 0).all()) for each in found.sources)
     assert all(bool((each[:, :3] != 0).any()) for each in found.sources)
 
@@ -64,7 +64,7 @@ def test_of_a_causal_model_later_tokens_bring_nothing() -> None:
 def test_rows_and_names() -> None:
     model = opened("gpt")
     trace = model.trace(TEXTS[0])
-    found = model.attribute_to_heads(trace, Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3]))
+    found = regard.attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3]))
     rows = found.rows()
     assert [(row["layer"], row["head"]) for row in rows] == [(layer, head) for layer in (0, 1) for head in (0, 1, 2)]
     name, score = found.by()[0]
@@ -75,7 +75,7 @@ def test_rows_and_names() -> None:
 def test_of_a_pair() -> None:
     model = pair()
     trace = model.trace(TEXTS[0], target="Un homme")
-    found = model.attribute_to_heads(trace, Outcome("a logit", lambda each: each.sides[-1].logits[1, 3]))
+    found = regard.attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[1, 3]))
     assert {row["part"] for row in found.rows()} == {"encoder", "decoder", "cross"}
     cross = next(n for n, call in enumerate(found.calls) if call.part == "cross")
     assert found.sources[cross].shape[1] == len(found.tokens[cross]) == len(trace.encoder.tokens)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from regard.display.page import LISTED
+import regard
+from regard.display.page import MAX_PARTS
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.web.html_file import script_json
@@ -17,7 +18,7 @@ TEXT = "He sat on a river bank, fishing."
 @pytest.fixture(scope="module")
 def found(minilm: Any) -> Any:
     trace = minilm.trace(TEXT)
-    return minilm.attribution(trace, "bank", toward=trace["river"])
+    return regard.attribution(minilm, trace, "bank", toward=trace["river"])
 
 
 def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> None:
@@ -51,8 +52,8 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
         assert row[2] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
         assert row[3] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
     every = [list(each) for each in short_heads(found.by("token"))]
-    assert parts["parts"] == every[:LISTED]
-    assert parts["others"] == [len(every) - LISTED, sum(each for _, each in every[LISTED:])]
+    assert parts["parts"] == every[:MAX_PARTS]
+    assert parts["others"] == [len(every) - MAX_PARTS, sum(each for _, each in every[MAX_PARTS:])]
     assert writers["parts"] == [list(each) for each in short_heads(found.by())]
     assert parts["whole"] == writers["whole"] == found.value
     assert dict(carried["parts"]) == {
@@ -74,7 +75,7 @@ def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
 
 def test_of_an_encoder_decoder_heads_across_look_at_the_source(tiny_pair: Any) -> None:
     trace = tiny_pair.trace("the man on the river bank", target="sur la rive")
-    found = tiny_pair.attribution(trace, 2, 5)
+    found = regard.attribution(tiny_pair, trace, 2, 5)
     page: Any = found.page().data()
     heads, source, target, *_ = page["panels"]
     sides = [[token.text for token in side.tokens] for side in trace.sides]
@@ -98,7 +99,7 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tiny_pair: Any) -
 
 
 def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, bank: Any) -> None:
-    found = minilm.attribute_to_heads(bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
+    found = regard.attribute_to_heads(minilm, bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
     page: Any = found.page().data()
     script_json(page)
     grid, bars = page["panels"]

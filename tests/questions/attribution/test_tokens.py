@@ -19,13 +19,13 @@ from tests.support.own_models import translator
 def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
     minilm: Any, river: Any, outcome: Outcome
 ) -> None:
-    found = minilm.attribute_to_tokens(river, outcome)
+    found = regard.attribute_to_tokens(minilm, river, outcome)
     assert found.outcome == pytest.approx(outcome.of(river), abs=1e-6)
     assert found.baseline is not None
     assert float(found.scores.sum()) == pytest.approx(found.outcome - found.baseline, abs=1e-3)
     assert found.gap == pytest.approx(abs(float(found.scores.sum()) - (found.outcome - found.baseline)))
     assert max(found.words(), key=lambda each: each[1])[0] == "bank"
-    rough = minilm.attribute_to_tokens(river, outcome, steps=1)
+    rough = regard.attribute_to_tokens(minilm, river, outcome, steps=1)
     assert rough.gap is not None
     assert found.gap is not None
     assert rough.gap > 10 * found.gap
@@ -35,20 +35,20 @@ def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
 def test_more_steps_are_taken_until_the_gap_is_small(
     minilm: Any, river: Any, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = minilm.attribute_to_tokens(river, outcome)
+    due = regard.attribute_to_tokens(minilm, river, outcome)
     assert due.steps == tokens.STEPS[0]
     monkeypatch.setattr(tokens, "STEPS", (1, 2, 4, 8, 16))
-    found = minilm.attribute_to_tokens(river, outcome)
+    found = regard.attribute_to_tokens(minilm, river, outcome)
     assert found.steps in (2, 4, 8, 16)
     assert found.gap <= 0.05 * abs(found.outcome - found.baseline)
-    fewer = minilm.attribute_to_tokens(river, outcome, steps=found.steps // 2)
+    fewer = regard.attribute_to_tokens(minilm, river, outcome, steps=found.steps // 2)
     assert fewer.gap > 0.05 * abs(found.outcome - found.baseline)
     assert "don't trust single scores" in fewer.findings()[0]
 
 
 def test_gradient_times_input_is_the_slope_along_the_embedding(minilm: Any, river: Any, outcome: Outcome) -> None:
     """Making one token's token embedding a little longer moves the outcome by its score."""
-    found = minilm.attribute_to_tokens(river, outcome, method="gradient x input")
+    found = regard.attribute_to_tokens(minilm, river, outcome, method="gradient x input")
     assert (found.baseline, found.gap) == (None, None)
     for token in (0, 5, 6):
         ends = []
@@ -63,12 +63,12 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
     model = generation.opened("llama")
     trace = model.trace(ids=generation.IDS)
     last = Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3])
-    found = model.attribute_to_tokens(trace, last, steps=64)
+    found = regard.attribute_to_tokens(model, trace, last, steps=64)
     assert found.gap is not None
     assert found.gap < 1e-2 * abs(found.outcome - (found.baseline or 0)) + 1e-4
     assert bool((found.scores != 0).all())
     inner = Outcome("a logit", lambda each: each.sides[-1].logits[2, 3])
-    early = model.attribute_to_tokens(trace, inner, method="gradient x input")
+    early = regard.attribute_to_tokens(model, trace, inner, method="gradient x input")
     assert bool((early.scores[:3] != 0).all())
     assert not bool(early.scores[3:].any())
 
@@ -82,25 +82,27 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
 )
 def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, said: str) -> None:
     with pytest.raises(RegardError, match=said):
-        minilm.attribute_to_tokens(river, outcome, **given)
+        regard.attribute_to_tokens(minilm, river, outcome, **given)
 
 
 def test_an_outcome_without_a_gradient_is_refused(minilm: Any, river: Any) -> None:
     with pytest.raises(RegardError, match="outcome 'length' gives a plain number: gradients need"):
-        minilm.attribute_to_tokens(river, Outcome("length", lambda trace: trace.last_hidden_state.norm().item()))
+        regard.attribute_to_tokens(
+            minilm, river, Outcome("length", lambda trace: trace.last_hidden_state.norm().item())
+        )
 
 
 def test_another_models_trace_is_refused(minilm: Any, river: Any, outcome: Outcome) -> None:
     changed = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 2))])
     with pytest.raises(RegardError, match="the last hidden state is .* of its length from the trace's"):
-        minilm.attribute_to_tokens(changed, outcome)
+        regard.attribute_to_tokens(minilm, changed, outcome)
 
 
 def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
     model = translator("the white table stands", "la table blanche reste")
     pair = model.trace("the white table stands", target="la table blanche reste")
     outcome = logit_difference(model, "blanche", "reste", at="table")
-    found = model.attribute_to_tokens(pair, outcome, steps=64)
+    found = regard.attribute_to_tokens(model, pair, outcome, steps=64)
     assert found.gap is not None
     assert found.gap < 0.02 * abs(found.outcome - (found.baseline or 0))
     assert {row["side"] for row in found.rows()} == {"source", "target"}
@@ -113,7 +115,7 @@ def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
 def test_norms_and_words_by_hand(minilm: Any) -> None:
     trace = minilm.trace("The riverbankers sat on a bank.")
     outcome = cosine("bank", minilm.trace(MONEY)["bank"])
-    found = minilm.attribute_to_tokens(trace, outcome, method="gradient x input")
+    found = regard.attribute_to_tokens(minilm, trace, outcome, method="gradient x input")
     done, own = gradient_run(minilm, trace)
     (slope,) = done.gradients(outcome.number(own), done.embeddings)
     product = trace.token_embeddings.double() * slope.double()
@@ -131,4 +133,4 @@ def test_norms_and_words_by_hand(minilm: Any) -> None:
 def test_without_captum_one_line_names_the_extra(minilm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     with pytest.raises(RegardError, match=r'pip install "regard\[captum\]"'):
-        minilm.attribute_to_tokens(minilm.trace(RIVER), cosine("bank", torch.ones(384)))
+        regard.attribute_to_tokens(minilm, minilm.trace(RIVER), cosine("bank", torch.ones(384)))

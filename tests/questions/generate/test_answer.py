@@ -7,7 +7,7 @@ from regard.display.page import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits import names_of
-from regard.questions.generate.answer import Generation, generation, writing
+from regard.questions.generate.answer import Generation, generated, writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import own_models
 
@@ -19,13 +19,13 @@ def both() -> Generation:
     model = own_models.opened("gpt")
     push = regard.steer(9 * model.trace("She takes").last_hidden_state[0], layer=1)
     plain = model.generate(GIVEN, max_new_tokens=5)
-    return generation(plain, model.generate(GIVEN, max_new_tokens=5, interventions=[push]), "how")
+    return generated(plain, model.generate(GIVEN, max_new_tokens=5, interventions=[push]), "how")
 
 
 def test_rows_are_the_numbers_of_every_written_token(both: Generation) -> None:
     done = both.traces[0]
     found = writing(done.trace, done.start, done.ended, names_of(done.trace))
-    rows = generation(done).rows()
+    rows = generated(done).rows()
     assert [row["probability"] for row in rows] == [each.probability for each in found.tokens]
     assert [row["token"] for row in rows] == list(range(done.start, len(done.trace.tokens)))
     assert [row["likeliest_other"] == row["text"] for row in rows] == [False] * len(rows)
@@ -40,7 +40,7 @@ def test_json_has_both_texts_and_how_they_were_written(both: Generation) -> None
     assert texts == [
         (name, done.text, done.start) for name, done in zip(("plain", "steered"), both.traces, strict=True)
     ]
-    assert generation(both.traces[0]).to_json()["steering"] is None
+    assert generated(both.traces[0]).to_json()["steering"] is None
 
 
 def test_where_both_texts_part(both: Generation) -> None:
@@ -55,7 +55,7 @@ def test_where_both_texts_part(both: Generation) -> None:
     for written, printed in zip(tokens, numbers_in(least), strict=True):
         shows(printed, min(each.probability for each in written))
     shown_with_its_numbers(both, also=[both.parts_at + 1])
-    same = generation(both.traces[0], both.traces[0], "how")
+    same = generated(both.traces[0], both.traces[0], "how")
     assert same.parts_at is None
     (only,) = same.findings()
     assert "--strength" in only
@@ -65,7 +65,7 @@ def test_where_both_texts_part(both: Generation) -> None:
 def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
     model = own_models.opened("gpt")
     short = model.generate(GIVEN, max_new_tokens=2)
-    found = generation(both.traces[0], short, "how")
+    found = generated(both.traces[0], short, "how")
     assert found.parts_at == 2
     assert len(names_in(found.findings()[0])) == 1
     assert numbers_in(found.findings()[0])[0] == "3"
@@ -87,4 +87,4 @@ def test_the_page_opens_at_the_writing_and_calls_both(both: Generation) -> None:
 
 def test_a_translation_is_another_question() -> None:
     with pytest.raises(RegardError, match="needs what a causal model wrote"):
-        generation(own_models.pair().generate("A bank", max_new_tokens=2))
+        generated(own_models.pair().generate("A bank", max_new_tokens=2))

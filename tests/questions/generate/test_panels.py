@@ -11,7 +11,7 @@ from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits import Candidate, names_of
 from regard.generation.generator import Generated
-from regard.questions.generate.answer import generation, writing
+from regard.questions.generate.answer import generated, writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 
@@ -30,7 +30,7 @@ def done() -> Generated:
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_one_screen(done: Generated, width: int) -> None:
-    found = generation(done)
+    found = generated(done)
     lines = plain_lines_of_parts(found.shown(width, TOP), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
@@ -43,28 +43,28 @@ def test_one_screen(done: Generated, width: int) -> None:
 
 
 def test_all_has_the_whole_text_first(done: Generated) -> None:
-    lines = plain_lines_of_parts(generation(done).shown(80, 1000, everything=True), 80)
+    lines = plain_lines_of_parts(generated(done).shown(80, 1000, everything=True), 80)
     told = " ".join(" ".join(lines).split())
     assert told.startswith("Probability of each written token")
     assert "Not shown" not in told
 
 
 def test_a_bar_under_what_was_written_alone(done: Generated) -> None:
-    strip = generation(done).panels()[0]
+    strip = generated(done).panels()[0]
     assert isinstance(strip, Strip)
     assert "".join(strip.tokens) == done.text
     assert [value is None for value in strip.values] == [n < done.start for n in range(len(strip.tokens))]
 
 
 def test_the_least_likely_stand_first(done: Generated) -> None:
-    found = generation(done)
+    found = generated(done)
     (table,) = (panel for panel in found.panels() if panel.name == "Least likely tokens")
     assert isinstance(table, Table)
     assert [row[2] for row in table.rows] == sorted(each.probability for each in found.plain.how.tokens)
 
 
 def test_the_prompt_by_whole_words(done: Generated) -> None:
-    found = generation(done)
+    found = generated(done)
     received = found.plain.how.received
     tokens = [*found.plain.tokens]
     end = tokens[0].end  # where the second goes on as a piece of the first
@@ -85,7 +85,7 @@ def test_the_prompt_by_whole_words(done: Generated) -> None:
 
 
 def test_blank_and_empty_tokens_are_named_among_the_others_likely(done: Generated) -> None:
-    found = generation(done)
+    found = generated(done)
     first = found.plain.how.tokens[0]
     likely = [Candidate(-1, "", 0.3), Candidate(-2, "\n", 0.2), Candidate(-3, " of", 0.1)]
     how = replace(found.plain.how, tokens=[replace(first, likeliest=likely)])
@@ -99,7 +99,7 @@ def test_blank_and_empty_tokens_are_named_among_the_others_likely(done: Generate
 
 
 def test_nothing_was_written(done: Generated) -> None:
-    found = generation(done)
+    found = generated(done)
     none = replace(found.plain, given="a bank of", new="", how=replace(found.plain.how, tokens=[]),
                    tokens=found.plain.tokens[:3])  # fmt: skip
     empty = replace(found, plain=none)
@@ -112,7 +112,7 @@ def test_nothing_was_written(done: Generated) -> None:
 
 
 def test_the_sentences_name_the_most_attended_word_and_the_least_likely_token(done: Generated) -> None:
-    found = generation(done)
+    found = generated(done)
     shown_with_its_numbers(found)
     received, tokens = found.plain.how.received[: done.start], found.plain.tokens
     attended, least = found.findings()

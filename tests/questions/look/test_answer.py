@@ -45,7 +45,7 @@ def test_without_cls_all_patches_look() -> None:
     assert torch.allclose(look.heat.flatten(), trace.attention[1].dense().double().mean(0).mean(0))
     found = looked([trace])
     token = int(look.heat.flatten().argmax())
-    assert f"patch {look.called(token)} " in found.findings()[0]
+    assert f"(patch {look.called(token)})" in found.findings()[0]
     assert found.page().opening["token"] == token
 
 

@@ -8,14 +8,15 @@ import torch
 
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
-from regard.explain.vectors.massive_activations import MASSIVE
 from regard.explain.vectors.movement import LeftOut, Tried, movement
+from regard.explain.vectors.neutral import MASSIVE
 from regard.questions.movement import panels
 from regard.questions.movement.panels import movement_panels, not_shown
 from regard.questions.movement.sentences import missing
-from regard.trace.display import see
+from regard.questions.see.see import see
 from regard.trace.trace import Trace
-from regard.web.assemble import Opening, page_as_seen, page_of
+from regard.views.save_page import page_as_seen
+from regard.web.assemble import Opening, page_of
 from regard.web.html_file import script_json
 from tests.support.own_models import TARGETS, TEXTS, opened, pair
 
@@ -141,7 +142,7 @@ def test_without_reference_words_the_curve_is_to_the_start(
     (curve,) = panel["curves"]
     assert curve["label"] == "itself as it enters layer 0"
     assert [path[0] for path in curve["paths"]] == pytest.approx([1.0] * 3)
-    monkeypatch.setattr(panels, "PAIRED", 2)
+    monkeypatch.setattr(panels, "MAX_COMPARED", 2)
     (panel,) = movement_panels(seen)
     assert panel["between"] is None
     assert "3 paths are too many to compare with each other (at most 2)." in panel["sentences"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import regard
 from regard.display.elements.canvas import all_axes
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.questions.patch.answer import PatchSweep, by_construction, said
@@ -84,10 +85,7 @@ def test_the_note_says_which_outcomes_are_0_and_1(direction: Any, other: str) ->
             },
             "Head outputs at “bank”, layer 3, head 1",
         ),
-        (
-            {"what": "values", "columns": ("“a”", "“bank”", "“.”")},
-            "Values, “bank” at layer 3, from “river”",
-        ),
+        ({"what": "values", "columns": ("“a”", "“bank”", "“.”")}, "Values, “bank” at layer 3, from “river”"),
         ({"what": "feed_forward"}, "Feed-forward outputs, “money” (2) at layer 3, from “river”"),
     ],
 )
@@ -131,22 +129,22 @@ def test_shares_stand_in_their_layers_and_columns_in_a_terminal() -> None:
 def test_where_texts_differ_and_where_the_outcome_is_read(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(RIVER)["bank"])
     given = ((0, 0, "elsewhere"), (2, 1, "read"))
-    found = minilm.patch_sweep(RIVER, MONEY, outcome, layers=["input", 0, 5], at=[6, 7], direction="noising")
+    found = regard.patch_sweep(minilm, RIVER, MONEY, outcome, layers=["input", 0, 5], at=[6, 7], direction="noising")
     assert found.given == given
     assert [found.shares[row][column] for row, column, _ in given] == pytest.approx([1.0, 1.0], abs=1e-3)
-    assert minilm.patch_sweep(RIVER, MONEY, outcome, what="feed_forward", layers=[5], at=[7]).given == ()
+    assert regard.patch_sweep(minilm, RIVER, MONEY, outcome, what="feed_forward", layers=[5], at=[7]).given == ()
 
 
 def test_texts_that_differ_twice_and_an_outcome_of_all_tokens(minilm: Any) -> None:
     everywhere = Outcome("mean", lambda trace: trace.last_hidden_state.mean(0).norm(), logits=False)
     twice = RIVER.replace("river", "money").replace("quiet", "noisy")
-    assert minilm.patch_sweep(RIVER, twice, everywhere, layers=["input", 5], at=[5, 6, 7]).given == ()
+    assert regard.patch_sweep(minilm, RIVER, twice, everywhere, layers=["input", 5], at=[5, 6, 7]).given == ()
 
 
 def test_before_the_last_word_of_a_decoder_all_is_the_same() -> None:
     model = own_models.opened("llama")
     outcome = logit_difference(model, "bank", "man")
-    found = model.patch_sweep("A man is on a river", "A man is on a bank", outcome)
+    found = regard.patch_sweep(model, "A man is on a river", "A man is on a bank", outcome)
     depth, last = len(found.layers), len(found.columns) - 1
     assert found.given == tuple((row, last, "elsewhere") for row in range(depth))
     assert [row[last] for row in found.shares] == pytest.approx([1.0] * depth, abs=1e-3)
@@ -157,7 +155,8 @@ def test_of_an_encoder_decoder_what_is_read_across_counts() -> None:
     norm = Outcome("norm", lambda trace: float(trace.sides[-1].last_hidden_state[-1].norm()))
     targets = ("Une rive", "Une rive")
     encoder, decoder = (
-        pair.patch_sweep("A bank", "She bank", norm, part=part, targets=targets) for part in ("encoder", "decoder")
+        regard.patch_sweep(pair, "A bank", "She bank", norm, part=part, targets=targets)
+        for part in ("encoder", "decoder")
     )
     assert encoder.given == ((0, 0, "elsewhere"),)
     assert decoder.given == ((len(decoder.layers) - 1, len(decoder.columns) - 1, "read"),)

@@ -29,7 +29,7 @@ def river(minilm):
 def test_each_cell_is_one_patch(minilm, river) -> None:
     outcome = cosine("bank", river["bank"])
     for what in ("hidden_states", "feed_forward"):
-        found = minilm.patch_sweep(RIVER, MONEY, outcome, what=what)
+        found = regard.patch_sweep(minilm, RIVER, MONEY, outcome, what=what)
         first = ["input"] if what == "hidden_states" else []
         assert (found.layers, len(found.columns), found.by) == ((*first, *range(6)), 10, "positions")
         for layer, place in ((2, 7), (5, 6), (5, 7), (0, 1)):
@@ -43,8 +43,8 @@ def test_heads_in_both_directions(minilm, river) -> None:
     money = minilm.trace(MONEY)
     outcome = cosine("bank", river["bank"])
     for direction, text, source in (("denoising", MONEY, river), ("noising", RIVER, money)):
-        found = minilm.patch_sweep(
-            RIVER, MONEY, outcome, what="values", direction=direction, layers=[1, 4], at=["bank", 6]
+        found = regard.patch_sweep(
+            minilm, RIVER, MONEY, outcome, what="values", direction=direction, layers=[1, 4], at=["bank", 6]
         )
         assert (found.layers, found.columns, found.by) == ((1, 4), tuple(f"head {n}" for n in range(12)), "heads")
         patch = regard.patch("values", layer=4, head=7, at=["bank", 6], source=source)
@@ -57,11 +57,11 @@ def test_heads_in_both_directions(minilm, river) -> None:
 
 def test_the_ends_of_the_scale(minilm, river) -> None:
     """What leaves the last layer at the word is all of the outcome; elsewhere it is nothing of it."""
-    found = minilm.patch_sweep(RIVER, MONEY, cosine("bank", river["bank"]), layers=[5])
+    found = regard.patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[5])
     assert found.shares[0][7] == pytest.approx(1.0, abs=1e-5)
     assert max(abs(each) for n, each in enumerate(found.shares[0]) if n != 7) <= 1e-5
     assert found.best(1) == [(0, 7)]
-    same = minilm.patch_sweep(RIVER, RIVER, cosine("bank", river["bank"]), layers=[5])
+    same = regard.patch_sweep(minilm, RIVER, RIVER, cosine("bank", river["bank"]), layers=[5])
     assert all(math.isnan(each) for each in same.shares[0])
 
 
@@ -69,8 +69,8 @@ def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
     other = "The money is in a bank."
     outcome = cosine("bank", river["bank"])
     with pytest.raises(regard.RegardError, match="give at= the words that both have"):
-        minilm.patch_sweep(RIVER, other, outcome)
-    found = minilm.patch_sweep(RIVER, other, outcome, at=["bank", "."], layers=[5])
+        regard.patch_sweep(minilm, RIVER, other, outcome)
+    found = regard.patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
     assert found.columns == ("“bank”", "“.”")
     assert found.shares[0] == [pytest.approx(1.0, abs=1e-5), pytest.approx(0.0, abs=1e-5)]
 
@@ -79,7 +79,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
     model = own_models.opened("llama")
     outcome = logit_difference(model, "bank", "man")
     clean, corrupted = "A man is fishing", "She man is money"
-    found = model.patch_sweep(clean, corrupted, outcome, what="head_outputs")
+    found = regard.patch_sweep(model, clean, corrupted, outcome, what="head_outputs")
     source = model.trace(clean)
     for layer in (0, 1):
         for head in range(3):
@@ -89,7 +89,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
     pair = own_models.pair()
     norm = Outcome("norm", lambda trace: float(trace.sides[-1].last_hidden_state[-1].norm()))
     texts, targets = ("A bank", "A bank"), ("Une banque", "Elle prend")
-    crossed = pair.patch_sweep(*texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
+    crossed = regard.patch_sweep(pair, *texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
     source = pair.trace(texts[0], target=targets[0])
     patch = regard.patch("head_outputs", layer=1, head=2, at=0, source=source, part="cross")
     expected = norm.of(pair.trace(texts[1], target=targets[1], interventions=[patch]))
@@ -106,7 +106,7 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
     model = regard.load(transformers.LlamaForCausalLM(config), tokenizer=words)
     outcome = logit_difference(model, "bank", "man")
     clean, corrupted = "A man is on a river bank.", "She takes money on a river bank."
-    found = model.patch_sweep(clean, corrupted, outcome, what=what, by="positions")
+    found = regard.patch_sweep(model, clean, corrupted, outcome, what=what, by="positions")
     assert FROM_WITHIN in found.status.notes
     source = model.trace(clean)
     for row, layer in enumerate(found.layers):
@@ -115,7 +115,7 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
             expected = outcome.of(model.trace(corrupted, interventions=[patch]))
             assert found.outcomes[row][place] == pytest.approx(expected, abs=1e-5)
     if what in ("values", "head_outputs"):
-        heads = model.patch_sweep(clean, corrupted, outcome, what=what, at="river")
+        heads = regard.patch_sweep(model, clean, corrupted, outcome, what=what, at="river")
         assert FROM_WITHIN in heads.status.notes
         for row, layer in enumerate(heads.layers):
             for head in range(len(heads.columns)):
@@ -125,7 +125,7 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
 
 
 def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -> None:
-    found = minilm.patch_sweep(RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
+    found = regard.patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
     assert WHOLE_TEXT in found.status.notes
 
 
@@ -141,15 +141,15 @@ def test_what_cannot_be_swept(minilm, river) -> None:
         ({"targets": ("a", "b")}, "targets: .* needs no targets"),
     ):
         with pytest.raises(regard.RegardError, match=says):
-            minilm.patch_sweep(RIVER, MONEY, outcome, **arguments)
+            regard.patch_sweep(minilm, RIVER, MONEY, outcome, **arguments)
     with pytest.raises(regard.RegardError, match="outcome: given str, needs an Outcome"):
-        minilm.patch_sweep(RIVER, MONEY, "bank")
+        regard.patch_sweep(minilm, RIVER, MONEY, "bank")
 
 
 def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
-    found = minilm.attribution_patching(CLEAN, CORRUPTED, outcome)
-    measured = minilm.patch_sweep(CLEAN, CORRUPTED, outcome)
+    found = regard.attribution_patching(minilm, CLEAN, CORRUPTED, outcome)
+    measured = regard.patch_sweep(minilm, CLEAN, CORRUPTED, outcome)
     assert (found.layers, found.columns) == (measured.layers, measured.columns)
     assert (found.run, found.source) == pytest.approx((measured.run, measured.source), abs=1e-5)
     one, other = (np.array(each.outcomes) - each.run for each in (found, measured))
@@ -169,10 +169,10 @@ def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
 def test_texts_of_different_length_are_refused(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
     with pytest.raises(RegardError, match="texts of one length are needed"):
-        minilm.attribution_patching(CLEAN, "A bank.", outcome)
+        regard.attribution_patching(minilm, CLEAN, "A bank.", outcome)
 
 
 def test_it_is_for_texts(minilm: Any) -> None:
     model = generation.opened("llama")
     with pytest.raises(RegardError, match="no tokenizer"):
-        model.attribution_patching("a", "b", cosine(1, minilm.trace("A text.").last_hidden_state[0]))
+        regard.attribution_patching(model, "a", "b", cosine(1, minilm.trace("A text.").last_hidden_state[0]))

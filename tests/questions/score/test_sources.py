@@ -10,7 +10,7 @@ import regard
 from regard.capture.score_path import SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.questions.score.sources import ScoreSources, score_sources
+from regard.questions.score.sources import ScoreSources, split_score
 from tests.support import RIVER, by_hand
 from tests.support.own_models import TEXTS, opened, pair
 
@@ -34,7 +34,7 @@ def test_closed_form() -> None:
         asked.append(given)
         return query, [key, others]
 
-    found = score_sources(trace, 4, 2, 0, 1, split)
+    found = split_score(trace, 4, 2, 0, 1, split)
     call, head, rows, cols = asked[0]
     assert (call.layer, call.part, head, rows, cols) == (0, None, 1, [4], [[2], [0, 1, 2, 3, 4]])
     assert found.score == pytest.approx(scale * float(q @ k[2]))
@@ -61,12 +61,12 @@ def test_closed_form() -> None:
 
     wrong = replace(key, vectors=key.vectors * 1.001)
     with pytest.raises(RegardError, match="the parts' sum differs from the score by .* allowed is 1e-05"):
-        score_sources(trace, 4, 2, 0, 1, lambda *_: (query, [wrong, others]))
+        split_score(trace, 4, 2, 0, 1, lambda *_: (query, [wrong, others]))
     other = replace(query, whole=2 * q)
     with pytest.raises(
         RegardError, match="the query that the model computes is 1.0e.00 of its length from the trace's"
     ):
-        score_sources(trace, 4, 2, 0, 1, lambda *_: (other, [key, others]))
+        split_score(trace, 4, 2, 0, 1, lambda *_: (other, [key, others]))
 
 
 def agrees(found: ScoreSources, parts: tuple[by_hand.Parts, by_hand.Parts], tokens: tuple[int, int]) -> None:
@@ -87,7 +87,7 @@ def agrees(found: ScoreSources, parts: tuple[by_hand.Parts, by_hand.Parts], toke
 def test_minilm_by_hand(minilm: Model, bank: Any, layer: int, head: int) -> None:
     trace = bank[0]
     query, key = trace.word("bank")[0].tokens[0], trace.word("river")[0].tokens[0]
-    found = minilm.score_sources(trace, "bank", "river", layer=layer, head=head)
+    found = regard.score_sources(minilm, trace, "bank", "river", layer=layer, head=head)
     assert found.error < 1e-6
     assert found.score == pytest.approx(float(trace.attention[layer].scores[head, query, key]), abs=1e-4)
     ids = [token.id for token in trace.tokens]
@@ -97,7 +97,7 @@ def test_minilm_by_hand(minilm: Model, bank: Any, layer: int, head: int) -> None
 
 
 def test_the_head_that_looks_at_the_token_before_does_so_by_position(minilm: Model, bank: Any) -> None:
-    found = minilm.score_sources(bank[0], "bank", "river", layer=0, head=2).beside_the_others()
+    found = regard.score_sources(minilm, bank[0], "bank", "river", layer=0, head=2).beside_the_others()
     best = found.top(1)[0]
     assert (best.query, best.key) == ("position embedding", "position embedding")
     assert best.score > 0.9 * found.score
@@ -107,7 +107,7 @@ def test_the_head_that_looks_at_the_token_before_does_so_by_position(minilm: Mod
 def test_smollm2_by_hand(smollm2: Any, layer: int, head: int) -> None:
     trace = smollm2.trace(RIVER)
     query, key = trace.word("bank")[0].tokens[-1], trace.word("river")[0].tokens[-1]
-    found = smollm2.score_sources(trace, query, key, layer=layer, head=head)
+    found = regard.score_sources(smollm2, trace, query, key, layer=layer, head=head)
     agrees(found, by_hand.llama(smollm2.model, [token.id for token in trace.tokens], layer, head), (query, key))
 
 
@@ -115,7 +115,7 @@ def test_stories_by_hand(stories: Any) -> None:
     trace = stories.trace("Once upon a time, there was a river.")
     ids = [token.id for token in trace.tokens]
     for layer, head, query, key in ((1, 3, 9, 4), (4, 0, 11, 11)):
-        found = stories.score_sources(trace, query, key, layer=layer, head=head)
+        found = regard.score_sources(stories, trace, query, key, layer=layer, head=head)
         agrees(found, by_hand.llama(stories.model, ids, layer, head), (query, key))
 
 
@@ -123,8 +123,8 @@ def test_a_word_of_several_tokens_is_the_mean_of_their_scores() -> None:
     model = opened("bert")
     trace = model.trace(TEXTS[0])
     word = replace(trace.word("river")[0], tokens=(3, 6))
-    found = model.score_sources(trace, word, 2, layer=1, head=0)
-    each = [model.score_sources(trace, token, 2, layer=1, head=0) for token in (3, 6)]
+    found = regard.score_sources(model, trace, word, 2, layer=1, head=0)
+    each = [regard.score_sources(model, trace, token, 2, layer=1, head=0) for token in (3, 6)]
     assert found.score == pytest.approx(sum(one.score for one in each) / 2, rel=1e-4)
     assert found.weight == pytest.approx(sum(one.weight for one in each) / 2)
 
@@ -132,7 +132,7 @@ def test_a_word_of_several_tokens_is_the_mean_of_their_scores() -> None:
 def test_a_bias_and_a_softcap_are_told_apart_from_the_score() -> None:
     alibi = opened("alibi")
     trace = alibi.trace(TEXTS[0])
-    found = alibi.score_sources(trace, 5, 3, layer=1, head=0)
+    found = regard.score_sources(alibi, trace, 5, 3, layer=1, head=0)
     assert found.bias == pytest.approx(float(trace.attention[1].scores[0, 5, 3]) - found.score, abs=1e-5)
     assert found.bias < 0  # ALiBi: the farther, the less
     assert found.softcapped is None
@@ -141,33 +141,33 @@ def test_a_bias_and_a_softcap_are_told_apart_from_the_score() -> None:
 def test_an_encoder_decoder_needs_to_know_which_attention() -> None:
     model = pair()
     trace = model.trace(TEXTS[0], target="Un homme")
-    found = model.score_sources(trace, 2, 3, layer=1, head=0, part="cross")
+    found = regard.score_sources(model, trace, 2, 3, layer=1, head=0, part="cross")
     assert found.query_parts.tokens == (2,)
     assert {name.rpartition(" of the ")[2] for name in found.table("kind")[0]} == {"decoder"}
     assert any("cross head" in name for name in found.table()[0])
     for part in ("encoder", "decoder"):
-        assert model.score_sources(trace, 3, 1, layer=1, head=2, part=part).error < 1e-5
+        assert regard.score_sources(model, trace, 3, 1, layer=1, head=2, part=part).error < 1e-5
     with pytest.raises(RegardError, match="is an encoder-decoder: say which of part='encoder'"):
-        model.score_sources(trace, 2, 3, layer=1, head=0)
+        regard.score_sources(model, trace, 2, 3, layer=1, head=0)
 
 
 def test_bad_input(minilm: Model, bank: Any) -> None:
     model = opened("gpt")
     trace = model.trace(TEXTS[0])
     with pytest.raises(RegardError, match="'fishing' may not look at 'river' there: the score is masked"):
-        model.score_sources(trace, "fishing", "river", layer=0, head=0)
+        regard.score_sources(model, trace, "fishing", "river", layer=0, head=0)
     with pytest.raises(RegardError, match="head 3 is out of range"):
-        model.score_sources(trace, "river", "fishing", layer=0, head=3)
+        regard.score_sources(model, trace, "river", "fishing", layer=0, head=3)
     with pytest.raises(RegardError, match="layer 2 is out of range"):
-        model.score_sources(trace, "river", "fishing", layer=2, head=0)
+        regard.score_sources(model, trace, "river", "fishing", layer=2, head=0)
     with pytest.raises(RegardError, match="is not an encoder-decoder, leave out part='cross'"):
-        model.score_sources(trace, "river", "fishing", layer=0, head=0, part="cross")
+        regard.score_sources(model, trace, "river", "fishing", layer=0, head=0, part="cross")
     cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 3))])
     with pytest.raises(RegardError, match="the trace has to be of this model, in its dtype, without interventions"):
-        minilm.score_sources(cut, "bank", "river", layer=1, head=0)
+        regard.score_sources(minilm, cut, "bank", "river", layer=1, head=0)
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_trace() -> None:
     with pytest.raises(RegardError, match="given str, needs a trace"):
-        opened("gpt").score_sources("river", "river", "fishing", layer=0, head=0)  # type: ignore[arg-type]
+        regard.score_sources(opened("gpt"), "river", "river", "fishing", layer=0, head=0)  # type: ignore[arg-type]

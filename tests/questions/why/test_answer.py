@@ -7,12 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+import regard
 from regard.questions.why.answer import Why, WhyOfTexts
 
 
 @pytest.fixture(scope="module")
 def why(minilm: Any) -> Why:
-    found: Why = minilm.why(minilm.trace("a man on a river bank"), "bank")
+    found: Why = regard.why(minilm, minilm.trace("a man on a river bank"), "bank")
     return found
 
 

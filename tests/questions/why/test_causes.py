@@ -6,7 +6,7 @@ import torch
 import regard
 from regard.explain.causes.ablation_effect import effect, removal
 from regard.models.model import Model
-from regard.questions.why.causes import occurrences_to_ask_why, only_occurrence, why
+from regard.questions.why.causes import occurrences_to_ask_why, only_occurrence, rank_causes
 from regard.text.words import Word
 from tests.support import RIVER, make_tiny
 from tests.support.attention_outputs import make_model
@@ -71,9 +71,9 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     text = "a man on a river bank"
     trace = opened.trace(text)
     (word,) = trace.word("bank")
-    found = opened.why(trace, "bank")
-    again = why(trace, word, lambda sets: opened.ablated(text, sets))
-    assert found.to_json() == again.to_json() == opened.why(trace, word).to_json()
+    found = regard.why(opened, trace, "bank")
+    again = rank_causes(trace, word, lambda sets: opened.ablated(text, sets))
+    assert found.to_json() == again.to_json() == regard.why(opened, trace, word).to_json()
     assert len(found.tokens) == len(trace.tokens)
     assert len(found.heads) == 6
     for causes in (found.tokens, found.heads):
@@ -93,15 +93,15 @@ def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
     make_tiny(tmp_path, minilm)
     opened = regard.load(tmp_path, device="cpu")
     trace = opened.trace("a man on a river bank")
-    removed = opened.why(trace, "bank")
+    removed = regard.why(opened, trace, "bank")
     assert removed.tokens_by == "removal"
-    edges = opened.why(trace, "bank", tokens_by="edges")
+    edges = regard.why(opened, trace, "bank", tokens_by="edges")
     river = next(cause for cause in edges.tokens if cause.name == "river")
     cut = opened.trace(trace.text, interventions=[regard.ablate(regard.edge("bank", river.token))])
     assert river.effect == pytest.approx(effect(trace, cut, "bank").moved, abs=1e-9)
     assert {c.name: c.effect for c in edges.tokens}["river"] != {c.name: c.effect for c in removed.tokens}["river"]
     for tokens_by in ("contribution", "weight"):
-        found = opened.why(trace, "bank", tokens_by=tokens_by)
+        found = regard.why(opened, trace, "bank", tokens_by=tokens_by)
         numbers = [getattr(cause, tokens_by) for cause in found.tokens]
         assert numbers == sorted(numbers, reverse=True)
         assert sorted(c.effect for c in found.tokens) == pytest.approx(sorted(c.effect for c in removed.tokens))
@@ -111,17 +111,17 @@ def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
 def test_a_word_that_occurs_twice_is_to_be_chosen(minilm) -> None:
     trace = minilm.trace("a bank by a bank")
     with pytest.raises(regard.RegardError, match=r"'bank' occurs 2 times: pass one of trace.word\('bank'\)"):
-        minilm.why(trace, "bank")
+        regard.why(minilm, trace, "bank")
     with pytest.raises(regard.RegardError, match="the nearest are 'bank'"):
-        minilm.why(trace, "bonk")
-    first, second = (minilm.why(trace, each) for each in trace.word("bank"))
+        regard.why(minilm, trace, "bonk")
+    first, second = (regard.why(minilm, trace, each) for each in trace.word("bank"))
     assert first.tokens != second.tokens
 
 
 def test_why_reads_the_tokens_of_the_trace(minilm) -> None:
     trace = minilm.trace(ids=minilm.tokenizer("a river bank")["input_ids"])
     last = Word("bank", 0, 1, (3,))
-    of_ids, of_text = (minilm.why(each, last) for each in (trace, minilm.trace("a river bank")))
+    of_ids, of_text = (regard.why(minilm, each, last) for each in (trace, minilm.trace("a river bank")))
     assert [(head.name, head.effect) for head in of_ids.heads] == [(head.name, head.effect) for head in of_text.heads]
 
 
@@ -144,7 +144,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     (bank,) = trace.word("bank")
     kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
     assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
-    found = opened.why(trace, bank)
+    found = regard.why(opened, trace, bank)
     assert found.by == "divergence"
     for causes in (found.tokens, found.heads):
         measured = [cause.divergence for cause in causes]
@@ -185,9 +185,9 @@ def test_why_of_an_encoder_decoders_words() -> None:
     def ablated(sets):
         return opened.ablated(**given, sets=sets)
 
-    target, source = (why(pair, at, ablated, part=part) for part in ("decoder", "encoder"))
+    target, source = (rank_causes(pair, at, ablated, part=part) for part in ("decoder", "encoder"))
     for found in (source, target):
-        again = opened.why(pair, at, part=found.part)
+        again = regard.why(opened, pair, at, part=found.part)
         assert (again.tokens, again.heads) == (found.tokens, found.heads)
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
@@ -207,15 +207,15 @@ def test_why_of_an_encoder_decoders_words() -> None:
     cut = retrace([regard.ablate(regard.head(1, 2, part="cross"))])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whose text the word is of, part="):
-        why(pair, at, ablated)
+        rank_causes(pair, at, ablated)
     with pytest.raises(regard.RegardError, match="part 'decoder' is of an encoder-decoder"):
-        why(pair.encoder, at, ablated, part="decoder")
+        rank_causes(pair.encoder, at, ablated, part="decoder")
     with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
-        why(pair, at, ablated, part="cross")
+        rank_causes(pair, at, ablated, part="cross")
     with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
         only_occurrence(pair, "w", "cross")
     with pytest.raises(TypeError, match="side"):
-        opened.why(pair, at, side="target")
+        regard.why(opened, pair, at, side="target")
 
 
 def test_occurrences_of_both_sides() -> None:

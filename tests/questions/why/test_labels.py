@@ -26,7 +26,7 @@ def test_effects_and_contributions_are_recomputed(kind: str, word: str | None) -
     model = regard.load(model.model.double(), tokenizer=model.tokenizer)
     trace = model.trace(TEXT)
     row = (lambda logits: logits) if word is None else (lambda logits: logits[5])
-    found = model.why(trace, word, to="POSITIVE")
+    found = regard.why(model, trace, word, to="POSITIVE")
     assert (found.to, found.by, found.word) == ("POSITIVE", "logit", word or "")
     assert found.logit == pytest.approx(float(row(trace.logits)[2]))
     assert found.probability == pytest.approx(float(row(trace.logits).softmax(-1)[2]))
@@ -54,12 +54,12 @@ def test_effects_and_contributions_are_recomputed(kind: str, word: str | None) -
 def test_direct_parts_sum_to_a_labels_logit(kind: str) -> None:
     model = classifier(kind, "SequenceClassification")
     trace = model.trace(TEXT)
-    found = model.attribution(trace, to="positive", against=0)
+    found = regard.attribution(model, trace, to="positive", against=0)
     assert sum(value for _, value in found.by()) == pytest.approx(float(trace.logits[2] - trace.logits[0]), abs=1e-4)
     assert found.title().startswith("Contributions to the logit difference “POSITIVE” − “NEGATIVE” (")
     tokens = classifier(kind, "TokenClassification")
     own = tokens.trace(TEXT)
-    parts = tokens.attribution(own, "river", to="POSITIVE").by("source")
+    parts = regard.attribution(tokens, own, "river", to="POSITIVE").by("source")
     assert sum(value for _, value in parts) == pytest.approx(float(own.logits[5, 2]), abs=1e-4)
 
 
@@ -69,15 +69,18 @@ def test_what_is_refused(minilm) -> None:
     choice = classifier("Bert", "MultipleChoice")
     traces = whole.trace(TEXT), tokens.trace(TEXT)
     for ask, says in (
-        (lambda: whole.why(traces[0], to="SAD"), f"given 'SAD', needs a label of the model: {str(LABELS)[1:-1]}"),
-        (lambda: whole.why(traces[0], to=3), "given 3, needs a label"),
-        (lambda: whole.why(traces[0], to=[2]), r"given \[2\], needs a label"),
-        (lambda: whole.attribution(traces[0], to="POSITIVE", against=2), "given 2 against itself"),
-        (lambda: whole.why(traces[0], "bank", to=0), "labels the whole text: leave out the position “?bank”?$"),
-        (lambda: tokens.why(traces[1], to=0), "labels each token: say at which word"),
-        (lambda: whole.attribution(traces[0], "bank", to=0), "needs no place: it labels the whole text"),
-        (lambda: tokens.attribution(traces[1], to=0), "needs a place, a word"),
-        (lambda: minilm.why(minilm.trace(TEXT), to="SAD"), "is no classifier of one text, and has no labels"),
+        (
+            lambda: regard.why(whole, traces[0], to="SAD"),
+            f"given 'SAD', needs a label of the model: {str(LABELS)[1:-1]}",
+        ),
+        (lambda: regard.why(whole, traces[0], to=3), "given 3, needs a label"),
+        (lambda: regard.why(whole, traces[0], to=[2]), r"given \[2\], needs a label"),
+        (lambda: regard.attribution(whole, traces[0], to="POSITIVE", against=2), "given 2 against itself"),
+        (lambda: regard.why(whole, traces[0], "bank", to=0), "labels the whole text: leave out the position “?bank”?$"),
+        (lambda: regard.why(tokens, traces[1], to=0), "labels each token: say at which word"),
+        (lambda: regard.attribution(whole, traces[0], "bank", to=0), "needs no place: it labels the whole text"),
+        (lambda: regard.attribution(tokens, traces[1], to=0), "needs a place, a word"),
+        (lambda: regard.why(minilm, minilm.trace(TEXT), to="SAD"), "is no classifier of one text, and has no labels"),
         (lambda: probability(choice, 0).of(choice.trace(TEXT)), "has no probabilities of labels: take the logit"),
     ):
         with pytest.raises(regard.RegardError, match=says):

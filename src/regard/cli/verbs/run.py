@@ -7,16 +7,17 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli import start
-from regard.cli.outputs import NOTHING, Outputs, writes
-from regard.cli.telling import consoles, say_written_files
+from regard.cli.outputs import NOTHING, Outputs, consoles, say_written_files, writes
 from regard.errors import RegardError
-from regard.files import STANDARD_OUTPUT, check_readable
+from regard.files import STANDARD_OUTPUT, check_readable, plain_json_values, write_json
 
 if TYPE_CHECKING:
     from regard.capture.watching.seen import Seen
@@ -65,13 +66,12 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     screen, errors = consoles(outputs.json)
     screen.print(repr(seen), markup=False, soft_wrap=True)
     if seen:
-        from regard.web.save_page import put_together
+        from regard.views.save_page import put_together
 
-        notes = outputs.write(
-            draw=lambda file: _draw(seen, file),
-            data=lambda file: _write(seen, file),
-            page=lambda _: put_together(seen),
+        calls = SimpleNamespace(
+            draw=partial(_draw, seen), to_json=partial(_write, seen), page=lambda _: put_together(seen)
         )
+        notes = outputs.write(calls)
         say_written_files(screen, errors, outputs.files, notes)
     raise typer.Exit(code)
 
@@ -104,7 +104,6 @@ def _execute(script: Path, arguments: list[str]) -> int:
 def _write(seen: "Seen", file: Path) -> None:
     """Write the table as JSON, with the weights of small calls."""
     from regard.display.answer import VERSION
-    from regard.files import plain_json_values, write_json
 
     calls: list[dict[str, Any]] = []
     for call in seen.values():

@@ -18,12 +18,12 @@ from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.images.picture import Picture
-from regard.text.quoting import spelled
+from regard.text.quoting import display_text
 from regard.trace.any_attention import PatchGrid
 from regard.trace.labelled_map import Labels
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
-NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
+MAX_NAMED_TOKENS = 48  # tokens up to which a map is drawn cell by cell, with their names
 CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
 
 
@@ -114,12 +114,12 @@ def paint_heatmap(
     if axes is None:
         import matplotlib.pyplot as plt
 
-        height, width = (max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in weights.shape[1:])
+        height, width = (max(3.2, 1.6 + 0.3 * min(count, MAX_NAMED_TOKENS)) for count in weights.shape[1:])
         _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained", FigureClass=Plot)
-    if max(length, size) <= NAMED:
+    if max(length, size) <= MAX_NAMED_TOKENS:
         matrix = weights.dense().mean(0) if head is None else weights[head]
         title = f"{name}, {whose}"
-        rows, columns = ([spelled(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
+        rows, columns = ([display_text(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
         heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
         return axes
     pooled = weights.pooled(min(CELLS, length), min(CELLS, size))

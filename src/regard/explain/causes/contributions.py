@@ -212,3 +212,18 @@ def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: Atten
     except RegardError:
         return False
     return True
+
+
+def contribution_norms(
+    weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
+) -> Float[Tensor, "H S"] | None:
+    """Compute ‖W_O · value‖ of every head and key; None where the parts do not add up to what the model computed.
+
+    Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+    """
+    if not adds_up(weights, values, output):
+        return None
+    projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
+    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
+    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
+    return torch.stack(squares).clamp_min(0).sqrt().float()

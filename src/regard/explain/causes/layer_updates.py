@@ -8,7 +8,6 @@ way has a negative one. The attention block's own part is split once more, into 
 `contributions` does it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +19,6 @@ from regard.errors import RegardError
 from regard.explain.causes.contributions import TOLERANCE, Contributions, contributions
 from regard.explain.frames import Row, Table
 from regard.explain.wording import Place, tokens_of
-from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
@@ -98,15 +96,42 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             f"steps: {name} is an encoder-decoder: give the whole trace for a word of the target, .encoder for one of "
             "the source"
         )
-    itself, across = _Blocks(own, place), _Blocks(own, place, "cross")
-    found = []
+    blocks = (_Blocks(own, place), own.tokens), (_Blocks(own, place, "cross"), names)
+    updates = []
     for layer in range(len(own.hidden_states) - 1):
-        states = (own.hidden_states[n][itself.rows] for n in (layer, layer + 1))
+        states = (own.hidden_states[n][blocks[0][0].rows] for n in (layer, layer + 1))
         enters, leaves = (state.detach().cpu().double().mean(0) for state in states)
-        first = itself.of_layer(layer, enters)
-        second = across.of_layer(layer, enters if first is None else first.vector.cpu())
-        found.append(_update(layer, enters, leaves, (first, second), (own.tokens, names), top))
-    return found
+        change = leaves - enters
+        toward = change / (change @ change)
+        at, total, error = enters, torch.zeros_like(change), 0.0
+        parts: list[Attending | None] = []
+        for block, tokens in blocks:
+            part = block.of_layer(layer, at)
+            if part is None:
+                parts.append(None)
+                continue
+            by_source, bias, moved = part.sources().cpu(), part.bias.cpu(), part.vector.cpu() - at
+            norm = part.residual.cpu() - at
+            shares, lengths = by_source @ toward, by_source.norm(dim=1)
+            best = shares.abs().sort(descending=True, stable=True).indices[:top].tolist()
+            parts.append(Attending(
+                share=float(moved @ toward), length=float(moved.norm()), sources_share=float(shares.sum()),
+                norm_share=float(norm @ toward), bias_share=float(bias @ toward),
+                top=[Source(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
+            ))  # fmt: skip
+            total += by_source.sum(0) + bias + norm
+            error = max(error, part.error)
+            at = part.vector.cpu()
+        rest = leaves - at
+        error = max(error, float((total + rest - change).norm() / leaves.norm()))
+        if not error <= TOLERANCE:
+            raise RegardError(
+                f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm"
+            )
+        attention, cross = parts
+        share, length = float(rest @ toward), float(rest.norm())
+        updates.append(LayerUpdate(layer, float(change.norm()), attention, cross, share, length, error))
+    return updates
 
 
 class _Blocks:
@@ -140,45 +165,3 @@ class _Blocks:
                     f"{self.name}, so that its step has no exact split"
                 )
         return contributions(self.trace, self.place, layer, part=self.part)
-
-
-def _update(
-    layer: int,
-    enters: Float[Tensor, " M"],
-    leaves: Float[Tensor, " M"],
-    parts: Sequence[Contributions | None],
-    names: Sequence[Sequence[Token]],
-    top: int,
-) -> LayerUpdate:
-    """One update from what entered and left the layer and what its attention blocks did, in their order."""
-    change = leaves - enters
-    toward = change / (change @ change)
-    at, total, error = enters, torch.zeros_like(change), 0.0
-    made: list[Attending | None] = []
-    for part, tokens in zip(parts, names, strict=True):
-        if part is None:
-            made.append(None)
-            continue
-        given, bias, moved = part.sources().cpu(), part.bias.cpu(), part.vector.cpu() - at
-        norm = part.residual.cpu() - at
-        shares, lengths = given @ toward, given.norm(dim=1)
-        best = shares.abs().sort(descending=True, stable=True).indices[:top].tolist()
-        made.append(
-            Attending(
-                share=float(moved @ toward),
-                length=float(moved.norm()),
-                sources_share=float(shares.sum()),
-                norm_share=float(norm @ toward),
-                bias_share=float(bias @ toward),
-                top=[Source(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
-            )
-        )
-        total += given.sum(0) + bias + norm
-        error = max(error, part.error)
-        at = part.vector.cpu()
-    rest = leaves - at
-    error = max(error, float((total + rest - change).norm() / leaves.norm()))
-    if not error <= TOLERANCE:
-        raise RegardError(f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm")
-    attention, cross = made
-    return LayerUpdate(layer, float(change.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)

@@ -39,7 +39,7 @@ def group_of(writer: Writer, by: By) -> Writer:
 def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
     """Return the groups of the parts in their order, and the sum of the vectors of each."""
     groups: dict[Writer, int] = {}
-    place = [groups.setdefault(group_of(each, by), len(groups)) for each in parts.writers]
+    place = [groups.setdefault(group_of(writer, by), len(groups)) for writer in parts.writers]
     vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
     vectors.index_add_(0, torch.tensor(place), parts.vectors)
     return tuple(groups), vectors

@@ -6,7 +6,6 @@ from regard.errors import RegardError
 
 TokensBy = Literal["removal", "edges", "contribution", "weight"]
 TOKENS_BY: tuple[TokensBy, ...] = get_args(TokensBy)
-DEFAULT: TokensBy = "removal"
 
 
 def check_tokens_by(tokens_by: object) -> None:

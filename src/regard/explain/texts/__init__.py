@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.explain.texts import curves as curves
     from regard.explain.texts import highlights as highlights
     from regard.explain.texts import occurrences as occurrences
     from regard.explain.texts import summary as summary
-    from regard.explain.texts import window_texts as window_texts
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

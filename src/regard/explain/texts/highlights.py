@@ -17,10 +17,10 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 PIECE = 1 << 24  # weights of one head that are looked at together
-LONG = 512  # tokens of a short text, of which
+MAX_SHORT_TEXT = 512  # tokens of a short text, of which
 CANDIDATES = 64  # largest weights of a head are compared,
 OF_A_LONG_TEXT, LISTED = 8, 16  # of a longer one these, found among so many of each query
-OF_A_TOKEN, LEAST = 2, 0.2  # leading links of one token, and their smallest weight
+OF_A_TOKEN, MIN_WEIGHT = 2, 0.2  # leading links of one token, and their smallest weight
 SHORT, FAR = 48, 8  # tokens of a text from which on a far link comes first, and between the ends of that link
 SECOND, DIAGONAL = 0.1, 0.1  # least weight of that token's next link; part of rows on a diagonal of a positional head
 
@@ -88,7 +88,7 @@ def standing_out(
 
 def sweep_long_text(trace: Trace) -> None:
     """Compute, in one pass over each map of a long text, the statistics that its sinks and links need."""
-    for layer in kept_numbers(trace.attention) if len(trace.tokens) > LONG else ():
+    for layer in kept_numbers(trace.attention) if len(trace.tokens) > MAX_SHORT_TEXT else ():
         trace.attention[layer].keep_statistics(Statistics.only(top=LISTED, received=True))
 
 
@@ -147,7 +147,7 @@ def _links(
             continue
         numbers = range(weights.shape[0]) if head is None else (head,)
         held = weights_at_hand(weights)
-        if len(place) <= LONG:
+        if len(place) <= MAX_SHORT_TEXT:
             pairs = _largest_pairs(held, numbers, place, spelled)
         else:
             pairs = _largest_pairs_of_long_text(weights, numbers, place, spelled)
@@ -161,7 +161,7 @@ def _links(
     for link in ranked:
         asking, asked = names[int(place[link.query])], names[int(place[link.key])]
         telling = is_content_word(asking) or asking in PRONOUNS or link.query == len(place) - 1
-        telling = telling and is_content_word(asked) and link.weight >= LEAST
+        telling = telling and is_content_word(asked) and link.weight >= MIN_WEIGHT
         if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))

@@ -2,17 +2,20 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 import torch
+from torch import Tensor
 
 from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
 from regard.explain.frames import Row, Table
 from regard.explain.vectors.neutral import state_cosines_to_reference
-from regard.explain.vectors.similarity import cosine
+from regard.explain.vectors.similarity import cosine, known, unit
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
 from regard.explain.weights.specific_weights import word_links
+from regard.models.windows import WindowedTrace
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -47,6 +50,15 @@ class Occurrence(Table):
         """Return the word itself, as a trace knows it."""
         return Word(self.word, self.start, self.end, tuple(self.tokens))
 
+    def cosines_to_start(self) -> list[float | None]:
+        """Compare each state with the one that enters layer 0; None for a state not held or of another width."""
+        states = [None if state is None else torch.tensor(state, dtype=torch.float64) for state in self.hidden_states]
+        first = states[0]
+        return [
+            None if state is None or first is None or len(state) != len(first) else cosine(first, state)
+            for state in states
+        ]
+
     def rows(self) -> list[Row]:
         """One row a layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
 
@@ -63,7 +75,7 @@ class Occurrence(Table):
 
 
 @dataclass(frozen=True)
-class Pair:
+class OccurrencePair:
     """Two occurrences compared: cosines of their token embeddings and of every state, as in Occurrence."""
 
     a: str
@@ -72,9 +84,15 @@ class Pair:
     token_embeddings: float | None
     hidden_states: list[float | None]
 
+    def largest_drop(self) -> tuple[float, int]:
+        """Return how much the cosine falls in the layer in which it falls most, and that layer."""
+        states = enumerate(pairwise(map(known, self.hidden_states)))
+        drops = [(a - b, layer) for layer, (a, b) in states if a is not None and b is not None]
+        return max(drops, key=lambda drop: drop[0], default=(0.0, 0))
+
 
 @dataclass(frozen=True)
-class Reference:
+class ComparedWord:
     """A reference word beside one occurrence: cosine of token embeddings, of contextual ones, and of every state.
 
     The reference's contextual embedding and states are its own as a text of its own. The two cosines
@@ -92,7 +110,7 @@ class Reference:
 Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words found in each
 
 
-def find_word_in_texts(traces: Sequence[Trace], word: str) -> Found:
+def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:
     """Find where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
     found = []
     for number, trace in enumerate(traces):
@@ -101,6 +119,48 @@ def find_word_in_texts(traces: Sequence[Trace], word: str) -> Found:
         except RegardError as error:
             raise RegardError(f"text {number + 1}: {error}" if len(traces) > 1 else str(error)) from None
     return found
+
+
+@dataclass(frozen=True)
+class ShownWindow:
+    """Where a shown text comes from: window number `window` of text `text`, with its tokens [start, stop).
+
+    windows: how many that text has in all.
+    """
+
+    text: int
+    window: int
+    windows: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """Windows as texts of their own: their traces, where each comes from, and the followed word's occurrences in each.
+
+    Every occurrence is in the window in which it is furthest from an edge. If a word is followed, windows without it
+    are left out.
+    """
+
+    traces: list[Trace]
+    windows: list[ShownWindow]
+    found: list[tuple[int, list[Word]]]
+
+
+def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
+    """Return the windows to look at, of one long text or several."""
+    unfolded = Unfolded([], [], [])
+    in_texts: Found = [(n, []) for n in range(len(texts))] if word is None else find_word_in_texts(texts, word)
+    for (number, words), text in zip(in_texts, texts, strict=True):
+        located = [(text.window_of(place), text.locate(place)[1]) for place in words]
+        for n, trace in enumerate(text.windows):
+            inside = [place for window, place in located if window == n]
+            if word is None or inside:
+                unfolded.found.append((len(unfolded.traces), inside))
+                unfolded.traces.append(trace)
+                unfolded.windows.append(ShownWindow(number, n, len(text.windows), *text.spans[n]))
+    return unfolded
 
 
 def occurrences(
@@ -112,15 +172,27 @@ def occurrences(
     top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:
-    """Look at the words found."""
-    seen = []
+    """Describe the words found, with single heads if a layer or head is given."""
+    occurrences = []
     for number, words in found:
-        own = sinks[number] if sinks else ()
-        links = word_links(traces[number], [word.tokens for word in words], own)
-        for nth, (each, link) in enumerate(zip(words, links, strict=True)):
-            label = occurrence_label_in_text(labels[number], nth, len(words))
-            seen.append(_occurrence_in_text(label, number, traces[number], each, (layer, head), top, own, link))
-    return seen
+        trace, left_out = traces[number], sinks[number] if sinks else ()
+        states, kept, embeddings = trace.hidden_states, kept_numbers(trace.hidden_states), trace.token_embeddings
+        links = word_links(trace, [word.tokens for word in words], left_out)
+        for nth, (word, link) in enumerate(zip(words, links, strict=True)):
+            rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
+            single = [] if (layer, head) == (None, None) else [n for n in rows if layer in (None, n)]
+            shown: list[tuple[int, int | None, Tensor]] = [(n, None, row.mean(0)) for n, row in rows.items()]
+            shown += [(n, h, row) for n in single for h, row in enumerate(rows[n]) if head in (None, h)]
+            looks = [attended(row[None], trace.tokens, n, h, top, left_out)[0] for n, h, row in shown]
+            occurrences.append(Occurrence(
+                label=occurrence_label_in_text(labels[number], nth, len(words)), text=number, word=word.text,
+                start=word.start, end=word.end, tokens=list(word.tokens),
+                token_embeddings=None if embeddings is None else vector(embeddings, word).tolist(),
+                hidden_states=[vector(states[n], word).tolist() if n in kept else None for n in range(len(states))],
+                last_hidden_state=vector(trace.last_hidden_state, word).tolist(),
+                attends=looks[: len(rows)], heads=looks[len(rows) :], link=link,
+            ))  # fmt: skip
+    return occurrences
 
 
 def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
@@ -128,7 +200,7 @@ def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
     return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
-def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
+def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> OccurrencePair:
     """Compare two occurrences state by state, a in the trace in_a with b in the trace in_b."""
     equal = learned = None
     if in_a.token_embeddings is not None and in_b.token_embeddings is not None:
@@ -139,10 +211,26 @@ def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Tra
         cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
         for n in range(len(in_a.hidden_states))
     ]
-    return Pair(a.label, b.label, equal, learned, states)
+    return OccurrencePair(a.label, b.label, equal, learned, states)
 
 
-def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> Reference:
+def path_cosines(
+    occurrences: Sequence[Occurrence], *, compared: bool
+) -> tuple[list[list[float]], list[list[list[float]]] | None]:
+    """Compare the states of each occurrence with the state before, and with the same state of earlier occurrences.
+
+    The last state is the last hidden state. All states have to be held. compared: False leaves out the second.
+    """
+    states = [
+        unit(torch.tensor([*filter(None, own.hidden_states[:-1]), own.last_hidden_state], dtype=torch.float64))
+        for own in occurrences
+    ]
+    before = [(path[1:] * path[:-1]).sum(-1).tolist() for path in states]
+    between = [[(path * other).sum(-1).tolist() for other in states[:n]] for n, path in enumerate(states)]
+    return before, between if compared else None
+
+
+def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
     """Compare a reference word, all of its own tokens, with an occurrence."""
     own = [n for n, token in enumerate(reference.tokens) if not token.special]
     learned = None
@@ -151,40 +239,7 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
     states = state_cosines_to_reference(trace, occurrence.as_word(), reference)
     contextual = states[-1]
     assert contextual is not None
-    return Reference(reference.text, occurrence.label, learned, contextual, states)
-
-
-def _occurrence_in_text(
-    label: str,
-    number: int,
-    trace: Trace,
-    word: Word,
-    single: tuple[int | None, int | None],
-    top: int,
-    sinks: Collection[int],
-    link: WordLink | None,
-) -> Occurrence:
-    layer, head = single
-    rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
-    wanted = []
-    if layer is not None or head is not None:
-        layers = list(rows) if layer is None else [layer]
-        wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
-    states, held = trace.hidden_states, kept_numbers(trace.hidden_states)
-    return Occurrence(
-        label=label,
-        text=number,
-        word=word.text,
-        start=word.start,
-        end=word.end,
-        tokens=list(word.tokens),
-        token_embeddings=None if trace.token_embeddings is None else vector(trace.token_embeddings, word).tolist(),
-        hidden_states=[vector(states[n], word).tolist() if n in held else None for n in range(len(states))],
-        last_hidden_state=vector(trace.last_hidden_state, word).tolist(),
-        attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
-        heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],
-        link=link,
-    )
+    return ComparedWord(reference.text, occurrence.label, learned, contextual, states)
 
 
 @dataclass(frozen=True)

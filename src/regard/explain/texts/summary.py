@@ -15,10 +15,12 @@ from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
 from regard.explain.texts.highlights import Highlights, highlights, sweep_long_text
 from regard.explain.texts.occurrences import (
+    ComparedWord,
     Found,
     Occurrence,
-    Pair,
-    Reference,
+    OccurrencePair,
+    ShownWindow,
+    Unfolded,
     WordUpdates,
     compare_reference,
     compare_two_occurrences,
@@ -26,12 +28,11 @@ from regard.explain.texts.occurrences import (
     occurrences,
     word_updates,
 )
-from regard.explain.texts.window_texts import Unfolded, Window
 from regard.explain.vectors.movement import Movement, movement
-from regard.explain.vectors.neutral import Control, Difference, Neutral, largest_difference, neutral
+from regard.explain.vectors.neutral import Control, Difference, Neutral, direction, largest_difference, neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
-from regard.explain.weights.attended import Attended, attended, check_head, check_heads
+from regard.explain.weights.attended import Attended, attended, check_head, check_heads, other_words
 from regard.explain.weights.sinks import Sink, sinks
 from regard.models.readout import Readout
 from regard.text.tokens import Token
@@ -65,13 +66,13 @@ class Summary:
     top: int
     layers: list[int]
     labels: list[str]
-    windows: list[Window]
+    windows: list[ShownWindow]
     texts: list[str]
     tokens: list[list[Token]]
     sinks: list[list[Sink]]
     occurrences: list[Occurrence]
-    pairs: list[Pair]
-    references: list[Reference]
+    pairs: list[OccurrencePair]
+    references: list[ComparedWord]
     highlights: list[Highlights]
     movement: Movement | None
     layer_updates: list[WordUpdates]
@@ -118,22 +119,23 @@ def summarise(
     unfolded: Unfolded | None = None,
 ) -> Summary:
     """Look at texts: at one word in them, or without a word at every token."""
-    lone = [trace for trace in traces if isinstance(trace, Trace)]
-    both = [trace for trace in traces if isinstance(trace, PairTrace)]
-    if lone and both:
+    texts = [trace for trace in traces if isinstance(trace, Trace)]
+    pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
+    if texts and pairs:
         raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
-    if not lone and not both:
+    if not texts and not pairs:
         kinds = ", ".join(sorted({type(trace).__name__ for trace in traces})) or "no traces"
         raise RegardError(f"given {kinds}: needs traces; of a text read in windows those that `unfold` gives")
-    if lone:
-        layer, head = check_heads(lone[0], layer, head)
-        found: Found = [] if word is None else find_word_in_texts(lone, word) if unfolded is None else unfolded.found
-        names = names_of(*lone) if names is None else names
-        made = _summary_of_texts_side(lone, found, word, references, layer, head, top, names, unfolded, control=control)
-        if lens_of is not None:
-            made = replace(made, logit_lenses=_lenses_of_texts(made, lone, [None] * len(lone), lens_of, names))
-        return made
-    return _summarise_pairs_of_texts(both, word, references, control, layer, head, top, names, lens_of, generated)
+    if pairs:
+        return _summarise_pairs_of_texts(pairs, word, references, control, layer, head, top, names, lens_of, generated)
+    layer, head = check_heads(texts[0], layer, head)
+    found: Found = [] if word is None else find_word_in_texts(texts, word) if unfolded is None else unfolded.found
+    names = names_of(*texts) if names is None else names
+    summary = _summary_of_texts_side(texts, found, word, references, layer, head, top, names, unfolded, control=control)
+    if lens_of is not None:
+        lenses = _lenses_of_texts(summary, texts, [None] * len(texts), lens_of, names)
+        summary = replace(summary, logit_lenses=lenses)
+    return summary
 
 
 def _summarise_pairs_of_texts(
@@ -209,25 +211,22 @@ def _summary_of_texts_side(
     labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     for trace in traces if word is None else ():
         sweep_long_text(trace)
-    apart = [sinks(trace) for trace in traces]
-    numbers = [{sink.token for sink in each} for each in apart]
-    seen = occurrences(traces, found, labels, layer, head, top, numbers)
+    sinks_of_texts = [sinks(trace) for trace in traces]
+    excluded = [{sink.token for sink in of_text} for of_text in sinks_of_texts]
+    places = occurrences(traces, found, labels, layer, head, top, excluded)
+    words = [(traces[o.text], o.as_word()) for o in places]
     ranges: list[Neutral] = []
-    held: Control | None = None
+    validity: Control | None = None
     in_control: list[tuple[Trace, Word]] = []
-    if control is not None and references and seen and word is not None:
-        own = [(o.label, traces[o.text], o.as_word()) for o in seen]
-        ranges, held, in_control = neutral(word, own, control, references)
-    added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
-    overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
-    moved = None
-    if seen and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces):
-        words = [(traces[o.text], o.as_word()) for o in seen]
-        moved = movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
-    beside = [compare_reference(r, o, traces[o.text]) for r in references for o in seen]
-    ends = [
-        [each.last_hidden_state for each in beside[n : n + len(seen)]] for n in range(0, len(beside), len(seen) or 1)
-    ]
+    if control is not None and references and places and word is not None:
+        labelled = [(o.label, *pair) for o, pair in zip(places, words, strict=True)]
+        ranges, validity, in_control = neutral(word, labelled, control, references)
+    path = None
+    if places and all(len(kept_numbers(trace.hidden_states)) == len(trace.hidden_states) for trace in traces):
+        path = movement(words, traces, references, [o.label for o in places], in_control, ranges, validity)
+    compared = [[compare_reference(reference, o, traces[o.text]) for o in places] for reference in references]
+    ends = [[near.last_hidden_state for near in row] for row in compared if row]
+    updated: Sequence[Trace | PairTrace] = both or traces  # targets are updated from their texts too
     return Summary(
         word=word,
         top=top,
@@ -236,25 +235,29 @@ def _summary_of_texts_side(
         windows=windows,
         texts=[trace.text for trace in traces],
         tokens=[list(trace.tokens) for trace in traces],
-        sinks=apart,
-        occurrences=seen,
-        pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
-        references=beside,
-        highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
-        movement=moved,
-        layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
+        sinks=sinks_of_texts,
+        occurrences=places,
+        pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(places, 2)],
+        references=[near for row in compared for near in row],
+        highlights=[]
+        if word is not None
+        else [
+            highlights(trace, head=head, top=top, sinks=tokens) for trace, tokens in zip(traces, excluded, strict=True)
+        ],
+        movement=path,
+        layer_updates=[word_updates(updated[o.text], o, top, excluded[o.text]) for o in places],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
             if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
-            for token, label in _predicted_places_of_text(trace, n, word, seen, bool(both))
+            for token, label in _predicted_places_of_text(trace, n, word, places, bool(both))
         ],
         logit_lenses=[],
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
         target=None,
         neutral=ranges,
-        control=held,
+        control=validity,
         difference=largest_difference(references, ends, in_control) if in_control else None,
     )
 
@@ -283,6 +286,64 @@ def _predicted_places_of_text(
     """The places of a text at which it is worth to see what the model would say."""
     own = [(o.label, o.tokens) for o in seen if o.text == number]
     return spoken(trace, own) if not writes or word is None else written(own)
+
+
+def layer_looked_at(summary: Summary) -> int | None:
+    """Find the layer in which the occurrences attend most to another word, sinks aside: its index in their `attends`.
+
+    The largest weights of the occurrences are summed. None if a trace holds no layer.
+    """
+    totals: list[float] = []
+    for rows in zip(*(occurrence.attends for occurrence in summary.occurrences), strict=False):
+        totals.append(0.0)
+        for occurrence, row in zip(summary.occurrences, rows, strict=True):
+            sinks = {sink.token for sink in summary.sinks[occurrence.text]}
+            others = other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks)
+            totals[-1] += max(((row.weights or [])[n] for n in others), default=0.0)
+    return totals.index(max(totals)) if totals else None
+
+
+def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
+    """Tell whether an occurrence's cosines to reference words, or to this one, can be compared with neutral sentences.
+
+    They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
+    """
+    left_out = [] if summary.movement is None else summary.movement.left_out
+    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in left_out)
+    return (
+        bool(summary.neutral) and summary.control is not None and label not in summary.control.otherwise and not massive
+    )
+
+
+def leaves_range(summary: Summary, label: str, word: str, value: float) -> str | None:
+    """Return "towards" or "away from" if an occurrence's cosine to a reference word leaves its neutral range."""
+    neutral = next((neutral for neutral in summary.neutral if neutral.word == word), None)
+    return direction(value, neutral) if neutral is not None and comparable(summary, label, word) else None
+
+
+@dataclass(frozen=True)
+class StateCosines:
+    """A word's cosines, state by state, to one reference word; if word is None, to itself as it enters layer 0.
+
+    paths: one for each occurrence; [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the
+    last hidden state; None for a state that a trace does not hold. neutral: mean and range in neutral sentences.
+    """
+
+    word: str | None
+    paths: list[list[float | None]]
+    neutral: Neutral | None
+
+
+def curves(summary: Summary) -> list[StateCosines]:
+    """Return a curve for each reference word; without any, one of the word compared with what enters layer 0."""
+    if not summary.references:
+        return [StateCosines(None, [occurrence.cosines_to_start() for occurrence in summary.occurrences], None)]
+    neutral = {near.word: near for near in summary.neutral}
+    words = dict.fromkeys(reference.word for reference in summary.references)
+    states = {(reference.word, reference.occurrence): reference.states for reference in summary.references}
+    return [
+        StateCosines(word, [states[word, o.label] for o in summary.occurrences], neutral.get(word)) for word in words
+    ]
 
 
 def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:

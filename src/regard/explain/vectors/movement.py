@@ -17,8 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.vectors.massive_activations import MASSIVE, own, state_lengths_over_median
-from regard.explain.vectors.neutral import Control, Neutral, direction
+from regard.explain.vectors.neutral import MASSIVE, Control, Neutral, direction, not_special, state_lengths_over_median
 from regard.explain.vectors.planes import (
     COMPARED,
     Path2D,
@@ -26,7 +25,6 @@ from regard.explain.vectors.planes import (
     Point,
     along,
     comparisons,
-    count_plane_comparisons,
     plane,
     plane_axes_turned,
 )
@@ -36,7 +34,7 @@ from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
-Pair = tuple[int, int]  # two points whose distance is compared
+PointPair = tuple[int, int]  # two points whose distance is compared
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Points:
     neutral: bool
     at: Float[Tensor, "p M"]
     full: Float[Tensor, "p p"]
-    groups: list[list[Pair]]
+    groups: list[list[PointPair]]
 
 
 def movement(
@@ -131,7 +129,7 @@ def movement(
     labels = list(labels) or [str(n + 1) for n in range(len(words))]
     times = state_lengths_over_median(traces, references)
     of_words = [float(times[id(trace)][list(word.tokens)].max()) for trace, word in words]
-    of_marks = [float(times[id(r)][own(r)].max()) for r in references]
+    of_marks = [float(times[id(r)][not_special(r)].max()) for r in references]
     left = [LeftOut("word", w.text, n, t) for (_, w), n, t in zip(words, labels, of_words, strict=True) if t > MASSIVE]
     left += [LeftOut("reference", r.text, "", t) for r, t in zip(references, of_marks, strict=True) if t > MASSIVE]
 
@@ -142,7 +140,9 @@ def movement(
         torch.stack([unit(vector(state, words[n][1])) for state in own]) for n, own in zip(kept, states, strict=True)
     ]
     beside = [n for n, most in enumerate(of_marks) if most <= MASSIVE]
-    ends = {references[n].text: unit(references[n].last_hidden_state[own(references[n])].mean(0)) for n in beside}
+    ends = {
+        references[n].text: unit(references[n].last_hidden_state[not_special(references[n])].mean(0)) for n in beside
+    }
     of_control = [unit(vector(trace.last_hidden_state, word)) for trace, word in control]
     if not paths:
         wanted: list[Points] = []
@@ -229,10 +229,10 @@ def _plane_holding_order(points: Points) -> tuple[Plane, Tried]:
         if len(points.at) > 1
         else Plane(points.at[0], points.at.new_zeros(len(points.at[0]), 2), (0.0, 0.0))
     )
-    many = count_plane_comparisons(points.groups)
-    if many > COMPARED:
-        most = f"{many:,} distance comparisons are too many for a plane (limit: {COMPARED:,})"
-        return flat, Tried(points.states, points.neutral, many, None, most)
+    count = sum(len(group) * (len(group) - 1) // 2 for group in points.groups)
+    if count > COMPARED:
+        too_many = f"{count:,} distance comparisons are too many for a plane (limit: {COMPARED:,})"
+        return flat, Tried(points.states, points.neutral, count, None, too_many)
     wanted = comparisons(points.at, points.groups, points.full)
     if not len(wanted):
         return flat, Tried(points.states, points.neutral, 0, None, "There are no two distances to compare")

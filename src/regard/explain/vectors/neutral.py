@@ -16,14 +16,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.vectors.massive_activations import MASSIVE, own, state_lengths_over_median
 from regard.explain.vectors.similarity import cosine
-from regard.text.neutral_sentences import LEAST
+from regard.text.neutral_sentences import MIN_SENTENCES
 from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
+
+# From how many times the median length, in any layer, a token's state is massive. Such activations (Sun et al. 2024,
+# "Massive Activations in Large Language Models") stand on few tokens, most often the first, and are the same few
+# components whatever the token: on a plane they push all others into a corner. Measured: SmolLM2 has 160 times the
+# median on the first token of a text and at most 3 elsewhere, MiniLM 1.6 at most.
+MASSIVE = 10.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,25 @@ class Control:
     otherwise: list[str]
 
 
+def not_special(trace: Trace) -> list[int]:
+    """Return the numbers of the tokens that are not special."""
+    return [n for n, token in enumerate(trace.tokens) if not token.special]
+
+
+def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
+    """Compare the length of a token's state with the median, in the layer where that is most; by the id() of its trace.
+
+    The median of a layer is that of all traces' tokens which are not special. others: measured by it as well.
+    """
+    found = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
+    for n in range(len(traces[0].hidden_states)):
+        lengths = {id(trace): trace.hidden_states[n].double().norm(dim=1).cpu() for trace in (*traces, *others)}
+        median = torch.cat([lengths[id(trace)][not_special(trace)] for trace in traces]).median()
+        for each, length in lengths.items():
+            found[each] = torch.maximum(found[each], length / median.clamp_min(1e-30))
+    return found
+
+
 def neutral(
     word: str, occurrences: Sequence[tuple[str, Trace, Word]], control: Sequence[Trace], references: Sequence[Trace]
 ) -> tuple[list[Neutral], Control, list[tuple[Trace, Word]]]:
@@ -81,20 +105,22 @@ def neutral(
     """
     spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
     placed = _word_in_neutral_sentences(word, control)
-    enough, most = _enough(placed, set(spelled.values()))
+    counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
+    enough = {ids for ids in spelled.values() if counts[ids] >= MIN_SENTENCES}
+    most = max((counts[ids] for ids in spelled.values()), default=0)
     refused = None
     if not enough:
         like = "" if most == len(control) else " as the tokens that it is in a text"
         refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} {quoted(word)}{like}, "
-        refused += f"{LEAST} are needed"
-    same = [
-        (trace, [each for each in words if _ids_of_followed_word(trace, each) in enough]) for trace, words in placed
-    ]
-    used = [(trace, words) for trace, words in same if words]
+        refused += f"{MIN_SENTENCES} are needed"
+    same = [(trace, word) for trace, words in placed for word in words if _ids_of_followed_word(trace, word) in enough]
+    sentences = [trace.text for trace in {id(trace): trace for trace, _ in same}.values()]
+    ranges = []
+    for reference in [] if refused else references:
+        rows = [state_cosines_to_reference(trace, word, reference) for trace, word in same]
+        ranges.append(Neutral(reference.text, len(sentences), *_mean_and_range(rows)))
     otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]
-    made = Control([trace.text for trace, _ in used], refused, otherwise)
-    ranges = [] if refused else [_beside(reference, used) for reference in references]
-    return ranges, made, [(trace, each) for trace, words in used for each in words]
+    return ranges, Control(sentences, refused, otherwise), same
 
 
 def _word_in_neutral_sentences(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
@@ -111,14 +137,6 @@ def _word_in_neutral_sentences(word: str, control: Sequence[Trace]) -> list[tupl
         kept = [each for each in found if lengths is None or float(lengths[list(each.tokens)].max()) <= MASSIVE]
         placed.append((trace, kept))
     return placed
-
-
-def _enough(
-    placed: Sequence[tuple[Trace, Sequence[Word]]], wanted: set[tuple[int, ...]]
-) -> tuple[set[tuple[int, ...]], int]:
-    """The wanted tokens that enough sentences have, and how many have those that most have."""
-    counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
-    return {ids for ids in wanted if counts[ids] >= LEAST}, max((counts[ids] for ids in wanted), default=0)
 
 
 def largest_difference(
@@ -157,7 +175,7 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
 
     The last is the cosine of the contextual embeddings; None for a state that one of the traces does not hold.
     """
-    tokens = own(reference)
+    tokens = not_special(reference)
     held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
     found: list[float | None] = [
         cosine(vector(trace.hidden_states[n], word), reference.hidden_states[n][tokens].mean(0)) if n in held else None
@@ -166,22 +184,14 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
     return [*found, cosine(vector(trace.last_hidden_state, word), reference.last_hidden_state[tokens].mean(0))]
 
 
-def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> Neutral:
-    rows = [state_cosines_to_reference(trace, word, reference) for trace, words in used for word in words]
-    return Neutral(reference.text, len(used), *_mean_and_range(rows))
-
-
 def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:
     """Return mean, smallest and largest number of each state, None where one of them is not known."""
-    states = [_cosines_of_known_state(column) for column in zip(*rows, strict=True)]
+    states = []
+    for column in zip(*rows, strict=True):
+        values = [value for value in column if value is not None and math.isfinite(value)]
+        states.append(torch.tensor(values, dtype=torch.float64) if len(values) == len(column) else None)
     for part in (torch.mean, torch.amin, torch.amax):
-        yield [None if each is None else float(part(each)) for each in states]
-
-
-def _cosines_of_known_state(column: Sequence[float | None]) -> Float[Tensor, " n"] | None:
-    """One state's cosines, or None where one of them is not known."""
-    values = [each for each in column if each is not None and math.isfinite(each)]
-    return torch.tensor(values, dtype=torch.float64) if len(values) == len(column) else None
+        yield [None if values is None else float(part(values)) for values in states]
 
 
 def _ids_of_followed_word(trace: Trace, word: Word) -> tuple[int, ...]:

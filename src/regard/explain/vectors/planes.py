@@ -112,11 +112,6 @@ def comparisons(
     return Comparisons(every, near, far, distances)
 
 
-def count_plane_comparisons(groups: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """Count the comparisons of groups, ties among them."""
-    return sum(len(group) * (len(group) - 1) // 2 for group in groups)
-
-
 def plane_axes_turned(
     points: Float[Tensor, "p D"], axes: Float[Tensor, "D 2"], wanted: Comparisons
 ) -> Float[Tensor, "D 2"]:

@@ -6,7 +6,8 @@ The cosine of hidden states as a measure of how contextual they are: Ethayarajh 
 Word Representations?".
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -16,11 +17,18 @@ from regard.errors import RegardError
 from regard.explain.wording import Place, tokens_of
 from regard.trace.trace import Trace
 
+MEASURES = ("cosine", "dot", "euclidean")
+
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
     """Compute the cosine of the angle between two vectors in float64; NaN where one of them is zero."""
     a, b = a.double(), b.double()
     return float(torch.dot(a, b) / (a.norm() * b.norm()))
+
+
+def known(value: float | None) -> float | None:
+    """Return a cosine, or None for NaN: that of a zero vector."""
+    return None if value is None or math.isnan(value) else value
 
 
 def dot(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
@@ -35,9 +43,14 @@ def euclidean(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
 
 def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str = "cosine") -> Float[Tensor, "*N n m"]:
     """Compare every vector of a with every vector of b by a measure: "cosine", "dot" or "euclidean"."""
-    if measure not in _TABLES:
-        raise RegardError(f"measure {measure!r} is not known: it may be {', '.join(_TABLES)}")
-    return _TABLES[measure](a.double(), b.double())
+    if measure not in MEASURES:
+        raise RegardError(f"measure {measure!r} is not known: it may be {', '.join(MEASURES)}")
+    a, b = a.double(), b.double()
+    if measure == "euclidean":
+        # Without |a|² + |b|² - 2ab, which cancels: the distance of a vector to itself has to be 0.
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    dots = a @ b.transpose(-1, -2)
+    return dots if measure == "dot" else dots / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
 
 
 def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
@@ -63,26 +76,6 @@ def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str =
     if first.shape[1] != second.shape[1]:
         raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")
     return table(first, second, measure)
-
-
-def _cosines_of_vectors(a: Tensor, b: Tensor) -> Tensor:
-    return _dots_of_vectors(a, b) / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
-
-
-def _dots_of_vectors(a: Tensor, b: Tensor) -> Tensor:
-    return a @ b.transpose(-1, -2)
-
-
-def _distances_of_vectors(a: Tensor, b: Tensor) -> Tensor:
-    # Without |a|² + |b|² - 2ab, which cancels: the distance of a vector to itself has to be 0.
-    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "cosine": _cosines_of_vectors,
-    "dot": _dots_of_vectors,
-    "euclidean": _distances_of_vectors,
-}
 
 
 def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:

@@ -72,8 +72,8 @@ def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[
     if trace.token_embeddings is None:
         raise RegardError(f"--static model: no table of token embeddings was found in {trace.status.model}")
     found = {word: vector(trace.token_embeddings, trace.word(word)[0])}
-    for each in references:
-        if each.token_embeddings is not None:
-            own = [n for n, token in enumerate(each.tokens) if not token.special]
-            found.setdefault(each.text, each.token_embeddings[own].mean(0))
+    for reference in references:
+        if reference.token_embeddings is not None:
+            own = [n for n, token in enumerate(reference.tokens) if not token.special]
+            found.setdefault(reference.text, reference.token_embeddings[own].mean(0))
     return found

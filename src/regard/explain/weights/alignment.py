@@ -180,8 +180,8 @@ def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     """Say why `choose` took an alignment's layers. texts: over so many."""
     written, read = alignment.written_layer, alignment.read_layer
     if written == read:
-        best = f"both rows of layer {written} agree most"
+        best = f"layer {written}, before the model writes a word and after it, agrees most on its source"
     else:
-        best = f"layer {written}, written, and layer {read}, read, agree most"
+        best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     together = " over all texts, in this text by" if texts > 1 else ","
     return f"{best}{together} {number(alignment.agreement)} of at most 1"

@@ -75,7 +75,7 @@ def attended(
         places = rest.sort(descending=True, stable=True).indices[:, :count]
     columns = rest.gather(1, places), places, special_share(weights, tokens), weights[:, numbered]
     found = []
-    for largest, numbers, special, own in zip(*(each.tolist() for each in columns), strict=True):
+    for largest, numbers, special, own in zip(*(column.tolist() for column in columns), strict=True):
         best = [Share(n, tokens[n].text, each) for each, n in zip(largest, numbers, strict=True) if each > 0]
         apart = [Share(n, tokens[n].text, each) for n, each in zip(numbered, own, strict=True) if each > 0]
         found.append(Attended(layer, head, special, apart, best, None))  # what is not seen, of weight 0, is not named

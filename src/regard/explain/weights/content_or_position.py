@@ -31,7 +31,7 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-LEAST = 8  # tokens of a text that are not special
+MIN_TOKENS = 8  # tokens of a text that are not special
 EXCHANGES = 4
 NAMES = ("position", "content", "looked")
 
@@ -57,8 +57,8 @@ def content_or_position(
     for text in texts:
         trace = _trace(model, text)
         places = [n for n, token in enumerate(trace.tokens) if not token.special]
-        if len(places) < LEAST:
-            raise RegardError(f"content_or_position: a text has {len(places)} tokens, needs {LEAST} or more")
+        if len(places) < MIN_TOKENS:
+            raise RegardError(f"content_or_position: a text has {len(places)} tokens, needs {MIN_TOKENS} or more")
         stay = len(places) // 4
         region, queries = torch.tensor(places[1:-stay]), torch.tensor(places[-stay:])
         ids = torch.tensor([token.id for token in trace.tokens])

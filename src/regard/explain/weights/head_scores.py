@@ -101,9 +101,9 @@ def head_scores(trace: Trace) -> HeadScores:
     ids = torch.tensor([token.id for token in trace.tokens])
     special = torch.tensor([token.special for token in trace.tokens])
     sums = [_Sums(weights, ids, special) for weights in maps]
-    found = sinks_of(maps, trace.tokens, received=[each.received for each in sums])
+    found = sinks_of(maps, trace.tokens, received=[total.received for total in sums])
     sink_tokens = [sink.token for sink in found]
-    rows = [each.means(sink_tokens) for each in sums]
+    rows = [total.means(sink_tokens) for total in sums]
     heads = max(weights.shape[0] for weights in maps)
     tables = {name: torch.full((len(rows), heads), math.nan, dtype=torch.float64) for name in NAMES}
     for number, row in enumerate(rows):

@@ -23,7 +23,7 @@ from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 
-NAMED = 4  # tokens at each end of a direction
+MAX_NAMED_TOKENS = 4  # tokens at each end of a direction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +48,7 @@ class ScoreDirections(Table):
         """The scores that the first directions make (None: all of them), each row less its mean over all keys."""
         return (self.queries[:, :count] * self.strength[:count]) @ self.keys[:, :count].T
 
-    def ends(self, direction: int, top: int = NAMED) -> dict[str, list[str]]:
+    def ends(self, direction: int, top: int = MAX_NAMED_TOKENS) -> dict[str, list[str]]:
         """The tokens that lie farthest along a direction: "asking" and "answering", and on the other side of both."""
         direction = from_zero("direction", direction, len(self.strength), "there are")
         query, key = self.queries[:, direction], self.keys[:, direction]

@@ -88,7 +88,7 @@ def specific_weights(
             keys &= ~torch.isin(words, words[list(group)])
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
-        weights = trace.attention[layer]
+        weights = weights_at_hand(trace.attention[layer])
         if weights.shape[2] != len(tokens):  # keys that are no tokens of the text
             found.append([])
             continue
@@ -272,7 +272,7 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
     single large weight may be chance. found: of each layer, what `specific_weights` gives. None where none has any.
     """
     layer = choose_layer([found])
-    here = [each for weights in found for each in weights if each.layer == layer]
+    here = [weight for weights in found for weight in weights if weight.layer == layer]
     totals = _divergence_by(here, lambda each: each.head)
     of_head = [each for each in here if totals[each.head] == max(totals.values())]
     return max(of_head, key=lambda each: each.divergence, default=None)
@@ -281,8 +281,8 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
 def _divergence_by(weights: Iterable[SpecificWeight], key: Callable[[SpecificWeight], int]) -> dict[int, float]:
     """The sum of the divergences of each key, in the order in which they come."""
     totals: dict[int, float] = {}
-    for each in weights:
-        totals[key(each)] = totals.get(key(each), 0.0) + each.divergence
+    for weight in weights:
+        totals[key(weight)] = totals.get(key(weight), 0.0) + weight.divergence
     return totals
 
 

@@ -9,18 +9,22 @@ biases. The statistics of all norms are frozen. A component belongs to its write
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer
+from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer, outcome_path
 from regard.display.answer import Answer, Read
 from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.wording import Place, exactly_split, tokens_of
+from regard.models.inputs import class_or_token_id
+from regard.models.model import Model
+from regard.models.readout import splitter
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
@@ -78,10 +82,10 @@ class Attribution(Answer):
             tokens[side] = [replace(own[n], text=spelling(own, word)) for word in parted for n in word]
         places: dict[Writer, int] = {}
         order = []
-        for each in groups:
-            if each.source is not None:
-                each = replace(each, source=first["encoder" if each.cross else each.side][each.source])
-            order.append(places.setdefault(each, len(places)))
+        for group in groups:
+            if group.source is not None:
+                group = replace(group, source=first["encoder" if group.cross else group.side][group.source])
+            order.append(places.setdefault(group, len(places)))
         return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
@@ -99,13 +103,52 @@ class Attribution(Answer):
     def data(self) -> dict[str, object]:
         """Return the outcome, and its components in every grouping."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
-        parts = {each: self.by(each) for each in ways} | {"word": self.by("token", words=True)}
+        parts = {way: self.by(way) for way in ways} | {"word": self.by("token", words=True)}
         own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
         return {"method": "direct", "outcome": self.outcome, "value": self.value, "error": self.error, "parts": own}
 
 
-def attribution(trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split) -> Attribution:
-    """Split an outcome at a word or token, or a label of the whole text (None); see also `Model.attribution`."""
+def attribution(
+    model: Model,
+    trace: Trace | PairTrace,
+    place: Place | None = None,
+    token: str | int | None = None,
+    *,
+    to: str | int | None = None,
+    against: str | int | None = None,
+    toward: Float[Tensor, " M"] | None = None,
+) -> Attribution:
+    """Split a logit, a logit difference or a cosine into the components written directly (direct logit attribution).
+
+    Args:
+        model: the model of the trace.
+        trace: a trace without interventions.
+        place: the word or token of the outcome: in a causal model the position before the token. None for a model that
+            labels the whole text.
+        token, to: the token, by its text (with a space before it if it has one) or id, or a classifier's label. A
+            classifier's activations after its last layer are frozen, as the statistics of norms are.
+        against: a token or label whose logit is subtracted.
+        toward: instead of a token, a direction (M,): the outcome is the cosine of the last hidden state with it.
+
+    Raises:
+        RegardError: no such place or token, both or neither of token and direction, a model without a language head, or
+            one whose outcome has no known exact split.
+    """
+    split = splitter(model, trace, "attribution", outcome_path)
+    token = to if token is None else token
+    if (token is None) == (toward is None) or (against is not None and token is None):
+        raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
+    named = partial(class_or_token_id, model.labels, model.tokenizer, what="attribution")
+    ids = [None if each is None else named(each) for each in (token, against)]
+    if token is not None and ids[0] == ids[1]:
+        raise RegardError(f"attribution: given {against!r} against itself: needs two that differ")
+    return split_outcome(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
+
+
+def split_outcome(
+    trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split
+) -> Attribution:
+    """Split an outcome at a word or token, or a label of the whole text (None)."""
     own = trace.decoder if isinstance(trace, PairTrace) else trace
     whole = own.logits is not None and own.logits.ndim == 1 and outcome.token is not None
     if whole != (place is None):

@@ -12,7 +12,7 @@ estimates rank heads better than they measure them: see docs/attribution.md.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -21,12 +21,10 @@ from regard.capture.interventions.call_ids import CallId
 from regard.display.answer import Answer, Read
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
+from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.tokens import Token
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,15 +93,21 @@ class HeadAttribution(Answer):
         return {**own, "heads": self.rows(), "sources": sources}
 
 
-def attribute_to_heads(model: "Model", trace: AnyTrace, outcome: Outcome) -> HeadAttribution:
-    """Attribute an outcome, one that gives a tensor, to the heads of a trace without interventions."""
+def attribute_to_heads(model: Model, trace: AnyTrace, outcome: Outcome) -> HeadAttribution:
+    """Attribute an outcome to all heads, by one gradient.
+
+    trace: of this model, without interventions. outcome: one that gives a tensor, such as those of `regard.outcomes`.
+
+    Raises:
+        RegardError: an outcome that is no tensor, or heads that are not seen.
+    """
     done, own = gradient_run(model, trace, heads=True)
     value = number_of(outcome, own)
-    parts = [each.output for each in done.heads] + [each.value for each in done.heads]
+    parts = [head.output for head in done.heads] + [head.value for head in done.heads]
     products = [z.detach().double() * g.double() for z, g in zip(parts, done.gradients(value, parts), strict=True)]
-    scores = tuple(each[0].sum((1, 2)).cpu() for each in products[: len(done.heads)])
-    sources = tuple(each[0].sum(2).cpu() for each in products[len(done.heads) :])
+    scores = tuple(product[0].sum((1, 2)).cpu() for product in products[: len(done.heads)])
+    sources = tuple(product[0].sum(2).cpu() for product in products[len(done.heads) :])
     of = {None: trace.sides[0], "encoder": trace.sides[0], "cross": trace.sides[0], "decoder": trace.sides[-1]}
-    tokens = tuple(of[each.call.part].tokens for each in done.heads)
-    calls, about = tuple(each.call for each in done.heads), Read.of(trace)
+    tokens = tuple(of[head.call.part].tokens for head in done.heads)
+    calls, about = tuple(head.call for head in done.heads), Read.of(trace)
     return HeadAttribution(outcome.name, float(value.detach()), calls, scores, sources, tokens, about=about)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from regard.questions.attribution.heads import HeadAttribution
     from regard.questions.attribution.tokens import TokenAttribution
 
-LEAST = 0.05  # of the largest contribution: sentences name no smaller one
+MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no smaller one
 
 TABLE: list[list[Template]] = [
     [("The scores sum to {sum} instead of {due}, so don't trust single scores. Try more steps.", None)],
@@ -21,10 +21,7 @@ TABLE: list[list[Template]] = [
         ("The largest reduction of the {outcome} ({value}) is {least_adds}, from {least}.", None),
         ("Every contribution to the {outcome} ({value}) is 0.", None),
     ],
-    [
-        ("Among heads, {heads}.", None),
-        ("The largest reduction is {least_adds}, from {least}.", lambda n: "most" in n),
-    ],
+    [("Among heads, {heads}.", None), ("The largest reduction is {least_adds}, from {least}.", lambda n: "most" in n)],
     [("Summed over heads, {tokens}.", None)],
     [("In {top_head}, attention to {source} contributes most: {source_adds}.", None)],
     [("If the baseline embedding replaces every token, the outcome is {baseline}.", None)],
@@ -81,7 +78,7 @@ def _ends(parts: list[tuple[str, float]]) -> dict[str, Any]:
     clauses, form = [], f".{decimals(value for _, value in parts)}f"
     for key, sign, verb in (("most", 1, "contributes most"), ("least", -1, "reduces the outcome most")):
         name, value = next((part for part in parts if part[1] * sign > 0), ("", 0.0))
-        if name and abs(value) >= LEAST * abs(parts[0][1]):
+        if name and abs(value) >= MIN_PART_OF_LARGEST * abs(parts[0][1]):
             name = re.sub(r"layer (\d+), (feed-forward|biases)", r"the \2 of layer \1", name)
             name = re.sub(r"(^\w+ embedding|^biases )", r"the \1", name).replace("forward of", "forward block of")
             numbers |= {key: name, f"{key}_adds": signed(value, form)}

@@ -7,7 +7,7 @@ Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the em
 
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,14 +18,12 @@ from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
+from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]
@@ -115,7 +113,7 @@ class TokenAttribution(Answer):
 
 
 def attribute_to_tokens(
-    model: "Model",
+    model: Model,
     trace: AnyTrace,
     outcome: Outcome,
     *,
@@ -123,11 +121,19 @@ def attribute_to_tokens(
     steps: int | None = None,
     baseline: Literal["mean", "zero"] | int = "mean",
 ) -> TokenAttribution:
-    """Attribute an outcome, one that gives a tensor, to the tokens of a trace without interventions.
+    """Attribute an outcome to the tokens of a trace, by gradients.
 
-    steps: of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is more than 5 % of the outcome's
-    change. The smallest gap wins. baseline: the embedding at every token: the vocabulary's "mean", "zero", or that of
-    a token's id.
+    Args:
+        model: the model of the trace.
+        trace: a trace without interventions.
+        outcome: one that gives a tensor, such as those of `regard.outcomes`.
+        method: "integrated gradients" or "gradient x input".
+        steps: of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is more than 5 % of the outcome's
+            change. The smallest gap wins.
+        baseline: the embedding at every token: the vocabulary's "mean", "zero", or that of a token's id.
+
+    Raises:
+        RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
     """
     try:
         from captum.attr import InputXGradient, IntegratedGradients
@@ -144,7 +150,7 @@ def attribute_to_tokens(
 
     def answer(products: tuple[Tensor, ...], start: float | None, count: int) -> TokenAttribution:
         """Make the answer of inputs times gradients, in which every component has a number."""
-        vectors = torch.cat([each[0].detach().cpu() for each in products])
+        vectors = torch.cat([product[0].detach().cpu() for product in products])
         scores, norms = vectors.sum(-1), vectors.norm(dim=-1)
         gap = None if start is None else abs(float(scores.sum()) - (value - start))
         tokens = tuple(token for side in trace.sides for token in side.tokens)
@@ -155,7 +161,7 @@ def attribute_to_tokens(
 
     done, own = gradient_run(model, trace)
     value = float(number_of(outcome, own).detach())
-    inputs = tuple(each.detach()[None].double().requires_grad_() for each in done.embeddings)
+    inputs = tuple(embedding.detach()[None].double().requires_grad_() for embedding in done.embeddings)
     if method == "gradient x input":
         return answer(InputXGradient(forward).attribute(inputs), None, 0)
     starts = tuple(_baseline(model, baseline, each) for each in inputs)
@@ -169,7 +175,7 @@ def attribute_to_tokens(
 
 
 def _baseline(
-    model: "Model", baseline: Literal["mean", "zero"] | int, like: Float[Tensor, "1 L W"]
+    model: Model, baseline: Literal["mean", "zero"] | int, like: Float[Tensor, "1 L W"]
 ) -> Float[Tensor, "1 L W"]:
     """The same token embedding at every position."""
     if baseline == "zero":

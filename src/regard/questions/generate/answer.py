@@ -33,32 +33,24 @@ Opens = Callable[[], Readout]
 CANDIDATES = 5  # tokens that are named at each place
 ROWS = 256  # queries whose weights are looked at together
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
-NAMED = 3  # other likely tokens of a row
+MAX_ALTERNATIVES = 3  # other likely tokens of a row
 MAX_LENS_TOKENS = 64  # written tokens that the logit lens is read for
 WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
 TABLE: list[list[Template]] = [
-    [
-        ("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
-         None),
-        ("The model wrote {said} (probability {its}). From layer {since} on, each would have predicted it.", None),
-    ],
-    [
-        ("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
-        ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
-         lambda n: n["sinks"] >= WORTH_NAMING),
-        ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None),
-    ],
-    [
-        ("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
-         None),
-        ("The least certain token was {least} (probability {probability}).", None),
-    ],
+    [("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
+      None),
+     ("The model wrote {said} (probability {its}). From layer {since} on, each would have predicted it.", None)],
+    [("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
+     ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
+      lambda n: n["sinks"] >= WORTH_NAMING),
+     ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None)],
+    [("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
+      None),
+     ("The least certain token was {least} (probability {probability}).", None)],
 ]  # fmt: skip
 STEERED: list[list[Template]] = [
-    [
-        ("Steering changed no token: try a larger {strength} or another {layer}.", lambda n: n["same"]),
-        ("The texts differ from written token {at}: {plain} in the plain text, {steered} in the steered text.", None),
-    ],
+    [("Steering changed no token: try a larger {strength} or another {layer}.", lambda n: n["same"]),
+     ("The texts differ from written token {at}: {plain} in the plain text, {steered} in the steered text.", None)],
     [("The least certain token was {plain_least} ({plain_chance}) in the plain text and {steered_least} "
       "({steered_chance}) in the steered text.", lambda n: not n["same"])],
 ]  # fmt: skip
@@ -171,9 +163,10 @@ def telling(written: "Written") -> WrittenToken | None:
     said, new = {*FUNCTION_WORDS}, set()
     for word in words(written.tokens):
         name = spelling(written.tokens, word).lower()
-        new |= {word[0]} if len(word) == 1 and wordlike(name) and name not in said else set()
+        plain = len(word) == 1 and wordlike(name) and not written.tokens[word[0]].special
+        new |= {word[0]} if plain and name not in said else set()
         said.add(name)
-    found = [each for each in written.how.tokens if each.layers and each.late and each.token in new]
+    found = [token for token in written.how.tokens if token.layers and token.late and token.token in new]
     return max(found, key=lambda each: each.probability * (1 - each.late / len(each.layers)), default=None)
 
 
@@ -195,7 +188,10 @@ def generation_panels(found: "Generation") -> list[Panel]:
     if found.steered is None:
         attended = _attention_to_prompt(found.plain)
         return [_with_bars(found.plain), *likely, *attended, least_likely(found.plain.how.tokens)]
-    return [_text_table(found), *likely, _side_by_side(found)]
+    rows: list[list[Cell]] = [[text.text for _, text in found.each]]
+    columns = [Column(name) for name, _ in found.each]
+    texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
+    return [texts, *likely, _side_by_side(found)]
 
 
 def _with_bars(written: "Written") -> Strip:
@@ -246,18 +242,11 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
     return [strip]
 
 
-def _text_table(found: "Generation") -> Table:
-    """All of a steered text beside the plain one."""
-    rows: list[list[Cell]] = [[own.text for _, own in found.each]]
-    columns = [Column(name) for name, _ in found.each]
-    return Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
-
-
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
     """List what was written, the least likely token first, and what else was likely."""
     rows: list[list[Cell]] = []
     for own in sorted(tokens, key=lambda each: each.probability):
-        others = [(quoted(each.text), each.probability) for each in own.others[:NAMED]]
+        others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
         rows.append([f"{own.token}", quoted(own.text), own.probability, Shares(others, digits=2, one_line=True)])
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("alternatives")]
     return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
@@ -329,7 +318,7 @@ def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range,
     ]
 
 
-LONG = 60  # characters of a text in a title
+MAX_TITLE = 60  # characters of a text in a title
 
 
 @dataclass(frozen=True)
@@ -366,7 +355,7 @@ class Generation(TracesAnswer):
 
     def title(self) -> str:
         """After which text it was written, and how it was steered."""
-        return f"Text generated after {shortened(self.plain.given, LONG)}{'; ' if self.push else ''}{self.push}"
+        return f"Text generated after {shortened(self.plain.given, MAX_TITLE)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
         """Say which probabilities are shown, and how exact the logit lens is."""
@@ -376,7 +365,7 @@ class Generation(TracesAnswer):
     @property
     def parts_at(self) -> int | None:
         """The first written token that differs in the steered text, or that only one of the texts has."""
-        both = [[each.id for each in written.how.tokens] for _, written in self.each]
+        both = [[token.id for token in written.how.tokens] for _, written in self.each]
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
@@ -408,12 +397,13 @@ class Generation(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs of what was written."""
-        from regard.web.overview import writing_stage
 
-        return writing_stage(page, [own for _, own in self.each], [each.trace for each in self.traces])
+        from regard.web.overview import writing_stage  # as in `see`
+
+        return writing_stage(page, [own for _, own in self.each], [trace.trace for trace in self.traces])
 
 
-def generation(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
+def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
     """Look at what a causal model wrote. steered: the same with its states pushed; push: how."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))

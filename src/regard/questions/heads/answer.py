@@ -13,8 +13,8 @@ from regard.explain.frames import Row
 from regard.explain.weights.head_means import ALIKE, MEANINGS, SHARE, HeadMeans, is_share
 from regard.explain.wording import capital, count_of_tokens, number, short_head
 
-NAMED = 3  # heads of a score
-LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
+MAX_NAMED_HEADS = 3  # heads of a score
+MIN_SCORE = 0.005  # scores below it are printed as 0.00: no head is named for them
 LOOKED = 0.1  # a head that attends less to the shuffled tokens is not named for how it follows them
 AGAINST = {"position": "content", "content": "position"}  # the two ways to follow shuffled tokens
 WHERE = {  # the beginning of a sentence about a table
@@ -72,7 +72,7 @@ def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
 
 def most_of(means: HeadMeans, name: str) -> list[tuple[str, float]]:
     """Return the heads with most of a score by their short names, with their scores: three at most, none of 0.00."""
-    return [(short_head(layer, head), score) for layer, head, score in ranked_heads(means, name)[:NAMED]]
+    return [(short_head(layer, head), score) for layer, head, score in ranked_heads(means, name)[:MAX_NAMED_HEADS]]
 
 
 def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
@@ -80,7 +80,7 @@ def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
     by = means.scores[name]
     if name in AGAINST:  # a head that attends everywhere evenly has much of both
         by = np.where(means.scores["looked"] >= LOOKED, by - means.scores[AGAINST[name]], np.nan)
-    return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= LEAST).sum()), by=by)
+    return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= MIN_SCORE).sum()), by=by)
 
 
 def heads_panels(found: "Heads") -> list[Panel]:

@@ -38,7 +38,7 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST = 4  # regions of a row, and of a column
+MAX_REGIONS = 4  # regions of a row, and of a column
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Removal:
 
 
 def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
-    """Run a trace's picture again without each of at most MOST × MOST regions, and measure what changes.
+    """Run a trace's picture again without each of at most MAX_REGIONS × MAX_REGIONS regions, and measure what changes.
 
     The outcome is the next token's log probability. Without a text it is the cosine of [CLS], or of the mean of all
     patches, with its original vector. The control is the mean over the other regions, each about as large.
@@ -105,49 +105,40 @@ def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query
     rows, columns = ([slice(*each) for each in pairwise(_cuts(whole))] for whole in heat.shape)
     regions, shape = list(product(rows, columns)), (len(rows), len(columns))
     after = torch.tensor([outcome(run) for run in model.without(trace, regions, fill)], dtype=torch.float64)
-    parts = torch.stack([heat[each].sum() for each in regions]) / (heat.sum() or 1)
+    parts = torch.stack([heat[region].sum() for region in regions]) / (heat.sum() or 1)
     unit = "nats" if texted else "1 − cosine"
     return Removal(fill, unit, outcome(trace), after.view(shape), parts.view(shape), (heat.shape[0], heat.shape[1]))
 
 
 def _cuts(whole: int) -> list[int]:
-    parts = min(MOST, whole)
+    parts = min(MAX_REGIONS, whole)
     return [n * whole // parts for n in range(parts + 1)]
 
 
 APART = 10  # times the median weight of all patches, from which on a patch is a sink
 TENTH = 0.1  # of the patches, whose fraction of the weight is reported
-NAMED = 3  # patches that a sentence names
+MAX_NAMED_PATCHES = 3  # patches that a sentence names
 PALE = 4  # times the mean of all patches, at which colours end at least: an almost even heat is pale, not dark all over
 
 PEAK: list[Template] = [
     ("{where}{who} attends only to sink patches in {place}.", lambda n: not n["weight"] and n["any"]),
     ("{where}{who} attends to no patch in {place}.", lambda n: not n["weight"]),
-    (
-        "{where}{who} attends most to the non-sink patch {patch} in {place}: weight {weight}, {times:n}× the mean.",
-        lambda n: n["sinks"],
-    ),
-    ("{where}{who} attends most to patch {patch} in {place}: weight {weight}, {times:n}× the mean.", None),
-]
+    ("{where}{who} attends most to a {kind}patch in the {side} (patch {patch}) in {place}: weight {weight}, "
+     "{times:n}× the mean.", None),
+]  # fmt: skip
 KEPT: list[list[Template]] = [
     [("The most likely next token is {answer} (probability {likely}).", None)],
     PEAK,
-    [
-        ("Sink patches receive at least {apart} times the median weight: {sinks}.", None),
-        ("The {few} patches with the most weight have {fraction:%} of the weight of all {count} patches.", None),
-    ],
-]
+    [("Sink patches receive at least {apart} times the median weight: {sinks}.", None),
+     ("The {few} patches with the most weight have {fraction:%} of the weight of all {count} patches.", None)],
+]  # fmt: skip
 REMOVED: list[list[Template]] = [
-    [
-        (
-            "{where}removing {region} lowers {outcome} most, from {before} to {without} (mean of others: {mean}).",
-            lambda n: n["falls"],
-        ),
-        ("{where}no removed region lowers {outcome} (before {before}, lowest {without} without {region}).", None),
-    ],
+    [("{where}removing {region} lowers {outcome} most, from {before} to {without} (mean of others: {mean}).",
+      lambda n: n["falls"]),
+     ("{where}no removed region lowers {outcome} (before {before}, lowest {without} without {region}).", None)],
     [("The region with the most weight is {heaviest} (rank correlation of weight and effect: {agreement}).", None)],
     PEAK,
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -209,6 +200,12 @@ class Look:
         row, column = divmod(patch, self.heat.shape[1])
         return f"{row},{column}"
 
+    def side(self, patch: int) -> str:
+        """Name the ninth of the image that a patch is in, such as "upper left"."""
+        rows, columns = self.heat.shape
+        down = ("upper", "", "lower")[3 * (patch // columns) // rows]
+        return f"{down} {('left', 'middle', 'right')[3 * (patch % columns) // columns]}".strip()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Looked(TracesAnswer):
@@ -227,8 +224,10 @@ class Looked(TracesAnswer):
         """Say where an image is attended to most, or what removing its regions changes; for several, once for each."""
         if len(self.looks) == 1:
             table = REMOVED if self.looks[0].removal else KEPT
-            return sentences(table, _numbers(self.looks[0], ""))
-        found = (sentences(REMOVED if k.removal else [PEAK], _numbers(k, f"In {k.name}, "), 1) for k in self.looks)
+            return sentences(table, _numbers_of_look(self.looks[0], ""))
+        found = (
+            sentences(REMOVED if k.removal else [PEAK], _numbers_of_look(k, f"In {k.name}, "), 1) for k in self.looks
+        )
         return [sentence for each in found for sentence in each][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
@@ -301,7 +300,7 @@ class Looked(TracesAnswer):
         from regard.questions.look.picture import paint_looks
 
         pictures = [trace.patches for trace in self.traces]
-        if any(each is None or each.seen is None for each in pictures):
+        if any(picture is None or picture.seen is None for picture in pictures):
             return super().painted()
         return paint_looks(self.looks, pictures), []
 
@@ -346,39 +345,36 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
     heat = patches.heat(row)
     ours = range(patches.first, patches.first + heat.numel())
     boxes = None if patches.seen is None else [patches.box(n) for n in ours]
+    answer = None
+    if trace.text and trace.logits is not None and trace.names is not None:  # what the text most likely goes on with
+        likely, token = trace.logits[-1].float().softmax(-1).max(-1)
+        answer = trace.names(int(token)), float(likely)
     return Look(
         patches.picture.name, query, who, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
-        received / median if median > 0 else torch.zeros_like(received), boxes, _answer(trace),
+        received / median if median > 0 else torch.zeros_like(received), boxes, answer,
     )  # fmt: skip
 
 
-def _numbers(look: Look, where: str) -> Numbers:
+def _numbers_of_look(look: Look, where: str) -> Numbers:
     """Collect what the sentences name. where: how a sentence names the image, "" for a single image."""
     heat, order = look.heat.flatten(), look.order
     numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": APART, "sinks": None}
+    numbers["kind"] = "non-sink " * bool(look.apart)
     numbers |= {"any": bool(heat.any()), "weight": 0.0, "count": len(order)}
     if order and (whole := float(heat[order].sum())):
         best, few = order[0], order[: max(1, round(TENTH * len(heat)))]
-        numbers |= {"patch": look.called(best), "weight": float(heat[best])}
+        numbers |= {"patch": look.called(best), "side": look.side(best), "weight": float(heat[best])}
         numbers["times"] = numbers["weight"] * len(order) / whole
         if 1 < len(few) < len(order):
             numbers |= {"few": len(few), "fraction": float(heat[few].sum()) / whole}
     if look.apart:
-        sinks, more = [look.called(n) for n in look.apart[:NAMED]], len(look.apart) - NAMED
+        sinks, more = [look.called(n) for n in look.apart[:MAX_NAMED_PATCHES]], len(look.apart) - MAX_NAMED_PATCHES
         numbers["sinks"] = listed([*sinks, f"{more} more"] if more > 0 else sinks)
     if look.answer is not None:
         numbers |= {"answer": quoted(look.answer[0]), "likely": look.answer[1]}
     if look.removal is not None:
         numbers |= look.removal.numbers(look.who, numbers.get("answer", "the next token"))
     return numbers
-
-
-def _answer(trace: Trace) -> tuple[str, float] | None:
-    """What a text most likely goes on with, and how likely that is."""
-    if not trace.text or trace.logits is None or trace.names is None:
-        return None
-    likely, token = trace.logits[-1].float().softmax(-1).max(-1)
-    return trace.names(int(token)), float(likely)
 
 
 def _who_looks(trace: Trace, patches: Patches, word: str | None) -> tuple[int | None, str]:

@@ -26,10 +26,7 @@ TABLE: list[list[Template]] = [
         ("{query} attends to {key} {distance} tokens {way} (weight {weight}, layer {layer}, head {head}).", None),
         ("Apart from special tokens and sinks, no token attends more than {far} tokens away.", lambda n: n["long"]),
     ],
-    [
-        (FAR + ", from {least:n} in head {near} to {most:n} in head {far_head}.", None),
-        (FAR + " ({whose}).", None),
-    ],
+    [(FAR + ", from {least:n} in head {near} to {most:n} in head {far_head}.", None), (FAR + " ({whose}).", None)],
     [
         (SPECIAL + " and attention sinks {sinks:%}.", lambda n: min(n["special"], n["sinks"]) >= PART),
         (
@@ -72,7 +69,7 @@ def of_matrix(matrix: "Matrix") -> list[str]:
         numbers |= {"query": query, "key": f"another {key}" if query == key and "“" in key else key}
         numbers |= {"distance": pair.distance, "way": "ahead" if pair.key.token > pair.query.token else "back"}
         numbers |= {"weight": pair.weight, "head": pair.head}
-    first = next((each for each in matrix.receivers if not each.special and not each.sink), None)
+    first = next((receiver for receiver in matrix.receivers if not receiver.special and not receiver.sink), None)
     if first is not None:
         numbers |= {"token": f"{quoted(first.place.text)} (token {first.place.token})", "times": first.received}
     return sentences(TABLE, numbers)
@@ -115,7 +112,7 @@ class Receiver:
 
 
 @dataclass(frozen=True)
-class Pair:
+class FarPair:
     """A query that attends to a key far from it, in one head."""
 
     head: int
@@ -164,7 +161,7 @@ class Matrix(TracesAnswer):
     receivers: list[Receiver]
     unattended: int
     far: int
-    pairs: list[Pair]
+    pairs: list[FarPair]
     picture: list[list[float]] | None
     band: Band | None
     received: list[float]

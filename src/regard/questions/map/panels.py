@@ -9,21 +9,16 @@ from regard.explain.wording import number
 if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix
 
-LEAST = 2.0  # times the average: bars along a text are full there or beyond
+MIN_FULL_BAR = 2.0  # times the average: bars along a text are full there or beyond
 ATTENDED = 0.05  # a smaller weight from another token does not count as attending to it
-MOST = 0.98  # of the parts: one special token would make all others flat
+FULL_QUANTILE = 0.98  # of the parts: one special token would make all others flat
 
 
 def of_matrix(found: "Matrix") -> list[Panel]:
     """List what each part of the text receives, the far pairs (if any), the receivers and the heads."""
     pairs: list[Panel] = [_far_pairs_of_map(found)] if found.pairs else []
-    return [
-        _received_along_map(found),
-        *pairs,
-        _receivers_of_map(found),
-        _heads_of_map(found),
-        near_offsets_of_map(found),
-    ]
+    return [_received_along_map(found), *pairs, _receivers_of_map(found), _heads_of_map(found),
+            near_offsets_of_map(found)]  # fmt: skip
 
 
 def _whose(found: "Matrix") -> str:
@@ -33,8 +28,10 @@ def _whose(found: "Matrix") -> str:
 
 def _received_along_map(found: "Matrix") -> Curves:
     count, received = len(found.received), list[Number](found.received)
-    full = max(LEAST, sorted(found.received)[int(MOST * (count - 1))])
-    tall = [each for each in found.receivers if (each.special or each.sink) and each.received > full]
+    full = max(MIN_FULL_BAR, sorted(found.received)[int(FULL_QUANTILE * (count - 1))])
+    tall = [
+        receiver for receiver in found.receivers if (receiver.special or receiver.sink) and receiver.received > full
+    ]
     parts = [((n + 1) * count - 1) // found.tokens for n in range(found.tokens)]  # that the tokens are in
     for part in {parts[each.place.token] for each in tall}:
         own = [each.received for each in tall if parts[each.place.token] == part]
@@ -76,10 +73,10 @@ def _far_pairs_of_map(found: "Matrix") -> Table:
 def _receivers_of_map(found: "Matrix") -> Table:
     rows: list[list[Cell]] = [
         [
-            each.place.text + (" (special)" if each.special else " (sink)" if each.sink else ""), each.place.token,
-            each.received, each.largest, each.place.in_text(),
+            receiver.place.text + (" (special)" if receiver.special else " (sink)" if receiver.sink else ""),
+            receiver.place.token, receiver.received, receiver.largest, receiver.place.in_text(),
         ]
-        for each in found.receivers
+        for receiver in found.receivers
     ]  # fmt: skip
     note = (
         "Received is the sum of the weights on the token (average: 1). Max weight is the largest from another token in "
@@ -96,14 +93,14 @@ def _receivers_of_map(found: "Matrix") -> Table:
 def _heads_of_map(found: "Matrix") -> Table:
     """Return one row per head."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to learned sink"}
-    there = [name for name in shares if name == "special" or any(getattr(each, name) > 0 for each in found.heads)]
+    there = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in found.heads)]
     columns = [Column("head", 0), Column("spread", 2, unbounded=True), Column("distance", 2, bar=True, unbounded=True)]
     return Table(
         name="Each head", title=f"Layer {found.layer}, {'each head' if found.head is None else f'head {found.head}'}",
         columns=[*columns, *(Column(shares[name], 2, unbounded=True) for name in there)],
         rows=[
-            [each.head, math.exp(each.entropy), each.distance, *(100 * getattr(each, name) for name in there)]
-            for each in found.heads
+            [head.head, math.exp(head.entropy), head.distance, *(100 * getattr(head, name) for name in there)]
+            for head in found.heads
         ],
         note="Means over all queries, in tokens. Spread is the number of equally attended tokens (exp(entropy)).",
     )  # fmt: skip
@@ -117,6 +114,6 @@ def near_offsets_of_map(found: "Matrix") -> Heat:
     return Heat(
         name="By distance", title=f"Mean weight by distance, layer {found.layer}, per head",
         note="Offsets below 0 are earlier tokens.", axes=("head", "offset"),
-        rows=[f"head {each.head}" for each in found.heads], columns=[str(first + n) for n in shown],
+        rows=[f"head {head.head}" for head in found.heads], columns=[str(first + n) for n in shown],
         values=[[row[n] for n in shown] for row in values], unit="mean weight",
     )  # fmt: skip

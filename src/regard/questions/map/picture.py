@@ -13,7 +13,7 @@ from regard.display.elements.colours import GREY, INK, NEUTRAL, TEXTS, tint
 from regard.display.elements.pen import SLIDE, Pen, ribbon
 from regard.explain.wording import number
 from regard.questions.map.panels import near_offsets_of_map
-from regard.text.quoting import spelled
+from regard.text.quoting import display_text
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix
@@ -60,7 +60,9 @@ def _draw(part: FigureBase, place: Any, matrix: "Matrix", said: Sequence[str], l
     log = max(matrix.received) > 20 * float(np.median(matrix.received))
     received.set(xlim=(0, matrix.tokens), yscale="log" if log else "linear")
     received.yaxis.set_visible(False)
-    most = " · ".join(f"{spelled(each.place.text, 12)} {each.received:.2f}" for each in matrix.receivers[:RECEIVERS])
+    most = " · ".join(
+        f"{display_text(receiver.place.text, 12)} {receiver.received:.2f}" for receiver in matrix.receivers[:RECEIVERS]
+    )
     said = f"Bars: attention that each part of the text receives (average: 1{', log scale' * log}). Most: {most}"
     pen.text(LEFT, LINE + 62, said, 8.6, GREY, room=WIDE)
     _list(pen, matrix, LEFT, 362, 280)
@@ -82,7 +84,7 @@ def _list(pen: Pen, matrix: "Matrix", x: int | float, y: int | float, wide: int 
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
         base = y + 11 + 12.6 * n
-        said = f"{spelled(pair.query.text, 12)} {pair.query.token} → {spelled(pair.key.text, 12)} {pair.key.token}"
+        said = " → ".join(f"{display_text(end.text, 12)} {end.token}" for end in (pair.query, pair.key))
         pen.text(x, base, str(n + 1), 8.6, INK, bold=True)
         pen.text(x + 16, base, said, 10, serif=True, room=wide - 110)
         pen.text(x + wide - 46, base, number(pair.weight), 8.6, align="right", bold=True)

@@ -33,7 +33,7 @@ from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.models.windows import Plan, merge_statuses_of_windows
-from regard.questions.map.answer import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
+from regard.questions.map.answer import AROUND, FarPair, HeadFigures, Matrix, Place, Receiver
 from regard.questions.map.panels import ATTENDED
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
@@ -142,7 +142,7 @@ def matrix_of(
         ],
         unattended=largest.count(None),
         far=sums.pairs.far,
-        pairs=[Pair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
+        pairs=[FarPair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
         picture=None if sums.picture is None else sums.picture.tolist(),
         band=sums.band,
         received=across.tolist(),

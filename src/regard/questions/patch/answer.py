@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -16,12 +16,9 @@ from regard.display.sentences import Template, sentences
 from regard.explain.causes.outcomes import AnyTrace
 from regard.explain.frames import Row
 from regard.explain.wording import capital, fixed
-from regard.text.quoting import quoted, short, spelled
+from regard.text.quoting import display_text, quoted, short
 from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import Trace
-
-if TYPE_CHECKING:
-    pass
 
 Reason = Literal["elsewhere", "read"]
 Layer = int | Literal["input"]
@@ -42,7 +39,7 @@ REASONS: dict[Reason, str] = {
     "read": "the outcome is read here, after the last layer",
 }
 PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
-LEAST = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
+MIN_EFFECT = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
 MAX_NAMED = 2  # trivial patches
 
 TABLE: list[list[Template]] = [
@@ -160,7 +157,7 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
     trivial = " Grey patches give 1 in any model." if sweep.given else ""
     return Heat(
         name="Patches", title=f"{capital(sweep.measure)} {by} {activations(sweep)}",
-        caption=f"{capital(spelled(sweep.outcome, LINE))} ({run} → {source})",
+        caption=f"{capital(display_text(sweep.outcome, LINE))} ({run} → {source})",
         note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
         f"text's ({source}).{trivial}",
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
@@ -205,7 +202,7 @@ def patch_sentences(sweep: "PatchSweep") -> list[str]:
     numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
     numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
     cells = {(row, column): share for row, shares in enumerate(sweep.shares) for column, share in enumerate(shares)}
-    effects = {cell: share for cell, share in cells.items() if cell not in trivial and share >= LEAST}
+    effects = {cell: share for cell, share in cells.items() if cell not in trivial and share >= MIN_EFFECT}
     ranked = sorted(effects, key=lambda cell: -effects[cell])
     if ranked:
         numbers |= {"best": patch_name(sweep, *ranked[0]), "share": effects[ranked[0]]}
@@ -229,7 +226,7 @@ def patch_name(sweep: "PatchSweep", row: int, column: int) -> str:
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
-LONG = 60  # characters of a text in a title
+MAX_TITLE = 60  # characters of a text in a title
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +296,7 @@ class PatchSweep(Answer):
         """Say which text's activations are patched into which text."""
         source, run = (self.clean, self.corrupted) if self.direction == "denoising" else (self.corrupted, self.clean)
         kind = "clean" if self.direction == "denoising" else "corrupted"
-        texts = f"the {kind} text {quoted(short(source, LONG))} into {quoted(short(run, LONG))}"
+        texts = f"the {kind} text {quoted(short(source, MAX_TITLE))} into {quoted(short(run, MAX_TITLE))}"
         return f"Patching {activations(self)} of {texts}"
 
     def exactness(self) -> list[str]:

@@ -55,10 +55,26 @@ def patch_sweep(
     part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PatchSweep:
-    """Patch every layer and position, or every layer and head, and measure each by one outcome.
+    """Patch one text's run with another's at every layer and position, or every head (activation patching).
 
-    Runs go in batches; layers below a patch are not computed again, nor, where tokens attend to none after them, are
-    tokens before it. The status says where that could not be.
+    Runs go in batches. Layers below a patch aren't computed again, nor are the tokens before it in a causal model. The
+    status says where that wasn't possible.
+
+    Args:
+        model: the model of both texts.
+        clean, corrupted: the two texts.
+        outcome: measures each run, such as `regard.outcomes.logit_difference(...)` or `cosine(...)`.
+        what: the activations: "hidden_states", "head_outputs", "values", "weights" or "feed_forward".
+        by: patch "positions" or "heads". Default: heads if the activations have them.
+        direction: "denoising" patches the clean text's activations into the corrupted run, "noising" the other way.
+        layers: numbers, or "input". Default: all.
+        at: words or token numbers. Default: all.
+        targets: of an encoder-decoder, what its decoder reads with each text.
+        part: of an encoder-decoder, "encoder", "decoder" or "cross".
+        progress: called with the number of runs done, and of all.
+
+    Raises:
+        RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
     """
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
@@ -90,7 +106,7 @@ def patch_sweep(
     for done, (number, trace) in enumerate(runs, 1):
         row, column = divmod(number, len(cells.columns))
         outcomes[row][column] = outcome.of(trace)
-        notes |= dict.fromkeys(each for each in trace.sides[-1].status.notes if each in REUSED)
+        notes |= dict.fromkeys(note for note in trace.sides[-1].status.notes if note in REUSED)
         if progress is not None:
             progress(done, len(patches))
     ends = outcome.of(plain[run]), outcome.of(plain[source])
@@ -99,7 +115,7 @@ def patch_sweep(
         given = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
     own = plain[run].status
     # without what is said of parts that no sweep needs
-    status = replace(own, notes=(*(each for each in own.notes if each != NO_OUTPUTS), *notes))
+    status = replace(own, notes=(*(note for note in own.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
         written(cells.at), part, cells.sources, given,
@@ -191,12 +207,17 @@ def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) ->
 
 
 def attribution_patching(
-    model: "Model", clean: str, corrupted: str, outcome: Outcome, *, direction: Direction = "denoising"
+    model: Model, clean: str, corrupted: str, outcome: Outcome, *, direction: Direction = "denoising"
 ) -> PatchSweep:
-    """Estimate a sweep of patches of hidden states over all layers and positions, from two runs and one gradient.
+    """Estimate `patch_sweep` of hidden states over all layers and positions, from two runs and one gradient.
 
     To first order, a patch of layer n at token i moves the outcome by (source[n, i] - run[n, i]) · ∂outcome/∂run[n, i]
     (Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale").
+
+    outcome: one that gives a tensor. direction: as `patch_sweep` takes it.
+
+    Raises:
+        RegardError: an encoder-decoder, texts with different numbers of tokens, or as `attribute_to_tokens`.
     """
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")

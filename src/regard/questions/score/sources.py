@@ -21,7 +21,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.call_ids import CallId
 from regard.capture.interventions.names import PARTS, Part
-from regard.capture.score_path import Side, SideParts
+from regard.capture.score_path import Side, SideParts, score_path
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Sums, Table
@@ -31,13 +31,15 @@ from regard.explain.causes.score_writers import By, largest_writers_and_rest, na
 from regard.explain.frames import Row
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, exactly_split, fixed, listed, number, short_head, signed, tokens_of
+from regard.models.model import Model
+from regard.models.readout import splitter
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.trace import PairTrace, Trace
 
-MOST = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
-FEW = 48  # parts of a side up to which a picture has each writer
-LISTED = 300  # pairs of the list
+MAX_GRID_PARTS = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
+MAX_DRAWN_PARTS = 48  # parts of a side up to which a picture has each writer
+MAX_PAIRS = 300  # pairs of the list
 TAB = "The score"  # of a page, which has all of it
 GROUPS: tuple[tuple[By, str], ...] = (
     ("source", "By source token"), ("layer", "By layer"), ("writer", "By writer"), ("kind", "By kind"),
@@ -51,7 +53,7 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
     Ways that make the same components are shown once, and none by source token if no attention wrote any.
     """
     apart = _score_less_other_keys(answer)
-    few = max(len(names) for names in apart.table()[:2]) <= FEW
+    few = max(len(names) for names in apart.table()[:2]) <= MAX_DRAWN_PARTS
     shown: dict[str, list[tuple[By, str]]] = {}
     for by, name in GROUPS:
         queries, keys, scores = apart.table(by)
@@ -97,9 +99,9 @@ def _pairing(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: b
     """Make a grid of all pairs. same: the ways of grouping that make this grid; drawn: whether it is the plot."""
     shown = _score_less_other_keys(answer)
     queries, keys, scores = shown.table(same[0][0])
-    others = [len(names) - MOST + 1 if len(names) > MOST else 0 for names in (queries, keys)]
-    queries, scores = largest_writers_and_rest(queries, scores, MOST)
-    keys, across = largest_writers_and_rest(keys, scores.T, MOST)
+    others = [len(names) - MAX_GRID_PARTS + 1 if len(names) > MAX_GRID_PARTS else 0 for names in (queries, keys)]
+    queries, scores = largest_writers_and_rest(queries, scores, MAX_GRID_PARTS)
+    keys, across = largest_writers_and_rest(keys, scores.T, MAX_GRID_PARTS)
     scores = across.T
     less = f" minus the mean of {answer.seen} keys" if shown.difference else ""
     whole = f"the score {signed(answer.score)} minus the mean score {signed(answer.mean)}" if less else "the score"
@@ -126,7 +128,7 @@ def _score_pairs_table(answer: "ScoreSources") -> Table:
     queries, keys, own = answer.table()
     rows_of, columns_of = ({name: n for n, name in enumerate(names)} for names in (queries, keys))
     rows: list[list[Cell]] = []
-    for pair in shown.top(LISTED):
+    for pair in shown.top(MAX_PAIRS):
         score = float(own[rows_of[pair.query], columns_of[pair.key]]) if pair.key in columns_of else 0.0
         rows.append([pair.query, pair.key, pair.score, score])
     every = len(shown.table()[0]) * len(shown.table()[1])
@@ -135,7 +137,7 @@ def _score_pairs_table(answer: "ScoreSources") -> Table:
         Column("difference", 2, bar=True, signed=True, unbounded=True),
         Column("score", 2, signed=True, unbounded=True),
     ]  # fmt: skip
-    head, most = short_head(answer.layer, answer.head), f"{LISTED:,} largest" if every > LISTED else "Largest"
+    head, most = short_head(answer.layer, answer.head), f"{MAX_PAIRS:,} largest" if every > MAX_PAIRS else "Largest"
     added = [f"a bias of {signed(answer.bias)}"] if answer.bias else []
     added += [f"the softcap (to {fixed(answer.softcapped, 2, True)})"] if answer.softcapped is not None else []
     without = f" The score excludes {listed(added)}." if added else ""
@@ -195,7 +197,7 @@ def of_score(answer: "ScoreSources") -> list[str]:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ScorePair:
     """One pair of parts and its score: what gave the query its part, and the key."""
 
     query: str
@@ -256,11 +258,11 @@ class ScoreSources(TracesAnswer):
         names = [[named(each, by, self.tokens) for each in some] for some in (queries, keys)]
         return names[0], names[1], self.scale * query @ key.T
 
-    def top(self, count: int = 10, by: By = "writer") -> list[Pair]:
+    def top(self, count: int = 10, by: By = "writer") -> list[ScorePair]:
         """Return the pairs with the largest absolute scores."""
         queries, keys, scores = self.table(by)
         best = scores.flatten().abs().sort(descending=True, stable=True).indices[:count].tolist()
-        return [Pair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
+        return [ScorePair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
 
     def side(self, side: Literal["query", "key"], by: By = "writer") -> list[tuple[str, float]]:
         """Return what each part of one side brings with all of the other, the largest absolute numbers first."""
@@ -312,13 +314,36 @@ class ScoreSources(TracesAnswer):
 
 
 def score_sources(
+    model: Model,
+    trace: Trace | PairTrace,
+    query: Place,
+    key: Place,
+    *,
+    layer: int,
+    head: int,
+    part: Part | None = None,
+) -> ScoreSources:
+    """Split one attention score into pairs of components of the query's and of the key's residual stream (QK circuit).
+
+    Args:
+        model: the model of the trace.
+        trace: a trace without interventions.
+        query, key: words that occur once, one of their occurrences, or token numbers.
+        layer, head: counted from 0, or from the end: -1 is the last.
+        part: for an encoder-decoder, which attention. In "cross" the key is in the source text.
+
+    Raises:
+        RegardError: no such word, token, layer or head, the query may not attend to the key, or a model whose queries
+            and keys have no known exact split.
+    """
+    split = splitter(model, trace, "score_sources", score_path)
+    return split_score(trace, query, key, layer, head, split, part=part)
+
+
+def split_score(
     trace: Trace | PairTrace, query: Place, key: Place, layer: int, head: int, split: Split, *, part: Part | None = None
 ) -> ScoreSources:
-    """Split the score of one head for a query and a key; see also `Model.score_sources`.
-
-    query, key: words that occur once, one of their occurrences, or tokens' numbers. split: runs the model up to the
-    call. part: of an encoder-decoder, which attention is meant.
-    """
+    """Split the score of one head for a query and a key. split: runs the model up to the call."""
     queries, keys, maps = texts_behind_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)

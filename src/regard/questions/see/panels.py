@@ -1,263 +1,467 @@
-"""The tables of a summary: the texts, what a first screen has, then all of the word, and what the model says.
-
-The texts themselves, the windows they were read in, where every token looks, and what the model says are made here.
-"""
+"""The tables of a summary: its texts, what a first screen shows, all numbers of a followed word, the predictions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
-from regard.explain.texts.occurrences import Occurrence
-from regard.explain.texts.summary import Summary
-from regard.explain.weights.attended import other_words
-from regard.explain.wording import called, capital, listed, number, place_in_brackets, quoted, short_head
+from regard.explain.causes.layer_updates import LARGEST_SHARES
+from regard.explain.texts.occurrences import Occurrence, WordUpdates
+from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
+from regard.explain.vectors.neutral import Neutral
+from regard.explain.vectors.static_words import Static
+from regard.explain.weights.alignment import Alignment, why_these_layers
+from regard.explain.weights.attended import Attended
+from regard.explain.wording import (
+    called,
+    capital,
+    listed,
+    mean_or_head,
+    number,
+    place_in_brackets,
+    short_head,
+    state_name,
+)
 from regard.questions import lens
-from regard.questions.see import word_panels as word
-from regard.questions.see.sentences import comparable, leaves_range
-from regard.questions.see.word_panels import neutral_range_in_words
+from regard.text.quoting import quoted
+from regard.text.tokens import Token
 
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
-TEXTS, WINDOWS = 4, 8  # that a first screen shows
-FULL = 0.30  # the weight that fills a bar
+TEXTS, WINDOWS, ALIGNMENTS, REFERENCE_COLUMNS = 4, 8, 2, 4  # that a first screen shows
 ROWS = 8  # of tables of occurrences and links
-LEAST = 0.01  # smaller weights are not listed after the first
+FULL = 0.30  # the weight that fills a bar
+SMALLEST_WEIGHT = 0.01  # that is listed after the first
+MAX_PAIRS = 16  # of occurrences; of more, only those with the first are shown
+VALUES = 4  # of a vector that are shown
+RANGES = "Movement isn't reported for massive activations and for words that are split into other tokens."
 
 
-def of_summary(found: "Seen") -> Sequence[Panel | Later]:
-    """The texts, what a first screen says of them in short, then every table in the order of the data's way."""
-    summary, target = found.summary, found.summary.target
+def of_summary(answer: "Seen") -> Sequence[Panel | Later]:
+    """List the texts, what a first screen says of them in short, then every table in the order of the data's way."""
+    summary, target = answer.summary, answer.summary.target
     panels: list[Panel | Later] = [*texts(summary, "text"), *windows(summary)]
     if target is not None:
         panels += texts(target.summary, "target")
-        panels += [word.looks(each, summary, n < word.TEXTS) for n, each in enumerate(target.alignments)]
-    panels += brief_panels(summary)
-    panels += _side(found, summary, "text")
+        panels += [looks(alignment, summary, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
+    panels += [*brief_panels(summary), *_side(answer, summary, "text")]
     if target is not None:
-        panels += [*word.across(summary, target), *_side(found, target.summary, "target", summary)]
+        panels += [*across(summary, target), *_side(answer, target.summary, "target", summary)]
     return panels
 
 
-def _side(found: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
-    """What is shown of texts, or of their targets: of the word where it occurs there, or of all tokens.
+def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
+    """List the tables of texts, or of their targets: of the word if it occurs there, or of all tokens.
 
     source: of targets, the texts.
     """
+    of_side = "" if side == "text" else " of targets"
     panels: list[Panel | Later] = []
     if summary.word is None:
-        every = enumerate(summary.labels)
-        panels += [
-            Later(f"Every token, {side} {label}", partial(overview, found, summary, n, side)) for n, label in every
-        ]
+        for n, label in enumerate(summary.labels):
+            panels.append(Later(f"Every token, {side} {label}", partial(overview, answer, summary, n, side)))
     elif summary.occurrences:
-        panels.append(Later(name_of("Token embedding", side), partial(word.token_embeddings, summary, side)))
+        panels.append(Later(f"Token embedding{of_side}", partial(token_embeddings, summary, side)))
         if summary.pairs:
-            panels.append(Later(name_of("Cosines", side), partial(word.cosines, summary, side)))
-        panels.append(Later(name_of("Hidden states", side), partial(word.states, summary, side)))
-        for own in summary.occurrences:
-            panels.append(Later(f"Attends to, {side} {own.label}", partial(word.attends, summary, own, side)))
-            panels += [word.single_heads(summary, own, side)] if own.heads else []
-        for each in summary.layer_updates:
-            name = f"Layer by layer, {side} {each.occurrence}"
-            panels.append(Later(name, partial(word.updates, each, summary, side, source)))
-        panels += [Later("Reference words", partial(word.references, summary))] if summary.references else []
-        panels += [word.static(summary.static)] if summary.static is not None else []
-    panels += [Later(name_of("Predictions", side), partial(_predictions, summary, side))] if summary.predictions else []
-    return panels + [lens.table(each, summary, side) for each in summary.logit_lenses]
+            panels.append(Later(f"Cosines{of_side}", partial(cosines, summary, side)))
+        panels.append(Later(f"Hidden states{of_side}", partial(states, summary, side)))
+        for occurrence in summary.occurrences:
+            panels.append(Later(f"Attends to, {side} {occurrence.label}", partial(attends, summary, occurrence, side)))
+            panels += [single_heads(summary, occurrence, side)] if occurrence.heads else []
+        for word in summary.layer_updates:
+            name = f"Layer by layer, {side} {word.occurrence}"
+            panels.append(Later(name, partial(updates, word, summary, side, source)))
+        panels += [Later("Reference words", partial(references, summary))] if summary.references else []
+        panels += [static(summary.static)] if summary.static is not None else []
+    if summary.predictions:
+        panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
+    return panels + [lens.table(own, summary, side) for own in summary.logit_lenses]
 
 
 def texts(summary: Summary, side: str) -> list[Panel]:
-    """The tokens of each text, with bars of what the followed word looks at where it looks at others most."""
-    place, titles = layer_looked_at(summary), []
-    values: list[Sequence[float | None]] = []
+    """Show the tokens of each text, with bars of the followed word's weights where it attends to others most."""
+    place, strips = layer_looked_at(summary), list[Strip]()
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
-        own = next((each for each in summary.occurrences if each.text == n), None)
-        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, including special tokens")
-        values.append([None] * len(tokens))
-        if own is not None and place is not None:
-            row, which = own.attends[place], "" if own.label == label else f" ({own.label})"
-            values[n] = row.weights or values[n]
-            titles[n] = f"Attention from {quoted(own.word)}{which} in layer {row.layer}, mean of heads"
-            titles[n] += f" (full bar: {FULL:.2f})"
-    same = [n > 0 and titles[n] == titles[n - 1] for n in range(len(titles))]
+        words = [occurrence for occurrence in summary.occurrences if occurrence.text == n]
+        title = f"{side.capitalize()} {label}: {len(tokens):,} tokens, including special tokens"
+        values: Sequence[float | None] = [None] * len(tokens)
+        if words and place is not None:
+            row, which = words[0].attends[place], "" if words[0].label == label else f" ({words[0].label})"
+            values = row.weights or values
+            title = f"Attention from {quoted(words[0].word)}{which} in layer {row.layer}, mean of heads"
+            title += f" (full bar: {FULL:.2f})"
+        strips.append(Strip(
+            name=f"{side.capitalize()} {label}", title=title, note=_sinks(summary, n),
+            tokens=[token.text for token in tokens], values=values, unit="weight", full=FULL, label=label,
+            marked=[token for word in words for token in word.tokens],
+            special=[token for token, other in enumerate(tokens) if other.special], screen=n < TEXTS,
+        ))  # fmt: skip
+    same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # a title is written once
     return [
-        Strip(
-            name=f"{side.capitalize()} {label}", title="" if same[n] else titles[n], note=_sinks(summary, n),
-            tokens=[token.text for token in tokens], values=values[n], unit="weight", full=FULL, label=label,
-            marked=[place for each in summary.occurrences if each.text == n for place in each.tokens],
-            special=[place for place, token in enumerate(tokens) if token.special],
-            screen=n < TEXTS, joined=n + 1 < len(same) and same[n + 1],
-        )
-        for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True))
-    ]  # fmt: skip
+        replace(strip, joined=same[n], title="" if n and same[n - 1] else strip.title) for n, strip in enumerate(strips)
+    ]
 
 
 def _sinks(summary: Summary, text: int) -> str:
-    """Which tokens of a text are attention sinks, and what makes them so."""
-    found = summary.sinks[text]
-    named = [quoted(sink.text) + place_in_brackets(summary.tokens[text], sink.token) for sink in found]
-    names = listed(["the first token" if sink.token == 0 else name for sink, name in zip(found, named, strict=True)])
-    get = listed([number(sink.share) for sink in found])
-    are = "is an attention sink" if len(found) == 1 else "are attention sinks"
-    return f"{capital(names)} {are} (mean weight received: {get})." if found else ""
+    """Say which tokens of a text are attention sinks."""
+    sinks, tokens = summary.sinks[text], summary.tokens[text]
+    if not sinks:
+        return ""
+    names = [quoted(s.text) + place_in_brackets(tokens, s.token) if s.token else "the first token" for s in sinks]
+    are = "is an attention sink" if len(sinks) == 1 else "are attention sinks"
+    weights = listed([number(sink.share) for sink in sinks])
+    return f"{capital(listed(names))} {are} (mean weight received: {weights})."
 
 
 def windows(summary: Summary) -> list[Panel]:
-    """Where each window comes from, of texts that were read in windows."""
+    """List where each window comes from, of texts that were read in windows."""
     rows: list[list[Cell]] = [
-        [label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}"]
-        for label, each in zip(summary.labels, summary.windows, strict=bool(summary.windows))
+        [label, str(w.text + 1), f"{w.window} of {w.windows}", f"{w.start} to {w.stop - 1}"]
+        for label, w in zip(summary.labels, summary.windows, strict=bool(summary.windows))
     ]
     note = "The model reads each window as a text. Each occurrence is shown in the window with most text around it."
     columns = [Column("shown as"), Column("text"), Column("window"), Column("tokens")]
-    own = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
-    return [own] if rows else []
+    table = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
+    return [table] if rows else []
 
 
-def overview(found: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
-    """For each token, where most of its attention goes in each layer."""
-    sinks, chat = bool(summary.sinks[text]), any(token.turn for token in summary.tokens[text])
+def overview(answer: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
+    """Show where most of each token's attention goes, in each layer."""
+    attended, chat = answer.attended(text, side), any(token.turn for token in summary.tokens[text])
     rows: list[list[Cell]] = []
-    attended = found.attended(text, side)
-    for n, (token, looks) in enumerate(zip(summary.tokens[text], attended, strict=True)):
-        most = [
-            (f"{row.layer}: {row.top[0].text}{'*' * (row.apart > 0.5)}", row.top[0].weight) for row in looks if row.top
-        ]
-        rows.append([f"{n} {token.text}", *([token.turn] if chat else []), Shares(most, digits=2)])
-    head = next((row.head for looks in attended for row in looks), None)
-    aside = "special tokens and sinks" if sinks else "special tokens"
-    note = f"The largest weight in each layer, without {aside}. *: {aside} receive"
-    title = f"{side.capitalize()} {summary.labels[text]}: what each token attends to most"
-    title += f" ({'mean of heads' if head is None else f'head {head}'})"
+    for n, (token, layers) in enumerate(zip(summary.tokens[text], attended, strict=True)):
+        largest = [(f"{row.layer}: {row.top[0].text}{'*' * (row.apart > 0.5)}", row.top[0].weight)
+                   for row in layers if row.top]  # fmt: skip
+        rows.append([f"{n} {token.text}", *([token.turn] if chat else []), Shares(largest)])
+    head = next((row.head for layers in attended for row in layers), None)
+    excluded = "special tokens and sinks" if summary.sinks[text] else "special tokens"
     return Table(
-        name=name, title=title, note=f"{note} more than half.", rows=rows,
+        name=name, rows=rows, note=f"The largest weight in each layer, without {excluded}. *: {excluded} receive more "
+        "than half.",
+        title=f"{side.capitalize()} {summary.labels[text]}: what each token attends to most ({mean_or_head(head)})",
         columns=[Column("token"), *([Column("message")] if chat else []), Column("layer: largest weight")],
     )  # fmt: skip
 
 
-def name_of(table: str, side: str) -> str:
-    """Name a table of texts, or of their targets."""
-    return table if side == "text" else f"{table} of targets"
-
-
 def _predictions(summary: Summary, side: str, name: str) -> Panel:
-    """The likeliest tokens after a place (causal models), or at it (masked language models)."""
+    """Show the likeliest tokens after a position (causal models), or at it (masked language models)."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
-        [*lens.place(summary, each), Shares([(c.text, c.probability) for c in each.candidates])]
-        for each in summary.predictions
+        [*lens.place(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
+        for prediction in summary.predictions
     ]
-    title = "What the model predicts next" if after else "What the model predicts here"
     likeliest = f"likeliest {'labels' if after is None else 'tokens'} with probability"
     columns = [Column(side), Column("after" if after else "at"), Column(likeliest)]
-    return Table(name=name, title=title, columns=columns, rows=rows)
+    return Table(name=name, title=f"What the model predicts {'next' if after else 'here'}", columns=columns, rows=rows)
 
 
 def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
-    """The likeliest tokens of each place, as a picture has them; nothing comes after the end token of a text."""
-    made = []
-    for each in summary.predictions:
-        tokens, (label, at) = summary.tokens[each.text], lens.place(summary, each)
-        if each.after and each.token == len(tokens) - 1 and tokens[-1].special:
-            continue
-        title = f"{label}: {'after' if each.after else 'at'} {quoted(at)}: likeliest tokens"
-        parts = [(c.text, c.probability) for c in each.candidates]
-        made.append(Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False))
-    return made
+    """Draw the likeliest tokens of each position for a plot; nothing comes after the end token of a text."""
+    bars = []
+    for prediction in summary.predictions:
+        tokens, (label, at) = summary.tokens[prediction.text], lens.place(summary, prediction)
+        if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special:
+            title = f"{label}: {'after' if prediction.after else 'at'} {quoted(at)}: likeliest tokens"
+            parts = [(c.text, c.probability) for c in prediction.candidates]
+            bars.append(Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False))
+    return bars
 
 
 def brief_panels(summary: Summary) -> list[Panel]:
     """Return tables of a followed word's occurrences and reference words, or of the links of whole texts."""
-    if summary.word is None:
-        return [_links(summary)] if summary.target is None and any(each.links for each in summary.highlights) else []
-    if not summary.occurrences or summary.target is not None:
+    if summary.target is not None:
         return []
-    several = [_by_occurrence(summary)] if len(summary.occurrences) > 2 else []
-    return [*several, *([_references(summary)] if summary.references else [])]
+    if summary.word is None:
+        return [_links(summary)] if any(text.links for text in summary.highlights) else []
+    panels = [_by_occurrence(summary)] if len(summary.occurrences) > 2 else []
+    return panels + ([_brief_references(summary)] if summary.references else [])
 
 
 def _by_occurrence(summary: Summary) -> Panel:
-    """A row for each occurrence: what it attends to most, and the cosine of its last vector to the first one's."""
-    seen, place = summary.occurrences, layer_looked_at(summary) or 0
-    first, layer = seen[0].label, seen[0].attends[place].layer if seen[0].attends else "–"
-    ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first}
-    rows: list[list[Cell]] = [
-        [each.label, _attends_to(each, place, summary) if each.attends else "", ends.get(each.label)]
-        for each in seen[:ROWS]
-    ]
-    left = len(seen) - ROWS
-    note = f"{left} more occurrences are not shown." if left > 0 else ""
-    columns = [Column("occurrence"), Column(f"attends to in layer {layer}"), Column(f"cosine to {first}", 2)]
-    return Table(name="In short", title="", note=note, columns=columns, rows=rows, screen=True, brief=True)
-
-
-def _attends_to(occurrence: Occurrence, place: int, summary: Summary) -> Shares:
-    """The tokens with the largest weights of an occurrence in one layer, special tokens and sinks aside."""
-    tokens, top = summary.tokens[occurrence.text], occurrence.attends[place].top
-    named = [
-        (called(share.token, tokens), share.weight) for n, share in enumerate(top) if not n or share.weight >= LEAST
-    ]
-    return Shares(named, one_line=True)
-
-
-def _references(summary: Summary) -> Panel:
-    """A row for each reference word: its cosine to each occurrence, and to the word in neutral sentences."""
-    seen: Sequence[Occurrence] = summary.occurrences[:4]
-    neutral = {each.word: each for each in summary.neutral}
+    """Show of each occurrence what it attends to most, and the cosine of its last vector to the first one's."""
+    first, place = summary.occurrences[0], layer_looked_at(summary) or 0
+    ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first.label}
     rows: list[list[Cell]] = []
-    for name in dict.fromkeys(reference.word for reference in summary.references):
-        own = {each.occurrence: each for each in summary.references if each.word == name}
-        among = neutral.get(name)
-        cells: list[Cell] = [name, *([neutral_range_in_words(among) if among else ""] if neutral else [])]
-        for occurrence in seen:
-            value = own[occurrence.label].last_hidden_state
-            cells.append(f"{number(value)} {leaves_range(summary, occurrence.label, name, value) or ''}".rstrip())
-        rows.append(cells)
-    columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]
-    columns += [Column(f"text {occurrence.label}") for occurrence in seen]
-    left = len(summary.occurrences) - len(seen)
-    notes = [f"{left} more occurrences are not shown."] if left > 0 else []
+    for occurrence in summary.occurrences[:ROWS]:
+        top = occurrence.attends[place].top if occurrence.attends else []
+        top = [share for n, share in enumerate(top) if not n or share.weight >= SMALLEST_WEIGHT]
+        largest = Shares([(called(s.token, summary.tokens[occurrence.text]), s.weight) for s in top], one_line=True)
+        rows.append([occurrence.label, largest if occurrence.attends else "", ends.get(occurrence.label)])
+    layer = first.attends[place].layer if first.attends else "–"
+    return Table(
+        name="In short", title="", note=_not_shown(len(summary.occurrences) - ROWS), rows=rows, screen=True, brief=True,
+        columns=[Column("occurrence"), Column(f"attends to in layer {layer}"), Column(f"cosine to {first.label}", 2)],
+    )  # fmt: skip
+
+
+def _not_shown(count: int) -> str:
+    return f"{count} more occurrences are not shown." if count > 0 else ""
+
+
+def _brief_references(summary: Summary) -> Panel:
+    """Show of each reference word its cosine to each occurrence, and to the word in neutral sentences."""
+    shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {near.word: near for near in summary.neutral}
+    values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
+    rows: list[list[Cell]] = []
+    for word in dict.fromkeys(reference.word for reference in summary.references):
+        cosines = [(own.label, values[word, own.label]) for own in shown]
+        moved = [f"{number(value)} {leaves_range(summary, label, word, value) or ''}" for label, value in cosines]
+        rows.append([word, *([neutral_range_in_words(neutral.get(word))] if neutral else []), *map(str.rstrip, moved)])
+    note = _not_shown(len(summary.occurrences) - len(shown))
     if summary.control is None:
-        notes.append("Without neutral sentences, you can't tell whether a text moves the word.")
+        note += " Without neutral sentences, you can't tell whether a text moves the word."
     elif summary.control.refused is not None:
-        notes.append(f"Movement isn't reported: {summary.control.refused}.")
-    elif not all(comparable(summary, occurrence.label) for occurrence in seen):
-        notes.append("Movement isn't reported for massive activations and for words that are split into other tokens.")
+        note += f" Movement isn't reported: {summary.control.refused}."
+    elif not all(comparable(summary, occurrence.label) for occurrence in shown):
+        note += f" {RANGES}"
+    columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]
     return Table(
         name="Reference words, in short", title=f"Cosine of {quoted(summary.word or '')} to reference words",
-        columns=columns, rows=rows, screen=True, brief=True, note=" ".join(notes),
+        columns=[*columns, *(Column(f"text {own.label}") for own in shown)], rows=rows, screen=True, brief=True,
+        note=note.strip(),
     )  # fmt: skip
 
 
 def _links(summary: Summary) -> Panel:
-    """Distinctive links between words of each text."""
-    several = len(summary.texts) > 1
-    each = max(2, ROWS // max(1, len(summary.texts)))
+    """Show distinctive links between words of each text."""
+    several, count = len(summary.texts) > 1, max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
-        [*([label] if several else []), called(link.query, tokens), called(link.key, tokens),
-         short_head(link.layer, link.head), link.weight]
-        for label, tokens, found in zip(summary.labels, summary.tokens, summary.highlights, strict=True)
-        for link in found.links[:each]
-    ]  # fmt: skip
-    columns = [*([Column("text")] if several else []), Column("token"), Column("attends to"), Column("head")]
-    title = "Distinctive links between words"
-    return Table(name="Links", title=title, columns=[*columns, Column("weight", 2, bar=True)], rows=rows, screen=True)
+        [label, called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head), link.weight]
+        for label, tokens, text in zip(summary.labels, summary.tokens, summary.highlights, strict=True)
+        for link in text.links[:count]
+    ]
+    columns = [*map(Column, ("text", "token", "attends to", "head")), Column("weight", 2, bar=True)]
+    rows, columns = ([row[not several :] for row in rows], columns[not several :])
+    return Table(name="Links", title="Distinctive links between words", columns=columns, rows=rows, screen=True)
 
 
-def layer_looked_at(summary: Summary) -> int | None:
-    """Find the layer in which the occurrences attend most to another word, sinks aside: its place in their `attends`.
+def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
+    """Show the token embeddings that the occurrences start as."""
+    rows: list[list[Cell]] = []
+    for own in summary.occurrences:
+        tokens = [f"{summary.tokens[own.text][n].text} at {n}" for n in own.tokens]
+        values = "the model has none" if own.token_embeddings is None else _first_values(own.token_embeddings)
+        rows.append([own.label, " ".join(tokens), values])
+    equal, note = [pair.token_embeddings_equal for pair in summary.pairs], ""
+    if equal and None not in equal:
+        unknown = any(own.word in summary.statuses[own.text].unknown for own in summary.occurrences)
+        note = "equal to the last bit" if all(equal) else "not equal, because the tokens differ"
+        note = f"The token embeddings are {note}{'. The tokenizer does not know the word' * unknown}."
+    sums = [status.embedding_difference for status in summary.statuses if status.embedding_difference is not None]
+    if sums:
+        note += f" With position embeddings they sum to the model's input within {max(sums):.1e}."
+    width = len(summary.occurrences[0].token_embeddings or ())
+    columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
+    title = f"{_whose(summary, side)}: token embedding, {width} values"
+    return Table(name=name, title=title, note=note.strip(), columns=columns, rows=rows)
 
-    The largest weights of the occurrences are summed. None if a trace holds no layer.
-    """
-    best: tuple[float, int] | None = None
-    for place, rows in enumerate(zip(*(occurrence.attends for occurrence in summary.occurrences), strict=False)):
-        total = 0.0
-        for occurrence, row in zip(summary.occurrences, rows, strict=True):
-            sinks = {sink.token for sink in summary.sinks[occurrence.text]}
-            others = other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks)
-            total += max(((row.weights or [])[n] for n in others), default=0.0)
-        if best is None or total > best[0]:
-            best = total, place
-    return None if best is None else best[1]
+
+def cosines(summary: Summary, side: str, name: str) -> Panel:
+    """Show the cosine between the occurrences, state by state."""
+    pairs, note = summary.pairs, ""
+    if len(pairs) > MAX_PAIRS:
+        first = summary.occurrences[0].label
+        pairs = [pair for pair in pairs if pair.a == first]
+        note = f"Only pairs with occurrence {first} are shown, of {len(summary.pairs)}. --json has the others."
+    states = enumerate(zip(*(pair.hidden_states for pair in pairs), strict=True))
+    rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]
+    return Table(
+        name=name, title=f"{_whose(summary, side)}: cosine between occurrences, by {side}", note=note,
+        columns=[Column("state"), *(Column(f"{pair.a} · {pair.b}", 2) for pair in pairs)],
+        rows=[*rows, *([state_name(n), *values] for n, values in states)],
+    )  # fmt: skip
+
+
+def states(summary: Summary, side: str, name: str) -> Panel:
+    """Show the word's vector in every state: its first values in each text, and its length."""
+    rows: list[list[Cell]] = [
+        [state_name(n), own.label, _first_values(state), sum(x * x for x in state) ** 0.5]
+        for n in range(len(summary.occurrences[0].hidden_states))
+        for own in summary.occurrences
+        if (state := own.hidden_states[n]) is not None
+    ]
+    columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2, unbounded=True)]
+    return Table(name=name, title=f"{_whose(summary, side)}: hidden states", columns=columns, rows=rows)
+
+
+def _first_values(vector: Sequence[float]) -> str:
+    return " ".join(f"{value:z.4f}" for value in vector[:VALUES]) + (" …" if len(vector) > VALUES else "")
+
+
+def _whose(summary: Summary, side: str) -> str:
+    return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
+
+
+def attends(summary: Summary, occurrence: Occurrence, side: str, name: str) -> Panel:
+    """Show where an occurrence looks, layer by layer."""
+    it = f"{quoted(occurrence.word)} in {side} {occurrence.label}"
+    sink = set(occurrence.tokens) & {sink.token for sink in summary.sinks[occurrence.text]}
+    # a causal model's first token gives all its weight to itself
+    only = len(occurrence.tokens) == 1 and all(
+        row.weights and row.weights[occurrence.tokens[0]] == 1 for row in occurrence.attends
+    )
+    note = f"{it} is an attention sink: other tokens attend to its position, not to its meaning."
+    note += " It can attend only to itself." * (0 in sink and only)
+    rows: list[list[Cell]] = [[str(row.layer), *_where(row, summary, occurrence)] for row in occurrence.attends]
+    columns = [Column("layer"), *_where_columns(occurrence)]
+    return Table(
+        name=name, title=f"{it} attends to (mean of heads)", note=note * bool(sink), columns=columns, rows=rows
+    )
+
+
+def single_heads(summary: Summary, occurrence: Occurrence, side: str) -> Panel:
+    """Show where an occurrence looks in the single heads that were asked for."""
+    rows: list[list[Cell]] = [
+        [str(row.layer), str(row.head), *_where(row, summary, occurrence)] for row in occurrence.heads
+    ]
+    columns = [Column("layer"), Column("head"), *_where_columns(occurrence)]
+    title = f"{quoted(occurrence.word)} in {side} {occurrence.label} attends to, single heads"
+    name = f"Single heads, {side} {occurrence.label}"
+    return Table(name=name, title=title, screen=True, columns=columns, rows=rows)
+
+
+def _where_columns(occurrence: Occurrence) -> list[Column]:
+    sinks = "sinks, then " * any(row.sinks for row in occurrence.attends)
+    return [Column("special", 2), Column(f"{sinks}other tokens with the largest weights")]
+
+
+def _where(row: Attended, summary: Summary, occurrence: Occurrence) -> list[Cell]:
+    """The weight of special tokens, then sinks and the largest others."""
+    tokens = summary.tokens[occurrence.text]
+    sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
+    return [row.special, Shares([*sinks, *((called(s.token, tokens), s.weight) for s in row.top)], apart=len(sinks))]
+
+
+def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Panel:
+    """Show each layer's residual update, and what attention (by token) and the rest of the layer contribute."""
+    occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
+    steps = word.updates or []
+    crosses = any(step.cross for step in steps)
+    texts = source if crosses and source is not None else summary
+    sinks, tokens = {sink.token for sink in texts.sinks[occurrence.text]}, texts.tokens[occurrence.text]
+    rows: list[list[Cell]] = []
+    for step in steps:
+        attention = step.cross or step.attention
+        top = [(called(own.token, tokens) + ", sink" * (own.token in sinks), own.share)
+               for own in (attention.top if attention else ())]  # fmt: skip
+        shares = [None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]]
+        rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, Shares(top, signed=True)])
+    note = "Contributions to the residual update sum to 1. Rest: feed-forward and norms. "
+    note += f"Tokens: contributions through {'cross-attention' if crosses else 'attention'}."
+    parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
+    return Table(
+        name=name, title=f"Residual updates of {quoted(occurrence.word)} in {side} {word.occurrence}",
+        note=note if steps else f"Not shown: {word.refused}.",
+        columns=[Column("layer"), Column("length", 2, unbounded=True), *parts, Column(LARGEST_SHARES)], rows=rows,
+    )  # fmt: skip
+
+
+def references(summary: Summary, name: str) -> Panel:
+    """Show the cosine of reference words to each occurrence, and to the word in neutral sentences."""
+    neutral = {near.word: near for near in summary.neutral}
+    rows: list[list[Cell]] = []
+    words = [reference.word for reference in summary.references]
+    for reference in sorted(summary.references, key=lambda reference: words.index(reference.word)):
+        moved: list[Cell] = []
+        if neutral:
+            way = leaves_range(summary, reference.occurrence, reference.word, reference.last_hidden_state)
+            moved = [neutral_range_in_words(neutral.get(reference.word)), way or ""]
+        value, embeddings = reference.last_hidden_state, reference.token_embeddings
+        rows.append([reference.word, reference.occurrence, value, *moved, embeddings])
+    note = "Each reference word is read as a separate text. Don't compare the two cosines: their spaces differ."
+    if summary.control is not None and neutral:
+        count = len(summary.control.sentences)
+        note += f" Neutral: mean and range in {count} sentences that don't suggest a meaning."
+    columns = [Column("word"), Column("text"), Column("last hidden state", 2)]
+    columns += [Column("neutral"), Column("moved")] if neutral else []
+    title = f"Cosine of {quoted(summary.word or '')} to reference words"
+    return Table(name=name, title=title, note=note, columns=[*columns, Column("token embedding", 2)], rows=rows)
+
+
+def neutral_range_in_words(neutral: Neutral | None) -> str:
+    """Write the mean of cosines in neutral sentences, and their range."""
+    if neutral is None:
+        return ""
+    ends = [values[-1] for values in (neutral.mean, neutral.low, neutral.high)]
+    mean, low, high = ("–" if value is None else number(value) for value in ends)
+    return f"{mean} ({low} to {high})"
+
+
+def static(static: Static) -> Panel:
+    """Show the cosine of the followed word's static vector to those of reference words, the same in every text."""
+    rows: list[list[Cell]] = [
+        [word.word, "has no vector" if word.cosine is None else number(word.cosine)] for word in static.words[1:]
+    ]
+    return Table(
+        name="Static vectors", title=f"{quoted(static.words[0].word)} as a static vector", rows=rows, screen=True,
+        note=f"Cosine of static vectors ({static.width} numbers, from {static.source}). They are the same in every "
+        "text.",
+        columns=[Column("word"), Column("static")],
+    )  # fmt: skip
+
+
+def static_bars(static: Static) -> Bars:
+    """Draw the cosines of static vectors to the word's."""
+    known = [(word.word, word.cosine) for word in static.words[1:] if word.cosine is not None]
+    title = f"Cosine to {quoted(static.words[0].word)} of static vectors ({static.source})"
+    parts = sorted(known, key=lambda part: -part[1])
+    return Bars(name="Cosines", title=title, parts=parts, part="word", unit="cosine", signed=False)
+
+
+def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
+    """Show each target token and the source tokens it comes from."""
+    label, source = summary.labels[alignment.text], summary.tokens[alignment.text]
+    whose = "" if alignment.head is None else f", head {alignment.head}"
+    rows: list[list[Cell]] = [
+        [token.text, *(None if row is None else _largest(row, source, 2) for row in (token.written, token.read))]
+        for token in alignment.tokens
+    ]
+    one = alignment.written_layer == alignment.read_layer
+    agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
+    note = f"A token is written by the row that predicts it, and read by its own row. {capital(agree)}. "
+    note += _note_on_marked_looks(bool(alignment.sinks))
+    if alignment.sinks:
+        sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
+        note += f" Attention sinks with their mean weight: {listed(sinks)}."
+    return Table(
+        name=f"Alignment, text {label}", title=f"Cross-attention from target {label} to text {label}", note=note,
+        columns=[Column("target"), Column(f"as it is written (layer {alignment.written_layer}{whose})"),
+                 Column(f"as it is read (layer {alignment.read_layer}{whose})")], rows=rows, screen=screen,
+    )  # fmt: skip
+
+
+def _note_on_marked_looks(sinks: bool) -> str:
+    return f"*: special tokens{' and sinks' * sinks} receive more than half."
+
+
+def across(summary: Summary, target: Target) -> list[Panel]:
+    """Show the followed word and the other side, layer by layer."""
+    other = target.summary
+    to_word = [
+        (f"Target tokens that attend to {quoted(own.word)} of text {word.occurrence}", word, other.tokens[own.text])
+        for word, own in zip(target.to_words, summary.occurrences, strict=True)
+    ]
+    from_word = [
+        (f"Attention from {quoted(own.word)} of target {word.occurrence} to the text", word, summary.tokens[own.text])
+        for word, own in zip(target.of_words, other.occurrences, strict=True)
+    ]
+    panels: list[Panel] = []
+    for title, word, tokens in [*to_word, *from_word]:
+        rows: list[list[Cell]] = [
+            [str(read.layer), _largest(word.written[n], tokens) if word.written else None, _largest(read, tokens)]
+            for n, read in enumerate(word.read)
+        ]
+        panels.append(Table(
+            name=title, title=f"{title} ({mean_or_head(word.read[0].head)})", rows=rows,
+            note=_note_on_marked_looks(any(row.sinks for row in word.read)),
+            columns=[Column("layer"), Column("as it is written"), Column("as it is read")],
+        ))  # fmt: skip
+    return panels
+
+
+def _largest(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
+    """The largest weights of a row."""
+    return Shares([(called(s.token, tokens), s.weight) for s in row.top[:count]], mark="*" * (row.apart > 0.5))

@@ -1,62 +1,49 @@
 """State in at most three sentences what a summary shows: on the terminal, the page and in JSON."""
 
-import math
-from itertools import pairwise
 from typing import Any
-
-import torch
 
 from regard.display.sentences import Template, sentences
 from regard.explain.texts.highlights import FAR, SHORT
-from regard.explain.texts.summary import Summary, Target
-from regard.explain.vectors.neutral import direction
-from regard.explain.vectors.similarity import cosine
+from regard.explain.texts.summary import Summary, Target, comparable, leaves_range
+from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
-from regard.explain.wording import listed, named, number, numbered, quoted, word_numbered
+from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
 
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
 SMALLEST_DROP = 0.01  # of a cosine in a layer
 SMALLEST_CONTRIBUTION = 0.02  # to a residual update
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [
-        ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
-        ("{where} moves {word} {way}, while {inside} leaves it within its neutral range.", lambda n: n["count"] == 2),
-        ("{leaving} of {count} occurrences leave the neutral range, and {where} moves furthest {way}.",
-         lambda n: n["count"] > 2),
-        ("{where} moves {word} {way}.", None),
-        ("{word} stays within its range in {neutral} neutral sentences.", None),
-        ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None),
-    ],
-    [
-        ("{word} attends most distinctively to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
-         "{name_2} ({weight_2}, {head_2}).", lambda n: n["count"] == 2),
-        ("{in_text}{word} attends most distinctively to {to} ({weight}, {head}).", None),
-        ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"]),
-    ],
-    [
-        ("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
-        ("the two {word} vectors start {start} and end at cosine {end}.", None),
-        ("any two of the {count} {word} vectors end at cosine {low_end}.",
-         lambda n: number(n["low_end"]) == number(n["high_end"])),
-        ("the {count} {word} vectors end at cosines from {low_end} (between {low_pair}) to {high_end}.", None),
-        ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None),
-    ],
+    [("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
+     ("{where} moves {word} {way}, while {inside} leaves it within its neutral range.", lambda n: n["count"] == 2),
+     ("{leaving} of {count} occurrences leave the neutral range, and {where} moves furthest {way}.",
+      lambda n: n["count"] > 2),
+     ("{where} moves {word} {way}.", None),
+     ("{word} stays within its range in {neutral} neutral sentences.", None),
+     ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
+    [("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
+         "{name_2} ({weight_2}, {head_2}).", None),
+     ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
+     ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"])],
+    [("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
+     ("the two {word} vectors start {start} and end at cosine {end}.", None),
+     ("any two of the {count} {word} vectors end at cosine {low_end}.",
+      lambda n: number(n["low_end"]) == number(n["high_end"])),
+     ("the {count} {word} vectors end at cosines from {low_end} (between {low_pair}) to {high_end}.", None),
+     ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None)],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
     [("{place}, the model predicts {candidate} ({probability}).", None)],
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("{in_text}{query} attends distinctively to {far} ({weight}, {head}), then to {key_2} ({weight_2}).",
+    [("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}), then to {key_2} ({weight_2}).",
       lambda n: n["head"] == n.get("head_2")),
-     ("{in_text}{query} attends distinctively to {far} ({weight}, {head}).", None)],
+     ("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}).", None)],
     [("{place}, the model predicts {candidate} ({probability}).", None)],
-    [
-        ("{in_text}{query} attends distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
-         None),
-        ("{in_text}{query} attends distinctively to {key} ({weight}, {head}).", None),
-    ],
+    [("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
+      None),
+     ("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}).", None)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
 ]  # fmt: skip
@@ -65,16 +52,14 @@ WHOLE_TEXT: list[list[Template]] = [
 def findings(summary: Summary) -> list[str]:
     """Return the sentences about a followed word, or about what is most worth a look."""
     target = summary.target
-    if summary.word is None:
-        several = len(summary.texts) > 1
-        texts = [_whole_text(summary, n, several) for n in range(len(summary.texts))]
-        written = [_alignments(summary, target)] if target is not None else [{}]
-        if not several:
-            return sentences(WHOLE_TEXT, written[0] | texts[0])
-        first = sentences(WHOLE_TEXT[:1], written[0])
-        of_texts = [sentences(WHOLE_TEXT[1:4], numbers) for numbers in texts]
-        return [*first, *(said[0] for said in of_texts if said), *(said[1] for said in of_texts if len(said) > 1)][:3]
     numbers = _alignments(summary, target) if target is not None else {}
+    if summary.word is None:
+        texts = [_whole_text(summary, n) for n in range(len(summary.texts))]
+        if len(texts) == 1:
+            return sentences(WHOLE_TEXT, numbers | texts[0])
+        messages = [sentences(WHOLE_TEXT[1:4], text) for text in texts]
+        in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
+        return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
         numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences)}
         numbers |= _movement(summary) | _links(summary) | _ends(summary) | _contribution(summary)
@@ -84,7 +69,7 @@ def findings(summary: Summary) -> list[str]:
 
 def first_link(summary: Summary) -> WordLink | None:
     """Return the link whose head the sentences name first."""
-    return next((own.link for own in summary.occurrences if own.link is not None), None)
+    return next((occurrence.link for occurrence in summary.occurrences if occurrence.link is not None), None)
 
 
 def occurrence_name(summary: Summary, label: str) -> str:
@@ -92,24 +77,6 @@ def occurrence_name(summary: Summary, label: str) -> str:
     if len(summary.occurrences) == 1:
         return "the text"
     return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
-
-
-def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
-    """Tell whether an occurrence's cosines to reference words, or to this one, can be compared with neutral sentences.
-
-    They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
-    """
-    left_out = [] if summary.movement is None else summary.movement.left_out
-    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in left_out)
-    return (
-        bool(summary.neutral) and summary.control is not None and label not in summary.control.otherwise and not massive
-    )
-
-
-def leaves_range(summary: Summary, label: str, word: str, value: float) -> str | None:
-    """Return "towards" or "away from" if an occurrence's cosine to a reference word leaves its neutral range."""
-    neutral = next((neutral for neutral in summary.neutral if neutral.word == word), None)
-    return direction(value, neutral) if neutral is not None and comparable(summary, label, word) else None
 
 
 def _movement(summary: Summary) -> dict[str, Any]:
@@ -144,31 +111,32 @@ def _movement(summary: Summary) -> dict[str, Any]:
         return numbers | {"way": way, "where": numbers[f"name_{place + 1}"], "leaving": len(ways)}
     if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
         return numbers | {"neutral": summary.neutral[0].sentences}
-    spread = []
-    for word in dict.fromkeys(reference.word for reference in summary.references):
-        row = sorted(
-            (reference.last_hidden_state, reference.occurrence)
-            for reference in summary.references
-            if reference.word == word
-        )
-        spread.append((row[-1][0] - row[0][0], word, row[0], row[-1]))
-    most, word, lowest, highest = max(spread)
-    if most < SMALLEST_DROP:
+    by_word: dict[str, list[tuple[float, str]]] = {}
+    for reference in summary.references:
+        by_word.setdefault(reference.word, []).append((reference.last_hidden_state, reference.occurrence))
+    spread, word, lowest, highest = max(
+        (max(row)[0] - min(row)[0], w, min(row), max(row)) for w, row in by_word.items()
+    )
+    if spread < SMALLEST_DROP:
         return numbers
     numbers |= {"differs": quoted(word), "low": lowest[0], "low_where": occurrence_name(summary, lowest[1])}
     return numbers | {"high": highest[0], "high_where": occurrence_name(summary, highest[1])}
 
 
 def _links(summary: Summary) -> dict[str, Any]:
-    """The most distinctive link of each occurrence to another word."""
+    """The most distinctive link of each occurrence to another word, `_1` and `_2` of the two that are least alike."""
     numbers: dict[str, Any] = {"linked": False}
-    for place, occurrence in enumerate(summary.occurrences, 1):
+    ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
+    least = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
+    for occurrence in summary.occurrences:
         link, name = occurrence.link, occurrence_name(summary, occurrence.label)
         if link is None:
             continue
         to = numbered(summary.tokens[occurrence.text], link.token)
         named = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
-        numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
+        if occurrence.label in least:
+            place = least.index(occurrence.label) + 1
+            numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
         if not numbers["linked"]:
             where = f"in {name}, " if len(summary.occurrences) > 1 else ""
             numbers |= named | {"linked": True, "in_text": where}
@@ -179,44 +147,32 @@ def _ends(summary: Summary) -> dict[str, Any]:
     """How alike the occurrences begin and end, and the layer that makes them differ most."""
     occurrences, pairs = summary.occurrences, summary.pairs
     if len(occurrences) == 1:
-        first, last = (occurrences[0].hidden_states[n] for n in (0, -1))
-        if first is None or last is None or len(first) != len(last):
-            return {}
-        return {"own_end": _known(cosine(torch.tensor(first), torch.tensor(last)))}
-    ends = [(end, pair) for pair in pairs if (end := _known(pair.hidden_states[-1])) is not None]
+        return {"own_end": known(occurrences[0].cosines_to_start()[-1])}
+    ends = [(end, pair) for pair in pairs if (end := known(pair.hidden_states[-1])) is not None]
     if len(ends) < len(pairs):
         return {}
-    (low, least), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
+    (low, pair), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
     if len(occurrences) > 2:
-        return {"low_end": low, "high_end": high, "low_pair": f"{least.a} and {least.b}"}
-    start = _known(least.hidden_states[0])
+        return {"low_end": low, "high_end": high, "low_pair": f"{pair.a} and {pair.b}"}
+    start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:
         return {}
-    states = [_known(state) for state in least.hidden_states]
-    drops = [(a - b, layer) for layer, (a, b) in enumerate(pairwise(states)) if a is not None and b is not None]
-    drop, layer = max(drops, key=lambda each: each[0], default=(0.0, 0))
     begin = "identical" if start >= SAME else f"at cosine {number(start)}"
     return {"start": begin, "end": low, "drop": layer if drop >= SMALLEST_DROP else None}
 
 
-def _known(value: float | None) -> float | None:
-    """A cosine, None for a state that a saved trace does not hold, or for a zero vector."""
-    return None if value is None or math.isnan(value) else value
-
-
 def _contribution(summary: Summary) -> dict[str, Any]:
     """The other word that contributed most to an occurrence's update in a layer."""
-    of = {occurrence.label: occurrence for occurrence in summary.occurrences}
-    most = [(word.most.share, word) for word in summary.layer_updates if word.updates is not None and word.most]
-    if not most or summary.target is not None:
+    words = zip(summary.occurrences, summary.layer_updates, strict=False)
+    contributions = [(update.most, own) for own, update in words if update.updates is not None and update.most]
+    if not contributions or summary.target is not None:
         return {}
-    part, word = max(most, key=lambda each: each[0])
-    if part < SMALLEST_CONTRIBUTION or word.most is None:
+    most, occurrence = max(contributions, key=lambda contribution: contribution[0].share)
+    if most.share < SMALLEST_CONTRIBUTION:
         return {}
-    giver = numbered(summary.tokens[of[word.occurrence].text], word.most.token)
-    several = len(summary.occurrences) > 1
-    where = f" of {occurrence_name(summary, word.occurrence)}" if several else ""
-    return {"giver": giver, "part": part, "update": word.most.layer, "of_text": where}
+    where = f" of {occurrence_name(summary, occurrence.label)}" if len(summary.occurrences) > 1 else ""
+    giver = numbered(summary.tokens[occurrence.text], most.token)
+    return {"giver": giver, "part": most.share, "update": most.layer, "of_text": where}
 
 
 def _prediction(summary: Summary, text: int) -> dict[str, Any]:
@@ -232,12 +188,12 @@ def _prediction(summary: Summary, text: int) -> dict[str, Any]:
     return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
 
 
-def _whole_text(summary: Summary, text: int, several: bool) -> dict[str, Any]:
+def _whole_text(summary: Summary, text: int) -> dict[str, Any]:
     """What is most worth a look in a text in which no word is followed."""
     tokens, found = summary.tokens[text], summary.highlights[text]
     numbers = _prediction(summary, text) if summary.target is None else {}
     alone = "" if summary.target is None else "in the encoder, "
-    numbers["in_text"] = f"in text {summary.labels[text]}, " if several else alone
+    numbers["in_text"] = f"in text {summary.labels[text]}, " if len(summary.texts) > 1 else alone
     if found.moved:
         moved = found.moved[0]
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
@@ -274,8 +230,7 @@ def _alignments(summary: Summary, target: Target) -> dict[str, Any]:
     if not links:
         return {}
     first = links[0][3]
-    head = "mean of heads" if first.head is None else f"head {first.head}"
     verbs = ("attends most to", "to")
     named = listed([f"{token} {verb} {source} ({number(weight)})"
                     for verb, (weight, token, source, _) in zip(verbs, links, strict=False)])  # fmt: skip
-    return {"alignments": named, "cross_layer": first.written_layer, "cross_head": head}
+    return {"alignments": named, "cross_layer": first.written_layer, "cross_head": mean_or_head(first.head)}

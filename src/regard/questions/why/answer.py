@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.answer import Answer, TracesAnswer
 from regard.display.panels import Cell, Column, Panel, Strip, Table, decimals
-from regard.explain.causes.token_rankings import DEFAULT, TokensBy
+from regard.explain.causes.token_rankings import TokensBy
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, number, short_head
 from regard.questions.why import sentences
@@ -192,7 +192,17 @@ class _Ranked(Answer):
 
     def data(self) -> dict[str, object]:
         """Which targets the model wrote, and every occurrence with its rankings."""
-        return {"generated": [False] * len(self.about.texts), "words": [_data(*each) for each in self.each()]}
+        words: list[dict[str, Any]] = []
+        for label, why in self.each():
+            words.append({"label": label})
+            for name, value in asdict(why).items():
+                if name == "part":  # by the name of its text: "source" or "target"
+                    words[-1]["side"] = None if why.part is None else TEXTS[why.part]
+                elif "agreement" in name:
+                    words[-1][name] = dict(zip(("weight", "contribution"), value, strict=True))
+                elif name != "about":
+                    words[-1][name] = value
+        return {"generated": [False] * len(self.about.texts), "words": words}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,7 +223,7 @@ class Why(_Ranked):
     heads_agreement: tuple[float, float]
     by: By = "effect"
     part: Part | None = None
-    tokens_by: TokensBy = DEFAULT
+    tokens_by: TokensBy = "removal"
     to: str | None = None
     logit: float | None = None
     probability: float | None = None
@@ -268,14 +278,3 @@ class WhyOfTexts(_Ranked, TracesAnswer):
     def opening(self) -> dict[str, str | int | None]:
         """Open the page at what is behind the word."""
         return {"view": "panel 0", "word": self.found[0][1].word or None}
-
-
-def _data(label: str, why: Why) -> dict[str, Any]:
-    """An occurrence as JSON has it: with "side" for part, named by its text, "source" or "target"."""
-    own: dict[str, Any] = {"label": label}
-    for name, value in asdict(why).items():
-        if name == "part":
-            own["side"] = None if why.part is None else TEXTS[why.part]
-        elif name != "about":
-            own[name] = dict(zip(("weight", "contribution"), value, strict=True)) if "agreement" in name else value
-    return own

@@ -11,7 +11,7 @@ logit's gradient, split by source token, and a token's is the sum over heads: bo
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -27,9 +27,12 @@ from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects, removal, spearman
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.outcomes import logit, logits_at
-from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
+from regard.explain.causes.token_rankings import TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
 from regard.models.inputs import class_or_token_id
+from regard.models.model import Model
+from regard.models.readout import ablated_runs
+from regard.questions.attribution.heads import attribute_to_heads
 from regard.questions.why.answer import By, Cause, Why
 from regard.text.tokens import Token
 from regard.text.words import Word, only_word, word_in_neither_text
@@ -69,7 +72,7 @@ class Decision:
     sources: Sequence[Float[Tensor, "H S"]]
 
 
-def decided(model: Any, trace: Any, to: str | int, word: str | Word | None) -> Decision:
+def decided(model: Model, trace: Any, to: str | int, word: str | Word | None) -> Decision:
     """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")
@@ -81,7 +84,7 @@ def decided(model: Any, trace: Any, to: str | int, word: str | Word | None) -> D
         chances = probabilities(logits, run.labels, model.model)
         return float(logits[number]), None if chances is None else float(chances[number])
 
-    sources = model.attribute_to_heads(trace, logit(model, number, at=place)).sources
+    sources = attribute_to_heads(model, trace, logit(model, number, at=place)).sources
     whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
     return Decision(model.labels[number], place or whole, measure, sources)
 
@@ -119,19 +122,53 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
 
 
 def why(
+    model: Model,
+    trace: Trace | PairTrace,
+    word: str | Word | None = None,
+    *,
+    to: str | int | None = None,
+    part: Literal["encoder", "decoder"] | None = None,
+    tokens_by: TokensBy = "removal",
+    progress: Callable[[int, int], None] | None = None,
+) -> Why:
+    """Rank the tokens and heads that affect a word, or a classifier's label, by ablating each of them.
+
+    Args:
+        model: the model of the trace.
+        trace: a trace without interventions.
+        word: a word that occurs once, or one occurrence (`trace.word(...)[n]`). None for the label of a whole text.
+        to: a classifier's label (of a token classifier at the word). Effects are on its logit, and compared with the
+            contributions that one gradient estimates.
+        part: for an encoder-decoder, the text that has the word. Default: the only one that has it.
+        tokens_by: rank tokens by "removal" (no token may attend to them), "edges" (the word may not), "contribution"
+            or "weight". See docs/faithfulness.md.
+        progress: called with the number of layers that have been computed, and of all that have to be.
+
+    Raises:
+        RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a part
+            that is missing or doesn't fit, or another way to rank tokens.
+    """
+    runs = ablated_runs(model, trace, "why")
+    if to is not None:
+        decision = decided(model, trace, to, word)
+        return rank_causes(trace, decision.word, runs, tokens_by=tokens_by, progress=progress, decision=decision)
+    if not isinstance(word, (str, Word)):
+        raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
+    of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
+    return rank_causes(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
+
+
+def rank_causes(
     trace: Trace | PairTrace,
     word: Word,
     ablated: Ablated,
     *,
     part: Part | None = None,
-    tokens_by: TokensBy = DEFAULT,
+    tokens_by: TokensBy = "removal",
     progress: Callable[[int, int], None] | None = None,
     decision: Decision | None = None,
 ) -> Why:
-    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`.
-
-    decision: of a classifier, on whose label the effects are; the word is the decision's.
-    """
+    """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     check_tokens_by(tokens_by)
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace

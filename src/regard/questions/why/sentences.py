@@ -53,7 +53,7 @@ MANY: list[list[Template]] = [
 
 def of_causes(answer: "_Ranked") -> list[str]:
     """Write about the word and head of a single occurrence, of each of two, or of most of several."""
-    every = [_numbers(why, place(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
+    every = [_numbers_of_word(why, place(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
     of_label = answer.each()[0][1].to is not None
     if len(every) == 1:
         return sentences(TABLE_OF_LABEL if of_label else TABLE, every[0])
@@ -75,7 +75,7 @@ def place(label: str, why: "Why") -> str:
     return f"{'target' if why.part == 'decoder' else 'text'} {label}"
 
 
-def _numbers(why: "Why", at: str) -> dict[str, Any]:
+def _numbers_of_word(why: "Why", at: str) -> dict[str, Any]:
     """Collect what sentences about an occurrence name. at: the text it is in, if there are several."""
     others = sorted([token for token in why.tokens if token.is_other_word], key=why.size, reverse=True)
     names = [quoted(token.name) for token in others]

@@ -11,7 +11,7 @@ from regard.display.elements.canvas import all_axes
 from regard.display.elements.colours import TEXTS
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
-from regard.questions.see import stage
+from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.whole import paint_seen
 from regard.questions.see.sentences import findings
 from tests.support.pictures import artists, texts_of

@@ -1,6 +1,8 @@
 """Draw the alignment of a text and its target: two layers large, as a token is written and as it is read, all small."""
 
+import re
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,9 @@ from regard.display.elements.pen import SLIDE, Pen, frame, text_width
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
 from regard.explain.weights.sinks import own_tokens
-from regard.explain.wording import in_plot
+from regard.explain.wording import in_plot, mean_or_head
 from regard.questions.see.picture.stage import ON_SLIDE, write_headline
-from regard.text.quoting import spelled
+from regard.text.quoting import display_text
 from regard.trace.status import exactness
 
 NUMBERED, TOLD = 11.5, 0.1  # points of a cell with room for its weight; the least weight that is written
@@ -24,13 +26,19 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     """Draw a slide: two matrices with the target's tokens down and the text's across, and every layer below."""
     assert summary.target is not None
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
-    write_headline(pen, summary, [])
+    own = replace(summary, target=replace(summary.target, alignments=[alignment]))
+    write_headline(pen, own, [], rf"In text (?!{re.escape(summary.labels[alignment.text])}\b)")
     apart = {*range(len(source))} - {*own_tokens(source, {sink.token for sink in alignment.sinks})}
     chosen = {"written": alignment.written_layer, "read": alignment.read_layer}
-    whose = "mean of heads" if alignment.head is None else f"head {alignment.head}"
     for n, (doing, layer) in enumerate(chosen.items() if len(alignment.tokens) > 1 else ()):  # else nothing was written
         values = weights[alignment.layers.index(layer)][slice(None, -1) if doing == "written" else slice(1, None)]
-        pen.title(24 + n * 466, TOP, f"Where each target token looks as it is {doing}", 440, f"layer {layer}, {whose}")
+        pen.title(
+            24 + n * 466,
+            TOP,
+            f"Where each target token looks as it is {doing}",
+            440,
+            f"layer {layer}, {mean_or_head(alignment.head)}",
+        )
         _matrix(pen, summary, alignment, values, apart, 24 + n * 466)
     pen.title(24, LOW + 13, "Every layer", 440)
     wide = min(150.0, (SLIDE[0] - 48) / len(weights) - 8)
@@ -52,10 +60,15 @@ def _matrix(
     """One of the two: names beside it, weights in it, and a frame around what belongs to the followed word."""
     target = summary.target
     assert target is not None
-    across = [spelled(token.text, 14) for token in summary.tokens[alignment.text]]
-    down = [spelled(token.text, 14) for token in target.summary.tokens[alignment.text][1:]]
-    columns = {n for each in summary.occurrences if each.text == alignment.text for n in each.tokens}
-    lines = {n - 1 for each in target.summary.occurrences if each.text == alignment.text for n in each.tokens}
+    across = [display_text(token.text, 14) for token in summary.tokens[alignment.text]]
+    down = [display_text(token.text, 14) for token in target.summary.tokens[alignment.text][1:]]
+    columns = {n for occurrence in summary.occurrences if occurrence.text == alignment.text for n in occurrence.tokens}
+    lines = {
+        n - 1
+        for occurrence in target.summary.occurrences
+        if occurrence.text == alignment.text
+        for n in occurrence.tokens
+    }
     size = max(4.5, min(10.5, 240 / len(down), 360 / len(across)))
     left, top = (max(text_width(name, size, serif=True) for name in names) for names in (down, across))
     y = TOP + 32 + top * 0.77

@@ -7,7 +7,7 @@ from typing import Any
 from regard.display.elements.colours import TEXTS
 from regard.display.elements.pen import ribbon, text_width
 from regard.explain.wording import number
-from regard.questions.see.stage import Line, laid, pieces
+from regard.questions.see.picture.lines import Line, laid, pieces
 from regard.text.quoting import visible
 
 SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # pixels: of letters, from line to line, of sentences, of all

@@ -1,5 +1,6 @@
 """Draw the stage: sentences with arcs, every head, and how a word moves; as a slide, or as a column of a paper."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,13 +15,12 @@ from regard.display.elements.canvas import Plot, or_nan
 from regard.display.elements.colours import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, ink_on, tint
 from regard.display.elements.pen import SLIDE, Pen, frame, mark, ribbon, text_width
 from regard.display.figure import drawn
-from regard.explain.texts.curves import curves
-from regard.explain.texts.summary import Summary
+from regard.explain.texts.summary import Summary, curves, leaves_range
 from regard.explain.wording import capital, number, short_head, signed
-from regard.questions.see import stage
 from regard.questions.see.panels import likeliest_tokens_seen
-from regard.questions.see.sentences import findings, leaves_range
-from regard.questions.see.stage import Line
+from regard.questions.see.picture import lines as stage
+from regard.questions.see.picture.lines import Line
+from regard.questions.see.sentences import findings
 from regard.text.quoting import direction, short
 from regard.trace.status import exactness
 
@@ -32,7 +32,7 @@ Place = tuple[int | float, int | float, int]
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """Sizes in points. unit: a pixel of the page; small, plain, title: of words; serif: of texts, the largest first."""
 
     unit: int | float
@@ -42,14 +42,14 @@ class Look:
     serif: tuple[int | float, ...]
 
 
-ON_SLIDE = Look(0.74, 8.6, 9.6, 11.0, (30, 27, 24, 21, 19, 17, 15.5, 14, 12.5, 11, 10, 9))
-IN_COLUMN = Look(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
+ON_SLIDE = Style(0.74, 8.6, 9.6, 11.0, (30, 27, 24, 21, 19, 17, 15.5, 14, 12.5, 11, 10, 9))
+IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
 
 
 class Stage:
     """The stage of a summary. lines: what `stage.lines` chose of its traces."""
 
-    def __init__(self, summary: Summary, lines: Sequence[Line], pen: Pen, look: Look) -> None:
+    def __init__(self, summary: Summary, lines: Sequence[Line], pen: Pen, look: Style) -> None:
         self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
         self.two = summary.word is not None and len(lines) > 1
         compared = bool(summary.references) and summary.movement is not None
@@ -308,11 +308,11 @@ class Stage:
     def _dots(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """A row for each reference word: the range in neutral sentences, a circle and a square, and the cosines."""
         pen, look, bottom = self.pen, self.look, y + high
-        labels = [each.label for each in self.summary.occurrences]
+        labels = [occurrence.label for occurrence in self.summary.occurrences]
         own = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
         neutral = next((row.neutral for row in self.rows if row.neutral), None)
         under = "cosine to each reference word" + (f"; bar: {neutral.sentences} neutral sentences" if neutral else "")
-        left_out = len({each.word for each in self.summary.references}) - len(self.rows)
+        left_out = len({reference.word for reference in self.summary.references}) - len(self.rows)
         under += f"; {left_out} more in --json" * (left_out > 0)
         title = f"Which words “{short(self.lines[0].word, 14)}” is near after the last layer"
         y, words = self._title(x, y, title, wide, under) + look.small, [short(row.word or "", 12) for row in self.rows]
@@ -363,7 +363,7 @@ class Stage:
     def _list(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
         """The links that stand out most, or the largest weights that are drawn."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
-        title, under = "The most distinctive links", "beyond what distance or the word alone explains"
+        title, under = "Unusually strong links", "more than distance or the word alone explains"
         first = sorted(line.links[:LINKS], key=lambda link: -link[4])
         rows = [(line.name(q), line.name(k), weight, f"layer {n} head {h}") for q, k, n, h, weight in first]
         if not rows or line.head is not None:
@@ -384,12 +384,13 @@ class Stage:
             pen.text(x + wide, base, said, look.small, GREY, "right")
 
 
-def write_headline(pen: Pen, summary: Summary, lines: Sequence[Line]) -> None:
-    """Write the first sentence of what was found as a title, and the next below it."""
-    said = findings(summary) or ["No head attends to a word more than usual."]
+def write_headline(pen: Pen, summary: Summary, lines: Sequence[Line], without: str = "") -> None:
+    """Write the first sentence of what was found as a title, and the next below it, without those that begin so."""
+    own = [said for said in findings(summary) if not (without and re.match(without, said))]
+    said = own or ["No head attends to a word more than usual."]
     followed = lines[0].word if lines else summary.word or ""
     known = {token.text.strip().lower() for tokens in summary.tokens for token in tokens}
-    known |= {each.word.lower() for each in summary.references}
+    known |= {reference.word.lower() for reference in summary.references}
     asked = [f"Arcs: {line.where()}." for line in lines[:1] if line.asked]
     first = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
              for text, of, aside in stage.marked(said[0], lines, followed, known)]  # fmt: skip

@@ -13,12 +13,11 @@ from regard.explain.texts.summary import Summary
 from regard.questions.lens import cells
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
-from regard.questions.see import stage
-from regard.questions.see.panels import likeliest_tokens_seen
+from regard.questions.see.panels import likeliest_tokens_seen, static_bars
+from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.alignment import paint_alignment
 from regard.questions.see.picture.stage import ROWS, paint_column, paint_slide
 from regard.questions.see.sentences import findings
-from regard.questions.see.word_panels import static_bars
 
 WIDE = SLIDE[0] / 72  # inches
 Shape = Literal["slide", "column"]
@@ -35,8 +34,8 @@ def paint_seen(
     slide, or a column of a paper, 85 mm wide. traces: those that the summary is of.
     """
     if summary.target is not None:
-        slides = [Row(SLIDE[1] / 72, lambda part, place, each=each: paint_alignment(part, summary, each))
-                  for each in summary.target.alignments]  # fmt: skip
+        slides = [Row(SLIDE[1] / 72, lambda part, place, alignment=alignment: paint_alignment(part, summary, alignment))
+                  for alignment in summary.target.alignments]  # fmt: skip
         rows = [row for side in (summary, summary.target.summary) for row in _asked(side)]
         return stack_rows_in_figure([*slides, *rows], WIDE), [NO_COLUMN] * (shape == "column")
     lines = stage.lines(summary, traces, layer, head)
@@ -70,7 +69,7 @@ def _left_out(summary: Summary, lines: Sequence[stage.Line], shape: Shape = "sli
 
 def _asked(summary: Summary) -> list[Row]:
     """The panels of what was asked as well, side by side."""
-    panels: list[Panel] = [cells(each, summary, "") for each in summary.logit_lenses]
+    panels: list[Panel] = [cells(lense, summary, "") for lense in summary.logit_lenses]
     panels += [] if summary.static is None else [static_bars(summary.static)]
     drawings = [drawn(panel, True) for panel in panels]
 

@@ -1,0 +1,107 @@
+"""Make a verb of a question: its query's fields are its options, with its texts, a model and files to write."""
+
+from collections.abc import Callable
+from dataclasses import Field, dataclass, fields, replace
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from rich.text import Text
+
+from regard.cli import options, start
+from regard.cli.help import OPTIONS
+from regard.cli.outputs import NOTHING, PARAMETER, Outputs, report, waiting, writes
+from regard.display.query import Query, option_name
+from regard.errors import RegardError
+from regard.models.source import Source
+from regard.text.quoting import visible
+
+INPUTS: dict[str, Any] = {  # what a verb may read, fields of `Source`
+    "targets": options.Targets, "seconds": options.Seconds, "model": options.ModelName, "window": options.Window,
+    "stride": options.Stride, "open_file": options.OpenFile, "images": options.Images, "chat": options.Chat,
+}  # fmt: skip
+PARSERS: dict[Any, Any] = {  # of an option's value, by its type
+    tuple[int, ...]: options.whole_numbers,
+}  # fmt: skip
+PARSERS |= {kind | None: parser for kind, parser in PARSERS.items()}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command.
+
+    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: calls to
+    show below its options. takes_dtype: whether it loads a model in the dtype that `regard --dtype` names.
+    """
+
+    run: Callable[..., None]
+    summary: str
+    examples: tuple[str, ...] = ()
+    takes_dtype: bool = True
+
+
+def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
+    """Make the function of a question's verb."""
+    argument, hints = typer.Argument(metavar=kind.texts[0], help=kind.texts[1]), get_type_hints(kind)
+    texts: Any = Annotated[str | None, argument] if kind.single else Annotated[list[str] | None, argument]
+    inputs = {"texts": texts} | {each: INPUTS[each] for each in kind.inputs}
+    if kind.needs_model:
+        inputs["model"] = options.NeededModel
+    parameters = [keyword(option, annotation) for option, annotation in inputs.items()]
+    parameters += [option_of_field(field, hints[field.name]) for field in fields(kind)]
+    if kind.full:
+        parameters.append(keyword("everything", options.All, False))
+    signature = Signature([*parameters, keyword(PARAMETER, Outputs, NOTHING)])
+
+    def verb(**given: Any) -> None:
+        call = signature.bind(**given)
+        call.apply_defaults()
+        values = call.arguments
+        read = {option: values[option] for option in inputs if values[option] is not None}
+        if isinstance(read.get("texts"), str):
+            read["texts"] = [read["texts"]]
+        own = {field.name: values[field.name] for field in fields(kind)}
+        own |= {field.name: tuple(own[field.name] or ()) for field in fields(kind) if field.default == ()}
+        source = Source(**read, load=start.load_model)
+        ask(name, kind(**own), source, values[PARAMETER], values.get("everything"))
+
+    verb.__signature__, verb.__doc__ = signature, kind.__doc__  # type: ignore[attr-defined]
+    return writes(*kind.files)(verb)
+
+
+def keyword(name: str, annotation: Any, default: Any = None) -> Parameter:
+    """Make a parameter of a verb."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
+    """Make the parameter of a query's field. kind: its type."""
+    known, name, default = field.metadata, option_name(field.name), field.default
+    metavar, text = OPTIONS.get(name, (None, ""))
+    told: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
+    told |= {"show_default": known["shown"] or True, "parser": PARSERS.get(kind)}
+    if kind == tuple[str, ...]:
+        kind, default = list[str] | None, None
+    elif kind == tuple[int, ...] | None:
+        kind = options.Numbers | None
+    return keyword(field.name, Annotated[kind, typer.Option(name, **told)], default)
+
+
+def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: bool | None = None) -> None:
+    """Ask a question of texts; print the answer, and write the files that were asked for."""
+    if query.needs_model and source.model is None:
+        source.need_texts(name, query.texts[0])
+        raise RegardError(f"--model is needed: {query.needs_model}")
+    query.check_source(source, name, outputs)
+    with waiting(outputs, "Loading and tracing …") as status:
+        answer = query.run(source, lambda done, every: status.update(f"Answering … {done / every:.0%}"))
+    if outputs.shape != "slide":
+        answer = replace(answer, shape=outputs.shape)  # type: ignore[call-arg]
+    if outputs.save.file is not None and outputs.save.layers is None:
+        outputs = replace(outputs, save=replace(outputs.save, layers=answer.layers()))  # type: ignore[attr-defined]
+    said = visible(f"The model wrote the target itself: {source.written}\n")
+    first = [Text(said, style="dim")] if source.written and not query.names_targets else []
+    traces: Any = [getattr(each, "trace", each) for each in getattr(answer, "traces", ())]
+    if query.saved_alone and len(traces) == 1:
+        (traces,) = traces
+    report(answer, outputs, query.listed(answer, full=bool(everything)), first, everything=everything, traces=traces)

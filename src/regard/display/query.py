@@ -1,0 +1,111 @@
+"""Declare a question's options once, for the command, the server's requests and the library's arguments.
+
+A question has a dataclass derived from `Query`, with a field for each option. Neither torch, typer nor pydantic is
+imported here or there: help and error messages do not wait for them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.display.answer import Answer
+    from regard.models.model import Model
+    from regard.models.source import Source
+
+Called = Callable[[str], str]  # what a caller calls a field: "--to" in the command, "to" in a request
+Progress = Callable[[float, float], None]  # called with how much of an answer is done, and of how much
+FILES = ("figure", "html", "csv", "json")  # groups of `regard.cli.outputs.GROUPS`
+MAX_SEED = (1 << 63) - 1
+
+
+def option(
+    help: str = "",
+    default: Any = None,
+    *,
+    metavar: str = "",
+    among: Sequence[str] = (),
+    least: int | float = -inf,
+    most: int | float = inf,
+    shown: str = "",
+    needed: str = "",
+) -> Any:
+    """Declare an option.
+
+    help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: its values. shown: its
+    default in words. needed: what it is, if it can't be left out.
+    """
+    known = {"help": help, "metavar": metavar or "|".join(among), "among": tuple(among), "least": least, "most": most}
+    return field(default=default, metadata=known | {"shown": "required" if needed else shown, "needed": needed})
+
+
+def option_name(name: str) -> str:
+    """Return what the command calls a field."""
+    return "--target-text" if name == "target" else "--" + name.replace("_", "-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """The options of a question about texts, a field each, and what its verb reads and writes.
+
+    summary, examples: its line in the list of commands, and calls to show below its options. takes_dtype: whether it
+    loads a model in the dtype that `regard --dtype` names. served: whether a page of `regard serve` asks it.
+    texts: the argument of the verb, and its help. single: whether it takes one text alone. inputs: what else it reads,
+    fields of `Source`. needs_model: why --model can't be left out. files: the groups of files that it writes.
+    saved_alone: whether --save writes one trace alone, not as a list of one. full: whether it has --full.
+    names_targets: whether its answer shows the targets that the model wrote.
+    """
+
+    summary: ClassVar[str] = ""
+    examples: ClassVar[tuple[str, ...]] = ()
+    takes_dtype: ClassVar[bool] = True
+    served: ClassVar[bool] = True
+    texts: ClassVar[tuple[str, str]] = ("TEXT...", "Your texts.")
+    single: ClassVar[bool] = False
+    inputs: ClassVar[tuple[str, ...]] = ("targets", "model")
+    needs_model: ClassVar[str] = ""
+    files: ClassVar[tuple[str, ...]] = FILES
+    saved_alone: ClassVar[bool] = False
+    full: ClassVar[bool] = False
+    names_targets: ClassVar[bool] = False
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model. texts, targets: how many were given."""
+        for own in fields(self):
+            value, known, name = getattr(self, own.name), own.metadata, called(own.name)
+            among, least, most = known["among"], known["least"], known["most"]
+            if value is None and known["needed"]:
+                raise RegardError(f"{name} is needed: {known['needed']}")
+            if value is not None and among and value not in among:
+                raise RegardError(f"{name}: given {value!r}, needs one of {', '.join(among)}")
+            if isinstance(value, str) and not value.strip():
+                raise RegardError(f"{name} is empty: give a {(known['metavar'] or own.name).lower()}")
+            if isinstance(value, int | float) and not least <= value <= most:
+                needs = f"{least} or more" if most == inf else f"{least} to {'2^63 - 1' if most == MAX_SEED else most}"
+                raise RegardError(f"{name}: given {value}, needs {needs}")
+
+    def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
+        """Refuse texts, options and files (`regard.cli.outputs.Outputs`) that a verb can't have together."""
+        source.check(verb, self.texts[0])
+        self.check(len(source.texts), len(source.targets), called=option_name)
+
+    def listed(self, answer: "Answer", *, full: bool) -> int | None:
+        """Return how many of the first or largest entries a terminal lists, None for all. full: with --full."""
+        return None
+
+    def run(self, source: "Source", progress: Progress) -> "Answer":
+        """Read the texts, and answer."""
+        reading = source.read()
+        return self.answer(reading.model, reading.traces, progress)
+
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
+        """Answer it for traces of this model. progress: called while it takes long."""
+        raise NotImplementedError
+
+    def need(self, name: str, other: str, called: Called, why: str = "") -> None:
+        """Refuse the option name without the other one, which it needs. called: what messages call them; why: added."""
+        if getattr(self, name) is not None and getattr(self, other) is None:
+            raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

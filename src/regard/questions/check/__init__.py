@@ -1,1 +1,0 @@
-"""Does what regard says of this model hold on this machine?"""

@@ -1,0 +1,105 @@
+"""Declare the options of `regard generate`: a text goes on, as it is and steered."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.query import MAX_SEED, Called, Progress, Query, option
+from regard.errors import RegardError
+from regard.generation.settings import check_generation_options
+
+if TYPE_CHECKING:
+    from regard.display.answer import Answer
+    from regard.models.model import Model
+    from regard.models.source import Source
+
+USUAL = 60  # new tokens, or as many as fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateQuery(Query):
+    """Continue a text with a causal model, with the most likely tokens or by sampling (--temperature).
+
+    With --towards, --away and --layer, also generate with steered hidden states and show both texts.
+    """
+
+    summary: ClassVar[str] = "Continue a text with a causal model, optionally steered."
+    served: ClassVar[bool] = False
+    texts: ClassVar[tuple[str, str]] = ("TEXT", "Text to continue.")
+    single: ClassVar[bool] = True
+    inputs: ClassVar[tuple[str, ...]] = ("model",)
+    needs_model: ClassVar[str] = (
+        "pass a causal model, from the Hugging Face Hub (--model gpt2) or your own "
+        "(regard train book.txt --out runs/book, then --model runs/book)"
+    )
+    files: ClassVar[tuple[str, ...]] = ("figure", "html of traces", "csv", "json", "save")
+    saved_alone: ClassVar[bool] = True
+    full: ClassVar[bool] = True
+
+    towards: str | None = option()
+    away: str | None = option()
+    layer: int | None = option(shown="required with --towards")
+    strength: float | None = option(shown="1")
+    max_new_tokens: int | None = option(shown="60, or as many as fit into the model", least=1)
+    temperature: float | None = option(shown="no sampling (1 with --top-k)")
+    top_k: int | None = option(shown="all tokens")
+    seed: int | None = option(shown="different each time", least=0, most=MAX_SEED)
+    top: int = option(default=8, least=1)
+
+    @property
+    def steered(self) -> bool:
+        """Whether the text is also written with steered hidden states."""
+        return any(given is not None for given in (self.towards, self.away, self.layer, self.strength))
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How tokens are chosen, as `Model.generate` takes it; nothing for the likeliest ones."""
+        if self.top_k is None and self.temperature is None:
+            return {}
+        temperature = 1.0 if self.temperature is None else self.temperature
+        return {"do_sample": True, "temperature": temperature} | ({} if self.top_k is None else {"top_k": self.top_k})
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model."""
+        super().check(texts, targets, called=called)
+        for name in ("towards", "away"):
+            if self.steered and getattr(self, name) is None:
+                raise RegardError(f"{called(name)} is needed: the vector is the difference of two texts' mean states")
+        if self.steered and self.layer is None:
+            raise RegardError(f"{called('layer')} is needed: the hidden states after this layer are steered")
+        if self.seed is not None and not self.sampling:
+            needs = f"give {called('temperature')} or {called('top_k')} with it"
+            raise RegardError(f"{called('seed')} has no effect on the likeliest token: {needs}")
+        check_generation_options(self.sampling, self.max_new_tokens or 1)
+
+    def listed(self, answer: "Answer", *, full: bool) -> int | None:
+        """Return how many tokens are listed."""
+        return None if full else self.top
+
+    def run(self, source: "Source", progress: Progress) -> "Answer":
+        """Let the model write, as it is and steered."""
+        from regard.capture.interventions.steer import steer
+        from regard.explain.weights.attended import check_layer
+        from regard.questions.generate.answer import generated
+
+        model, (text,), steered, push = source.load(source.model), source.texts, None, None
+        if model.pairs:
+            raise RegardError(f"generate: {model.name} is an encoder-decoder: use regard translate")
+        options = self.sampling | {"seed": self.seed}
+        options["max_new_tokens"] = self.max_new_tokens or usual_number_of_tokens(model, text)
+        try:
+            if self.steered:
+                both = model.trace([str(self.towards), str(self.away)], logits=False, attention_outputs=False)
+                strength = 1.0 if self.strength is None else self.strength
+                push = steer((both[0], both[1]), layer=check_layer(both[0], self.layer or 0), strength=strength)
+                steered = model.generate(text, interventions=[push], **options)
+            answer = generated(model.generate(text, **options), steered, str(push or ""))
+        except RegardError as error:
+            raise RegardError(str(error).replace("max_new_tokens", "--max-new-tokens")) from None
+        return answer
+
+
+def usual_number_of_tokens(model: "Model", text: str) -> int:
+    """How many tokens to write at the most where nobody says: `USUAL`, or as many as fit."""
+    if model.tokenizer is None or model.limit is None:
+        return USUAL
+    return max(1, min(USUAL, model.limit - len(model.tokenizer(text, verbose=False)["input_ids"])))

@@ -1,1 +1,0 @@
-"""Where the picture that a pipeline painted looks at each word of its text."""

@@ -1,0 +1,213 @@
+"""Choose what the stage shows of a summary: sentences with arcs, every head, where the word goes.
+
+The picture and the view in a notebook draw it, and the page's first view shows the same links.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.explain.texts.highlights import most_distinctive_link, standing_out
+from regard.explain.texts.summary import Occurrence, Summary, curves
+from regard.explain.weights.attended import check_heads
+from regard.explain.weights.specific_weights import specific_weights
+from regard.explain.wording import mean_or_head
+from regard.text.quoting import display_text, visible
+from regard.text.word_pieces import spelling
+from regard.text.words import Word
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+from regard.trace.word_rows import gives
+
+LONGEST = 160  # tokens of a text that is drawn whole; of a longer one those around the word
+ARCS = 3  # links of one token that stand out
+CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
+PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
+Curve = Sequence[int | float | None]
+Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
+
+
+@dataclass(frozen=True)
+class Line:
+    """A text, and what one of its words attends to.
+
+    tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
+    head for the mean; None where each arc is of its own head. strongest[l][h]: the largest weight that the word gives
+    another word in that head. links: all that stand out, (query, key, layer, head, weight).
+    """
+
+    label: str
+    trace: Trace
+    tokens: Sequence[int]
+    apart: frozenset[int]
+    head: tuple[int, int | None] | None
+    arcs: Sequence[Arc]
+    layers: list[int]
+    strongest: list[list[int | float]]
+    links: list[tuple[int, int, int, int, int | float]]
+    asked: bool
+
+    @property
+    def word(self) -> str:
+        """The word, as sentences quote it."""
+        return visible(spelling(self.trace.tokens, self.tokens))
+
+    @property
+    def shown(self) -> range:
+        """The tokens that are drawn."""
+        start = max(0, min(self.tokens[0] - LONGEST // 2, len(self.trace.tokens) - LONGEST))
+        return range(start, min(start + LONGEST, len(self.trace.tokens)))
+
+    def name(self, token: int) -> str:
+        """A token as it is written beside its weight."""
+        return display_text(self.trace.tokens[token].text.strip() or self.trace.tokens[token].text, 14)
+
+    def where(self) -> str:
+        """Name what the arcs are of."""
+        if self.head is None:
+            return "the links that stand out"
+        layer, head = self.head
+        return f"layer {layer}, {mean_or_head(head)}"
+
+
+@dataclass(frozen=True)
+class Fork:
+    """How a word moves, state by state: a curve for each line, the others, and the range in neutral sentences.
+
+    ends: the reference words that it is nearer to above and below 0, where curves are a difference of two cosines.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    others: Sequence[Curve] = ()
+    band: tuple[Curve, Curve, Curve] | None = None  # mean, low, high
+    ends: tuple[str, str] | None = None
+
+
+def drawable(trace: Any) -> list[int]:
+    """Return the layers whose queries and keys are the trace's own tokens."""
+    size = len(trace.tokens)
+    return [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[1:] == (size, size)] if size else []
+
+
+def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Line]:
+    """Choose the sentences: of the two occurrences that end furthest apart, else of all texts.
+
+    layer, head: whose weights are drawn, None for those that the sentences name.
+    """
+    layer, head = check_heads(traces[0], layer, head)
+    chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
+    if summary.word is not None:
+        known = [pair for pair in summary.pairs if pair.hidden_states and pair.hidden_states[-1] is not None]
+        apart = min(known, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
+        named = [word for word in summary.occurrences if apart is not None and word.label in (apart.a, apart.b)]
+        chosen = [(word.text, word) for word in named or summary.occurrences[:2]]
+    chosen = [(text, own) for text, own in chosen if drawable(traces[text])]
+    row = summary.word is not None and len(chosen) > 1
+    return [_line(summary, traces[text], text, own, layer, head, row) for text, own in chosen]
+
+
+def _line(
+    summary: Summary, trace: Trace, text: int, own: Occurrence | None, layer: int | None, head: int | None, row: bool
+) -> Line:
+    """Choose the word and its arcs. row: all weights of one head are drawn, not the links that stand out."""
+    sinks, layers = [sink.token for sink in summary.sinks[text]], drawable(trace)
+    apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
+    named = summary.highlights[text].links if summary.highlights else []
+    heads = range(trace.attention[layers[0]].shape[0])
+    short = not row and len(trace.tokens) <= LONGEST
+    links = standing_out(trace.tokens, trace.attention, named, sinks, layers, heads) if short else []
+    best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
+    last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
+    tokens = own.tokens if own is not None else [last if best is None else best.query]
+    if own is not None:
+        kept = layers if layer is None else [layer]
+        found = specific_weights(trace, [tokens], sinks, layers=kept, head=head, words_alone=True)
+        best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
+    rows = {n: gives(trace.attention[n], Word("", 0, 0, tuple(tokens))).double().cpu() for n in layers}
+    others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
+    strongest = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
+    arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
+    asked, at = layer is not None or head is not None, None
+    if asked or not arcs:
+        at = (layers[0] if layer is None else layer, head) if best is None else (best.layer, best.head)
+        weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
+        arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
+    label = summary.labels[text] if own is None else own.label
+    return Line(label, trace, tokens, apart, at, arcs, layers, strongest, links, asked)
+
+
+def fork(summary: Summary, shown: Sequence[Line]) -> Fork | None:
+    """Choose how to draw a word's way through the layers; None where its states are not held."""
+    if summary.word is None or summary.movement is None or len(shown) < 2:
+        return None
+    labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
+    own = [labels.index(line.label) for line in shown]
+    if (told := summary.difference) is not None:
+        (one, two), paths = told.words, {each.word: each.paths for each in every}
+        made = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
+                for n in own]  # fmt: skip
+        return Fork(f"Nearer “{one}” or “{two}”, by layer", made, (), (told.mean, told.low, told.high), (one, two))
+    if summary.references:
+        widest = max(every, key=lambda each: abs((each.paths[own[0]][-1] or 0) - (each.paths[own[1]][-1] or 0)))
+        near = widest.neutral
+        band = None if near is None else (near.mean, near.low, near.high)
+        rest = [path for n, path in enumerate(widest.paths) if n not in own]
+        title = f"Cosine of “{summary.word}” to “{widest.word}”, by layer"
+        return Fork(title, [widest.paths[n] for n in own], rest, band)
+    pairs = sorted(summary.pairs, key=lambda pair: {pair.a, pair.b} != {line.label for line in shown})
+    title = f"Cosine of the two “{summary.word}” vectors, by layer"
+    return Fork(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
+
+
+def same_start(summary: Summary, shown: Sequence[Line]) -> bool:
+    """Tell whether the word is the same token in both lines."""
+    labels = {line.label for line in shown}
+    return any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in summary.pairs)
+
+
+def marked(sentence: str, shown: Sequence[Line], followed: str, known: set[str]) -> list[tuple[str, int | None, bool]]:
+    """Cut a sentence into (text, number of the line whose colour it has, whether it is an aside), as the page does.
+
+    followed: the word without a colour. known: the words that the picture shows, in small letters.
+    """
+    cut: list[tuple[str, int | None, bool]] = []
+    for clause in CLAUSES.findall(sentence):
+        at = re.search(r"\b(?:text|occurrence) (\w+)", clause, re.I)
+        of = 0 if len(shown) == 1 else next((n for n, line in enumerate(shown) if at and line.label == at[1]), None)
+        for part in filter(None, PARTS.split(clause)):
+            own = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in known
+            cut.append((part, of if own else None, part.startswith("(")))
+    return cut
+
+
+def pieces(line: Line) -> list[tuple[str, bool]]:
+    """Each token as its text has it, and whether a blank is before it."""
+    made: list[tuple[str, bool]] = []
+    end, blank = 0, False
+    for token in line.trace.tokens:
+        own = token.source[max(end, token.start) : token.end] if token.source else token.text
+        shown = visible(own.strip()) or display_text(token.text)
+        blank = bool(made) and (blank or token.special or token.start > end or own != own.lstrip())
+        made.append((re.sub(r"[][<>|]", "", shown) or shown if token.special else shown, blank))
+        end, blank = max(end, token.end), token.special
+    return made
+
+
+def laid(
+    line: Line, width: Callable[[str], int | float], room: int | float
+) -> list[tuple[int | float, int | float, int]]:
+    """Lay the shown tokens out in lines: (left, width, line) of each. width: of a text; room: of a line."""
+    own = pieces(line)[line.shown.start : line.shown.stop]
+    special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # which are small
+    wide = [width(said) * (0.5 if small else 1.0) for (said, _), small in zip(own, special, strict=True)]
+    x, row, made = 0.0, 0, []
+    for n, (_, blank) in enumerate(own):
+        word = next((m for m in range(n + 1, len(own)) if own[m][1]), len(own))
+        x += width(" ") if blank and x else 0.0
+        if x and x + (sum(wide[n:word]) if blank else wide[n]) > room:
+            x, row = 0.0, row + 1
+        made.append((x, wide[n], row))
+        x += wide[n]
+    return made

@@ -1,0 +1,162 @@
+"""Declare the options of `regard see`: a word or all tokens of texts, or where a vision model looks on images."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.checks import refuse_both
+from regard.display.query import Called, Progress, Query, option
+from regard.errors import RegardError
+from regard.files import check_readable, read_regular
+from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, lacking
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.display.answer import Answer
+    from regard.explain.texts.summary import Summary
+    from regard.models.source import Source
+    from regard.trace.trace import PairTrace, Trace
+
+OF_MODEL = ("model", "learned")  # the model's token embeddings instead of a file; the second is the old name
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeeQuery(Query):
+    """Show what self-attention does to a word, or to all tokens, of your texts.
+
+    Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
+    """
+
+    summary: ClassVar[str] = "Show what attention does to a word, or to all tokens of texts."
+    served: ClassVar[bool] = False
+    inputs: ClassVar[tuple[str, ...]] = (
+        "targets", "seconds", "model", "window", "stride", "open_file", "images", "chat"
+    )  # fmt: skip
+    files: ClassVar[tuple[str, ...]] = ("figure of texts", "csv", "json", "html of traces", "save parts")
+    full: ClassVar[bool] = True
+    names_targets: ClassVar[bool] = True
+
+    word: str | None = option(shown="an overview of all tokens")
+    compare: tuple[str, ...] = option(default=())
+    control: Path | None = option(shown="39 English sentences")
+    layer: int | None = option(shown="all")
+    head: int | None = option(shown="all")
+    top: int = option(default=5, least=1)
+    logit_lens: bool = option(default=False)
+    static: str | None = option()
+    remove: str | None = option(among=("blank", "mean", "blur"))
+
+    @property
+    def references(self) -> list[str]:
+        """The words of --compare, each once."""
+        return list(dict.fromkeys(word.strip() for word in ",".join(self.compare).split(","))) if self.compare else []
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model."""
+        super().check(texts, targets, called=called)
+        if self.compare and self.word is None:
+            raise RegardError(f"{called('compare')} needs {called('word')}: it compares that word with others")
+        if not all(self.references):
+            given = ",".join(self.compare)
+            raise RegardError(f"{called('compare')} {given!r}: needs words separated by commas, one is empty")
+        for name in ("control", "static"):
+            if getattr(self, name) is not None and not self.compare:
+                raise RegardError(f"{called(name)} needs {called('word')} and {called('compare')}: pass all three")
+
+    def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
+        """Refuse texts, images and options that do not go together."""
+        if source.images:
+            refuse_both("--image", {
+                "--compare": self.compare, "--control": self.control, "--logit-lens": self.logit_lens,
+                "--static": self.static, "--shape": outputs.shape != "slide",
+            })  # fmt: skip
+            if self.word is not None and not source.texts:
+                raise RegardError("--image and --word: an image has no words: pass a TEXT too")
+            if source.model is None:
+                raise RegardError("--image needs --model: a model that reads images, which the default model does not")
+        elif self.remove is not None:
+            raise RegardError("--remove: needs --image: it ablates regions of the image")
+        if self.compare and source.open_file is not None:
+            raise RegardError("--compare needs the model, to read its words: it cannot be used with --open")
+        super().check_source(source, verb, outputs)
+
+    def listed(self, answer: "Answer", *, full: bool) -> int | None:
+        """Return how many patches of an image are listed; a text's tables have --top already."""
+        return self.top if answer.format == "regard look" else None
+
+    def run(self, source: "Source", progress: Progress) -> "Answer":
+        """Read the texts or images, and answer."""
+        if source.images:
+            from regard.questions.look.answer import looked
+
+            reading = source.read()
+            fill: Any = self.remove
+            return looked(reading.traces, self.layer, self.head, self.word, remove=fill and (reading.model, fill))
+        sentences = SENTENCES if self.control is None else read_sentences(self.control, self.word or "")
+        vectors = vectors_of_file(self.static, self.word or "", self.references) if self.static else {}
+        from regard.models.control import trace_control, trace_word
+        from regard.questions.see.answer import seen
+
+        reading = source.read(needs_model=self.logit_lens)
+        compared, control = [trace_word(reading.model, word, "--compare") for word in self.references], None
+        if self.word is not None and compared:
+            control = trace_control(reading.model, reading.traces, self.word, sentences)
+        found = seen(
+            reading.traces, self.word, layer=self.layer, head=self.head, references=compared, control=control,
+            top=self.top, names=reading.names, lens_of=reading.model if self.logit_lens else None,
+            generated=reading.generated,
+        )  # fmt: skip
+        if self.static is None:
+            return found
+        return replace(found, summary=with_static(found.summary, self.static, vectors, found.traces, compared))
+
+
+def vectors_of_file(given: str | None, word: str, others: Sequence[str]) -> "Mapping[str, Tensor]":
+    """Read the words' static vectors from a file, before a model is loaded; none where --static names none."""
+    if given is None or given in OF_MODEL:
+        return {}
+    check_readable(Path(given), "--static")
+    from regard.text.word_vectors import read_static
+
+    found = read_static(Path(given), [word, *others])
+    if word not in found:
+        raise RegardError(f"--static {given}: it has no vector for {word!r}")
+    return found
+
+
+def with_static(
+    seen: "Summary",
+    given: str,
+    vectors: "Mapping[str, Tensor]",
+    traces: "Sequence[Trace] | Sequence[PairTrace]",
+    references: "Sequence[Trace]",
+) -> "Summary":
+    """Add to a summary the static vectors of its word and of references, traces of a word each.
+
+    given: the file of the vectors, or "model" for the model's token embeddings.
+    """
+    from regard.explain.vectors.static_words import learned_words, static_words
+
+    word, words = seen.word or "", [each.text for each in references]
+    if given in OF_MODEL:
+        first = traces[0].sides[0]
+        vectors, given = learned_words(word, first, references), f"the token embeddings of {first.status.model}"
+    return replace(seen, static=static_words(vectors, word, words, given))
+
+
+def read_sentences(file: Path, word: str) -> list[str]:
+    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out."""
+    what = f"--control {str(file)!r}"
+    try:
+        lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise RegardError(f"{what} is not UTF-8 text: needs one sentence per line") from None
+    for n, line in enumerate(lines, 1):
+        if line.strip() and (lacks := lacking(line.strip(), word)):
+            raise RegardError(f"{what}: line {n}, {lacks}")
+    found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if len(found) < MIN_SENTENCES:
+        raise RegardError(f"{what}: {len(found)} different sentences, needs {MIN_SENTENCES} or more, one per line")
+    return found

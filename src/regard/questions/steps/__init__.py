@@ -1,0 +1,1 @@
+"""All numbers of a word in a head, step by step."""

@@ -1,0 +1,264 @@
+"""Hold every step of a word's way through one head, and make it of a trace."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.display.answer import IN_PYTHON, Read, TracesAnswer
+from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
+from regard.display.sentences import MAX_SENTENCES, Template, sentences
+from regard.explain.frames import Row
+from regard.explain.weights.attended import check_head, check_layer
+from regard.explain.weights.head_steps import HeadSteps, head_steps
+from regard.explain.weights.sinks import Sink, sinks
+from regard.explain.wording import count_of_tokens, fixed
+from regard.text.quoting import display_text, quoted
+from regard.text.tokens import Token
+from regard.text.word_pieces import wordlike
+from regard.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+TABLE: list[list[Template]] = [
+    [
+        ("In layer {layer}, head {head}, {query} can attend only to {top}.", lambda n: n["allowed"] == 1),
+        ("In layer {layer}, head {head}, {query} attends most to {top} (weight {weight}).",
+         lambda n: n["top"] == n["other"]),
+        ("In layer {layer}, head {head}, {query} attends most to {top} (weight {weight}), and among other words to "
+         "{other} ({shown_weight}).", None),
+        ("In layer {layer}, head {head}, {query} attends most to {top} (weight {weight}).", None),
+    ],
+    [
+        ("For {shown}, q · k is {product:n}, which is {scaled} to give the score {score:n}. Softmax turns that into "
+         "the weight {shown_weight}.", lambda n: n["plain"]),
+        ("For {shown}, q · k is {product:n} and the final score {score:n}. Softmax turns that into the weight "
+         "{shown_weight}.", None),
+    ],
+    [("The largest contribution to the context vector (the sum of weighted values) is from {source} ({part:%}).",
+      lambda n: n["part"] > 0)],
+]  # fmt: skip
+EXP = "exp(score − max)"
+KEYS = 14  # of the first table; the others are one row
+DRAWN = 24  # rows of vectors, those with the largest weights
+
+
+def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[str, Any]:
+    """Collect the numbers of a token's sentences."""
+    tokens, sinks = answer.tokens, [sink.token for sink in answer.sinks]
+    texts = [token.text for token in tokens]
+
+    def name(n: int) -> str:
+        place = f" ({n})" if texts.count(texts[n]) > 1 else ""
+        called = texts[n] if tokens[n].special else quoted(texts[n])
+        return f"{'the attention sink ' * (n in sinks)}{called}{place}{' itself' * (n == query)}"
+
+    allowed = [n for n, score in enumerate(record.scores.tolist()) if score > float("-inf")]
+    others = [n for n in allowed if n not in (query, *sinks) and not tokens[n].special and wordlike(texts[n])]
+    parts, weights = shares(record), record.weights
+    top, source = int(weights.argmax()), int(parts.argmax())
+    shown = max(others or [top], key=lambda n: float(weights[n]))
+    several = f" (token {query})" if len(answer.found) > 1 else ""
+    return {
+        "layer": answer.layer, "head": answer.head, "query": quoted(texts[query]) + several, "allowed": len(allowed),
+        "top": "itself" if top == query else name(top), "weight": float(weights[top]), "shown": name(shown),
+        "shown_weight": float(weights[shown]), "other": name(shown) if others else None, "source": name(source),
+        "part": float(parts[source]),
+        "scaled": f"divided by {root_of(record)[2:]}" if root_of(record) else f"times {record.scale:.4g}",
+        "product": float(record.products[shown]), "score": float(record.scores[shown]),
+        "plain": float(record.scores[shown]) == float(record.scaled[shown]),
+    }  # fmt: skip
+
+
+def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
+    """Return each key's contribution to the context vector: the projection of its weighted value; the sum is 1."""
+    length = float(steps.context @ steps.context)
+    return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
+
+
+def root_of(steps: "HeadSteps") -> str:
+    """Name the usual scale, 1/√width; nothing for another scale."""
+    width = len(steps.query)
+    return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
+
+
+def steps_panels(found: "Steps") -> list[Panel]:
+    """Of the last token the way from scores to weights; of each every number, and what the vectors are.
+
+    Of a causal model the last one is the one that sees most.
+    """
+    panels: list[Panel] = []
+    for n, (query, record) in enumerate(found.found):
+        last = n == len(found.found) - 1
+        where = f"{quoted(display_text(found.tokens[query].text))} (token {query}) in layer {found.layer}, "
+        where += f"head {found.head}"
+        tab = f", token {query}" if len(found.found) > 1 else ""
+        panels += [_weights(found, record, where)] if last else []
+        panels += [
+            _every_number(found, record, where, tab),
+            Heat(
+                name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
+                values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True,
+                picture=last,
+            ),
+            _weighted(found, record, where, tab, last),
+        ]  # fmt: skip
+    return panels
+
+
+def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
+    """The keys with the largest weights in the text's order, the others together, and the sum."""
+    order = record.weights.sort(descending=True, stable=True).indices.tolist()
+    seen = [n for n in order if not record.scores[n].isinf()]
+    given, rest = shares(record), seen[KEYS:]
+    rows: list[list[Cell]] = [
+        [_key(found, n), *(float(each[n]) for each in (record.products, record.scores, record.exponentials,
+         record.weights, given))]
+        for n in sorted(seen[:KEYS])
+    ]  # fmt: skip
+    if rest:
+        sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, given))
+        rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
+    if record.sink is not None:
+        grown = 1 - float(record.weights.sum())
+        rows.append(["learned sink", None, record.sink, grown * record.total, grown, 0.0])
+    hidden = len(order) - len(seen)
+    out = f"; {count_of_tokens(hidden)} masked" if hidden else ""
+    return Table(
+        name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows,
+        screen=True, brief=True, picture=True,
+        total=["sum", None, None, record.total, 1.0, float(given.sum())],
+        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")), Column(EXP, 2),
+                 Column("weight", 2, bar=True), Column("contribution", 2, unbounded=True)],
+        note=f"Weight is {EXP} / {fixed(record.total, 2, unbounded=True)}; contribution is the fraction of "
+        f"the context vector from this token{out}.",
+    )  # fmt: skip
+
+
+def _every_number(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
+    """Every key in the text's order, with every number from q · k to its weight."""
+    steps = [("q · k", record.products), ("× scale", record.scaled)]
+    steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
+    steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
+    ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
+    hidden = record.scores.isinf().tolist()
+    rows: list[list[Cell]] = [
+        [_key(found, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
+         *(None if hidden[n] else float(each[n]) for _, each in ends)]
+        for n in range(len(hidden))
+    ]  # fmt: skip
+    root = f" = {root_of(record)}" if root_of(record) else ""
+    total = f"{fixed(record.total, 2, unbounded=True)}{', with a learned sink' if record.sink is not None else ''}"
+    note = f"Scale is {record.scale:.4g}{root}; weight is {EXP} / {total}"
+    return Table(
+        name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=f"{note}.",
+        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name, _ in steps),
+                 *(Column(name, 2, bar=name == "weight", unbounded=name == "contribution") for name, _ in ends)],
+    )  # fmt: skip
+
+
+def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
+    """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
+    most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
+    few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
+    return Heat(
+        name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
+        rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
+        values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
+        picture=picture,
+        note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
+    )  # fmt: skip
+
+
+def _key(found: "Steps", n: int) -> str:
+    """A key by its number and text, as one line; what is a sink is called one."""
+    sink = " (sink)" if any(sink.token == n for sink in found.sinks) else ""
+    return f"{n} {display_text(found.tokens[n].text)}{sink}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Steps(TracesAnswer):
+    """The steps of each token of a word. found: each one's number, with its record. tokens, sinks: of the text."""
+
+    format: ClassVar[str] = "regard steps"
+    panels = steps_panels
+
+    word: str
+    layer: int
+    head: int
+    tokens: Sequence[Token]
+    sinks: Sequence[Sink]
+    found: Sequence[tuple[int, HeadSteps]]
+
+    def findings(self) -> list[str]:
+        """Name the most attended token of each of the word's tokens; for a single token how the weight comes about."""
+        if len(self.found) > 1:
+            return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
+        return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
+
+    def title(self) -> str:
+        """Which word, in which head."""
+        return f"{quoted(self.word)} in layer {self.layer}, head {self.head}, step by step"
+
+    def exactness(self) -> list[str]:
+        """Say how far the weights of the records are from those of the trace."""
+        error = max(record.error for _, record in self.found)
+        return [f"These weights differ from the model's by at most {error:.1e}."]
+
+    def rows(self) -> list[Row]:
+        """One row a token of the word and a key: every number of the key, and its part of the context vector."""
+        apart = {sink.token for sink in self.sinks}
+        return [
+            {
+                "token": query, "key": n, "text": key.text, "special": key.special, "sink": n in apart,
+                "product": float(record.products[n]), "scaled": float(record.scaled[n]),
+                "capped": float(record.capped[n]), "bias": float(record.bias[n]),
+                "score": None if record.scores[n].isinf() else float(record.scores[n]),
+                "exponential": float(record.exponentials[n]), "weight": float(record.weights[n]),
+                "of_context": float(given[n]),
+            }
+            for query, record, given in ((n, record, shares(record)) for n, record in self.found)
+            for n, key in enumerate(self.tokens)
+        ]  # fmt: skip
+
+    def data(self) -> dict[str, object]:
+        """Every number of every record, with the vectors; a score is null where the query may not look."""
+        return {
+            "text": self.about.texts[0][0],
+            "tokens": [asdict(token) for token in self.tokens],
+            "sinks": [asdict(sink) for sink in self.sinks],
+            "layer": self.layer,
+            "head": self.head,
+            "queries": [
+                {"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
+                for n, record in self.found
+            ],
+        }
+
+    def shown(
+        self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
+    ) -> "list[RenderableType]":
+        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere."""
+        return super().shown(width, len(self.tokens) + 2, more, everything=everything)
+
+    def opening(self) -> dict[str, str | int | None]:
+        """Open the page at these steps."""
+        return {"view": "steps", "layer": self.layer, "head": self.head, "word": self.word}
+
+    def tabs(self) -> list[Panel]:
+        """None: the page's Steps has every number of these, of any token and head."""
+        return []
+
+    def steps_of(self) -> list[int]:
+        """The layer of these steps."""
+        return [self.layer]
+
+
+def steps(trace: Trace, word: str, layer: int = 0, head: int = 0) -> Steps:
+    """Compute every step of each token of a word in one head. Layers and heads count from 0; -1 is the last."""
+    layer, head = check_layer(trace, layer), check_head(trace, head)
+    found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    return Steps(word, layer, head, trace.tokens, sinks(trace), found, about=Read.of(trace), traces=[trace])

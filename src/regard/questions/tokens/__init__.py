@@ -1,0 +1,1 @@
+"""How tokenizers split texts."""

@@ -1,0 +1,114 @@
+"""Declare the options of `regard why`: which tokens and heads affect a word or a label, or why a head looks there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.query import Called, Progress, Query, option, option_name
+from regard.errors import RegardError
+from regard.explain.causes.token_rankings import TOKENS_BY
+from regard.questions.score.query import ScoreQuery
+
+if TYPE_CHECKING:
+    from regard.display.answer import Answer
+    from regard.models.model import Model
+    from regard.models.source import Source
+
+STRONGEST = "that of the largest weight (with --edge only)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyQuery(Query):
+    """Rank the tokens and heads that affect a word (--word) or a label (--to), or split an attention score (--edge).
+
+    --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
+    them (edges), by contribution, or by weight. With --open, the model (--model) reads the texts of the file again.
+    """
+
+    summary: ClassVar[str] = "Rank the tokens and heads that affect a word, by ablation."
+    served: ClassVar[bool] = False
+    inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model", "open_file")
+    files: ClassVar[tuple[str, ...]] = ("figure", "json", "html of traces", "csv", "save")
+    full: ClassVar[bool] = True
+
+    word: str | None = option(shown="required without --edge and --to")
+    to: str | None = option(shown="none")
+    edge: str | None = option()
+    layer: int | None = option(shown=STRONGEST)
+    head: int | None = option(shown=STRONGEST)
+    part: str | None = option()
+    method: str = option(default="removal", among=TOKENS_BY)
+    top: int | None = option(shown="10 (5 for two words)", least=1)
+
+    @property
+    def score(self) -> ScoreQuery | None:
+        """The question about the score of --edge."""
+        if self.edge is None:
+            return None
+        query, colon, key = self.edge.rpartition(":") if self.edge.count(":") == 1 else ("", "", "")
+        if not colon or not query.strip() or not key.strip():
+            raise RegardError(f"--edge: given {self.edge!r}, needs two words and a colon: --edge bank:river")
+        return ScoreQuery(query=query.strip(), key=key.strip(), layer=self.layer, head=self.head, part=self.part)
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model."""
+        if self.edge is None and (self.word is None or not self.word.strip()) and (self.to is None or self.word):
+            raise RegardError("--word is needed: a word of the text, or --to with a label of a classifier")
+        super().check(texts, targets, called=called)
+        if self.edge is None:
+            for name in ("layer", "head", "part"):
+                if getattr(self, name) is not None:
+                    raise RegardError(f"{called(name)} goes with --edge WORD:WORD: it chooses the score")
+            return
+        if self.to is not None:
+            raise RegardError("--edge and --to: give one of them, a score to split or a label to explain")
+        if self.method != TOKENS_BY[0]:
+            raise RegardError("--method goes with --word: it says what the tokens behind a word are ranked by")
+        if self.word is not None:
+            raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
+        assert self.score is not None
+        self.score.check(texts or 1, called=_called)  # how many traces a file has is known once it is read
+
+    def listed(self, answer: "Answer", *, full: bool) -> int | None:
+        """Return how many rows of each ranking are listed."""
+        return self.top or (5 if len(getattr(answer, "found", ())) == 2 else 10)
+
+    def run(self, source: "Source", progress: Progress) -> "Answer":
+        """Read the texts, of a file again, and answer."""
+        reading = source.read() if source.open_file is None else source.read_again()
+        answer = self.answer(reading.model, reading.traces, progress)
+        return answer if self.edge is not None else replace(answer, generated=reading.generated)  # type: ignore[call-arg]
+
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
+        """Answer it: a `WhyOfTexts`, or `ScoreSources` of an edge."""
+        from regard.display.answer import Read
+        from regard.explain.texts.occurrences import occurrence_label_in_text
+        from regard.questions.why import causes
+        from regard.questions.why.answer import Why, WhyOfTexts
+
+        if self.score is not None:
+            self.score.check(len(traces), called=_called)
+            return replace(self.score.answer(model, traces), traces=traces)
+        of_texts: list[list[tuple[Any, Any]]]
+        of_texts = [
+            [(None, None)] if self.word is None else causes.occurrences_to_ask_why(t, self.word) for t in traces
+        ]
+        found: list[tuple[str, Why]] = []
+        every, method = sum(map(len, of_texts)), self.method
+
+        def advance(count: int, runs: int) -> None:
+            if progress is not None:
+                progress(len(found) + count / runs, every)
+
+        for number, (trace, words) in enumerate(zip(traces, of_texts, strict=True), 1):
+            for nth, (part, word) in enumerate(words):
+                label = occurrence_label_in_text(str(number), nth, len(words))
+                why: Any = causes.why(model, trace, word, to=self.to, part=part, tokens_by=method, progress=advance)  # type: ignore[arg-type]
+                found.append((label, why))
+        about = replace(Read.of(*traces), statuses=tuple(trace.status for trace in traces))
+        return WhyOfTexts(found, about=about, traces=traces)
+
+
+def _called(field: str) -> str:
+    """What the command calls a field of a score: query and key are in --edge."""
+    return "--edge" if field in ("query", "key") else option_name(field)
