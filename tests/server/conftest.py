@@ -1,6 +1,9 @@
 """A server with a text model and a map, and one with a store; a page that shows nothing stands in for the real one."""
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +13,13 @@ from starlette.testclient import TestClient
 from regard import attend
 from regard.server.app import make_app
 from regard.server.long_texts import map_page
-from regard.server.work import Limits
+from regard.server.tasks import Limits
 from tests.support import RIVER
+from tests.support.served import served
 from tests.support.web_pages import build_nothing
+from tests.web.conftest import Opened
+
+EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +49,32 @@ def asking(minilm: Any, bank_store: Any, stand_in: None) -> Iterator[TestClient]
     """A server with a store and the model that made it."""
     with TestClient(make_app([minilm], stores=[bank_store]), raise_server_exceptions=False) as found:
         yield found
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., tuple[subprocess.Popen[str], int, str]]]:
+    """Run servers of the test's own, which end after its pages are closed: Chromium tells of answers cut off."""
+    with ExitStack() as servers:
+        yield lambda *arguments: servers.enter_context(served(*arguments))
+
+
+@pytest.fixture
+def visit(chromium: Any, serve: Any) -> Iterator[Callable[..., Opened]]:
+    """Open a link: visit(link, width=, height=). A page whose console complained, but of refusals, fails its test."""
+    opened: list[Opened] = []
+
+    def go(link: str, width: int = 1000, height: int = 900) -> Opened:
+        tab = chromium.new_context(viewport={"width": width, "height": height}).new_page()
+        page = Opened(tab, Path())
+        tab.on(
+            "console", lambda m: page.errors.append(m.text) if m.type == "error" and EXPECTED not in m.text else None
+        )
+        tab.on("pageerror", lambda error: page.errors.append(str(error)))
+        opened.append(page)
+        tab.goto(link)
+        return page
+
+    yield go
+    for page in opened:
+        page.tab.context.close()
+        assert page.errors == []

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 import regard
 from regard import ablate, head, patch
-from regard.questions.generate.answer import generation
+from regard.questions.generate.answer import generated
 from regard.server.app import make_app
-from regard.server.work import Job
+from regard.server.tasks import Task
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened, pair
 from tests.support.web_pages import decoded
@@ -86,9 +86,7 @@ def test_the_same_question_is_answered_once(client: TestClient) -> None:
     assert client.delete("/api/jobs/two").json() == {"stopped": False}
 
 
-def test_equal_questions_asked_at_once_are_answered_once(
-    client: TestClient, minilm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_questions_asked_at_once_are_answered_once(client: TestClient, minilm: Any, monkeypatch: Any) -> None:
     asked, traced = {"texts": ["Two pages ask for this at once."]}, []
     trace = type(minilm).trace
 
@@ -109,21 +107,21 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
     model, said = opened("gpt"), []
     with TestClient(make_app([model]), raise_server_exceptions=False) as client:
         work = client.app.state.work  # type: ignore[attr-defined]
-        say = Job.say
+        say = Task.say
 
-        def spied(job: Job, text: str, done: float) -> None:
+        def spied(job: Task, text: str, done: float) -> None:
             say(job, text, done)
             said.append((client.get("/api/jobs/a").json()["said"], text))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Job, "say", spied)
+            patch.setattr(Task, "say", spied)
             asked = {"prompt": "A man is fishing", "new_tokens": 5}
             page = client.post("/api/generations", json=asked, headers={"x-job": "a"}).json()
         written = model.generate("A man is fishing", max_new_tokens=5, do_sample=False)
         assert said[-1] == (written.new, written.new)
         assert len(said) == 5
-        assert work.asker("a").job.said == written.new
-        own = generation(written)
+        assert work.waiter("a").task.said == written.new
+        own = generated(written)
         chances = [each.probability for each in own.plain.how.tokens]
         assert [step["probability"] for step in page["overview"]["texts"][0]["steps"]] == chances
         assert (page["opening"]["view"], page["opening"]["token"]) == ("overview", own.opening()["token"])
@@ -159,7 +157,7 @@ def test_what_is_written_is_steered_beside_what_is_not() -> None:
         assert plain.new != steered.new
         assert [text["text"] for text in page["texts"]] == [plain.text, steered.text]
         assert page["opening"]["view"] == "overview"  # both texts, one above the other
-        assert page["findings"] == generation(plain, steered, str(push)).findings()
+        assert page["findings"] == generated(plain, steered, str(push)).findings()
         for wrong, says in (({"layer": 99}, "layer"), ({"away": ""}, "away"), ({"strength": 1e9}, "strength")):
             answer = client.post("/api/generations", json=asked | {"steer": steer | wrong})
             assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.embed_texts import embed
@@ -13,16 +14,15 @@ from regard.corpus.manifest import ModelSummary
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.errors import RegardError
-from regard.server.asked import CorpusAsked
 from regard.server.corpora import Places, corpus_page, reader_of
-from regard.server.work import RefusedError
+from regard.server.requests import CorpusRequest
 from tests.support.own_models import opened
 from tests.support.own_models import opened as tiny
 from tests.support.stores import MONEYS, RIVERS
 
 
 def page_of(opened: Any, **asked: Any) -> Any:
-    return corpus_page([opened], CorpusAsked.model_validate(asked)).page.data()
+    return corpus_page([opened], CorpusRequest.model_validate(asked)).page.data()
 
 
 def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> None:
@@ -44,7 +44,7 @@ def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
 
 
 def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_store: Any) -> None:
-    kept = corpus_page([bank_store], CorpusAsked(about="senses", word="bank", senses=2))
+    kept = corpus_page([bank_store], CorpusRequest(about="senses", word="bank", senses=2))
     page: Any = kept.page.data()
     found = bank_store.senses("bank", 2)
     cloud, last = page["panels"][0], page["panels"][-1]
@@ -74,26 +74,26 @@ def strangers_store(bank_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> None:
-    like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
-    with pytest.raises(RefusedError, match="start it with --model 'stranger/model; rm -r x': regard serve") as found:
+    like = CorpusRequest(about="occurrences", word="bank", like="The river rose over its bank.")
+    with pytest.raises(HTTPException, match="start it with --model 'stranger/model; rm -r x': regard serve") as found:
         corpus_page([strangers_store], like, [tiny("gpt")])
-    assert found.value.status == 422
-    page: Any = corpus_page([strangers_store], CorpusAsked(about="senses", word="bank", senses=2)).page.data()
+    assert found.value.status_code == 422
+    page: Any = corpus_page([strangers_store], CorpusRequest(about="senses", word="bank", senses=2)).page.data()
     assert any("start it with --model" in each for each in page["status"])
     assert any("not tested" in each for each in page["findings"])
-    plain = corpus_page([strangers_store], CorpusAsked(about="occurrences", word="bank"))
+    plain = corpus_page([strangers_store], CorpusRequest(about="occurrences", word="bank"))
     assert len(plain.page.data()["panels"][0]["rows"]) == 16  # type: ignore[index]
 
 
 def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Store, minilm: Any) -> None:
-    like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
+    like = CorpusRequest(about="occurrences", word="bank", like="The river rose over its bank.")
     page: Any = corpus_page([strangers_store], like, [tiny("gpt"), minilm]).page.data()
     assert page["panels"][0]["columns"][3]["name"] == "cosine"
     assert strangers_store.model is minilm
 
 
 def test_lines_are_places(bank_store: Any) -> None:
-    kept = corpus_page([bank_store], CorpusAsked(about="occurrences", word="bank"))
+    kept = corpus_page([bank_store], CorpusRequest(about="occurrences", word="bank"))
     rows: Any = kept.page.data()["panels"][0]["rows"]  # type: ignore[index]
     told = kept.places[0].told(0, 500)
     assert [(each["document"], each["start"]) for each in told] == [(row[1], row[2]) for row in rows]
@@ -114,9 +114,9 @@ def test_what_the_store_does_not_have(bank_store: Any, asked: dict[str, Any], sa
 
 
 def test_a_store_that_is_not_there(bank_store: Any) -> None:
-    with pytest.raises(RefusedError, match="this server has 1") as found:
+    with pytest.raises(HTTPException, match="this server has 1") as found:
         page_of(bank_store, store=1, about="occurrences", word="bank")
-    assert found.value.status == 422
+    assert found.value.status_code == 422
 
 
 def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: A
     settings = Settings(unit="texts", statistics=False)
     embed([tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "s", model=minilm, settings=settings)
     with Store(tmp_path / "s", model=minilm) as store:
-        asked = CorpusAsked(about="occurrences", word="Money was lent at interest.")
+        asked = CorpusRequest(about="occurrences", word="Money was lent at interest.")
         page = corpus_page([store], asked, [minilm]).page.data()
         assert page["panels"][0]["rows"] == store.find_texts(asked.word).panels()[0].rows
         for about, like, says in (
@@ -133,7 +133,7 @@ def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: A
             ("occurrences", "a bank", "like: store .* keeps texts"),
         ):
             with pytest.raises(RegardError, match=says):
-                corpus_page([store], CorpusAsked(about=about, word="bank", like=like), [minilm])
+                corpus_page([store], CorpusRequest(about=about, word="bank", like=like), [minilm])
 
 
 @pytest.fixture
@@ -153,9 +153,9 @@ def test_places_are_told_in_their_order_as_far_as_there_are_any(places: Places) 
     assert places.told(14, 5) == told[14:]
     assert places.size == 16 * 12
     for number in (16, 1 << 40, -1):
-        with pytest.raises(RefusedError, match="there are 16, numbered from 0") as refused:
+        with pytest.raises(HTTPException, match="there are 16, numbered from 0") as refused:
             places.told(number, 1)
-        assert refused.value.status == 404
+        assert refused.value.status_code == 404
 
 
 def test_a_place_has_its_text_and_the_model_that_reads_it(places: Places, minilm: Any) -> None:
@@ -165,7 +165,7 @@ def test_a_place_has_its_text_and_the_model_that_reads_it(places: Places, minilm
     assert found["text"] == "".join(told["context"].values())  # type: ignore[attr-defined]
     assert found["text"][found["start"] : found["end"]] == "bank"  # type: ignore[index,misc]
     assert (found["document"], found["first"], found["same"]) == (told["document"], 0, True)
-    with pytest.raises(RefusedError, match="given 16"):
+    with pytest.raises(HTTPException, match="given 16"):
         places.passage(16, [minilm])
 
 
@@ -187,11 +187,11 @@ def test_without_its_model_a_line_says_which_to_start_with(
     with Store(bank_folder) as store:
         assert reader_of(store, [minilm]) == 0
         object.__setattr__(store.manifest, "model", ModelSummary(name, source, "0" * 64, 6, 12, 384))
-        with pytest.raises(RefusedError, match=says) as refused:
+        with pytest.raises(HTTPException, match=says) as refused:
             reader_of(store, [minilm])
-        assert refused.value.status == 422
-        assert "started with all-MiniLM-L6-v2" in refused.value.line
-        with pytest.raises(RefusedError, match="started with no model"):
+        assert refused.value.status_code == 422
+        assert "started with all-MiniLM-L6-v2" in refused.value.detail
+        with pytest.raises(HTTPException, match="started with no model"):
             reader_of(store, [])
         object.__setattr__(store.manifest, "model", ModelSummary(minilm.name, source, "", 6, 12, 384))
         assert reader_of(store, [opened("gpt"), minilm]) == 1  # without a digest the name alone tells

@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
-from regard.questions.evolve.answer import evolution
+from regard.train.evolve.answer import evolution
 from regard.train.log import read_log
 from regard.train.samples import open_watched
-from tests.server.test_live_page import serve, visit
 from tests.support import RIVER
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
 from tests.web.tables import rows_of
 
-__all__ = ["serve", "visit"]
 pytestmark = pytest.mark.browser
 EVERY = ("--set", "sample_every=50", "--set", "evaluate_every=20", "--set", "save_every=100")
 SMALL = ("--repeated", "--prompt", "ab", *EVERY)
@@ -191,8 +189,7 @@ def test_everyone_can_follow(visit: Any, ended: Path, width: int) -> None:
         for view in (None, "Loss", "Numbers"):
             if view:
                 page.open_view(view)
-            assert page.violations() == []
-            assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+            page.suits_everyone(width)
 
 
 def test_it_stands_beside_texts_and_a_run_that_watches_nothing(visit: Any, ended: Path, tmp_path: Path) -> None:

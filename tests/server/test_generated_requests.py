@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from regard import attend
 from regard.server.app import make_app
 from regard.server.long_texts import map_page
-from regard.server.work import Limits
+from regard.server.tasks import Limits
 from regard.train.progress import FollowedRun
 from regard.train.run import prepare_repeated_run, run_training
 from regard.train.samples import save_watched_trace

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from regard.corpus.questions.senses.answer import Senses
 from regard.corpus.store import Store
 from regard.display.written import number_text
-from regard.questions.senses.answer import Senses
 from tests.support.served import served
 from tests.support.stores import Document, write_store
 from tests.web.conftest import AXE, Opened
@@ -47,26 +47,17 @@ def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def ask(chromium: Any) -> Iterator[Callable[..., Opened]]:
-    """Open a link and ask for a word: ask(link, button, width=). Where the console complained, the test fails."""
-    opened: list[Opened] = []
+def ask(visit: Any) -> Callable[..., Opened]:
+    """Open a link and ask for a word: ask(link, button, width=)."""
 
     def go(link: str, button: str = "its senses", width: int = 1000) -> Opened:
-        tab = chromium.new_context(viewport={"width": width, "height": 1100}).new_page()
-        page = Opened(tab, Path())
-        tab.on("console", lambda m: page.errors.append(m.text) if m.type == "error" and "422" not in m.text else None)
-        tab.on("pageerror", lambda error: page.errors.append(str(error)))
-        opened.append(page)
-        tab.goto(link)
-        tab.fill("form[aria-label=Corpus] input", "bank")
-        tab.click(f"button:has-text('{button}')")
-        tab.wait_for_selector(".cloud[data-ready=true]" if "senses" in button else "tbody tr", timeout=120_000)
+        page: Opened = visit(link, width, 1100)
+        page.tab.fill("form[aria-label=Corpus] input", "bank")
+        page.tab.click(f"button:has-text('{button}')")
+        page.tab.wait_for_selector(".cloud[data-ready=true]" if "senses" in button else "tbody tr", timeout=120_000)
         return page
 
-    yield go
-    for page in opened:
-        page.tab.context.close()
-        assert page.errors == []
+    return go
 
 
 def go(page: Opened, *keys: str) -> list[float]:
@@ -252,17 +243,14 @@ def test_everyone_can_use_it(server: str, ask: Any, width: int) -> None:
     said(page)
     page.tab.click("summary:has-text('The points as a table')")
     page.tab.wait_for_selector("tbody tr")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)
     page.open_view("Examples")
     assert page.violations() == []
     page.tab.locator("tbody button").first.click()
     traced(page)
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)
     page.tab.click("[data-back]")
     page.tab.wait_for_selector("[data-back]", state="detached")
     page.tab.click("button:has-text('where it occurs')")
     page.tab.wait_for_selector(".topbar [title*='in the corpus']")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)

@@ -2,9 +2,7 @@
 
 import json
 import re
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +14,7 @@ import torch
 import regard
 from regard import ablate, attend, edge, head, patch
 from regard.explain.wording import number
-from regard.questions.generate.answer import generation
+from regard.questions.generate.answer import generated
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
@@ -24,7 +22,6 @@ from tests.web.saved import apart, drawn_alone, pixels, save, stands_alone
 from tests.web.tables import read_number
 
 pytestmark = pytest.mark.browser
-EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
 SIZE = 1201
 STORIES = SHARED / "models" / "stories260K"
 
@@ -48,40 +45,18 @@ def server(map_file: tuple[Path, torch.Tensor]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/?token={token}"
 
 
-@pytest.fixture
-def serve() -> Iterator[Callable[..., tuple[subprocess.Popen[str], int, str]]]:
-    """Run servers of the test's own, which end after its pages are closed: Chromium tells of answers cut off."""
-    with ExitStack() as servers:
-        yield lambda *arguments: servers.enter_context(served(*arguments))
-
-
-@pytest.fixture
-def visit(chromium: Any, serve: Any) -> Iterator[Callable[..., Opened]]:
-    """Open a link: visit(link, width=). A page whose console complained, but of refusals, fails its test."""
-    opened: list[Opened] = []
-
-    def go(link: str, width: int = 1000) -> Opened:
-        tab = chromium.new_context(viewport={"width": width, "height": 900}).new_page()
-        page = Opened(tab, Path())
-        tab.on(
-            "console", lambda m: page.errors.append(m.text) if m.type == "error" and EXPECTED not in m.text else None
-        )
-        tab.on("pageerror", lambda error: page.errors.append(str(error)))
-        opened.append(page)
-        tab.goto(link)
-        return page
-
-    yield go
-    for page in opened:
-        page.tab.context.close()
-        assert page.errors == []
-
-
 def traced(page: Opened, title: str, view: str = "Numbers") -> None:
     """Wait until the page shows a text, and open one of its views; "" leaves it as it is."""
     page.tab.wait_for_selector(f".topbar [title*='{title}']", timeout=60_000)
     if view and page.tab.locator(f"role=tab[name={view}]").count():
         page.open_view(view)
+
+
+def visited(visit: Any, server: str, view: str = "Numbers") -> Opened:
+    """The page of the server's own text at one of its views."""
+    page: Opened = visit(server)
+    traced(page, RIVER[:20], view)
+    return page
 
 
 def said(page: Opened) -> str:
@@ -98,14 +73,12 @@ def table_weights(page: Opened) -> dict[int, float]:
 
 
 def test_a_typed_text_is_traced_and_shown_with_the_librarys_weights(server: str, visit: Any, minilm: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     assert "token=" not in page.tab.url
     page.tab.fill("textarea", MONEY)
     page.tab.keyboard.press("Control+Enter")
     traced(page, MONEY[:30])
-    page.choose("layer", "3")
-    page.choose("head", "7")
+    page.choose_head("3", "7")
     page.tab.click(".tokens [data-unit='4']")
     page.tab.wait_for_timeout(300)
     trace = minilm.trace(MONEY)
@@ -126,7 +99,7 @@ def test_the_first_screen_is_a_live_example_with_the_librarys_numbers(serve: Any
     page.tab.wait_for_timeout(1500)  # while the arcs grow
     assert number(link.weight) in page.tab.locator("[data-weight='0']").all_text_contents()
     assert page.tab.locator("[data-example]").count() == 3
-    assert f"{minilm.name} is loaded, another: regard serve --model" in page.tab.inner_text("form")
+    assert page.tab.inner_text("body").count(minilm.name) == 1
     page.tab.click("[data-example]:has-text('Two senses')")
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
     bank = regard.see(["I sat down by the river bank to rest.", "I deposited my money at the bank."], "bank",
@@ -172,8 +145,7 @@ def test_a_link_and_a_head_are_cut_in_words_and_taken_back(server: str, visit: A
     page.tab.reload()  # the address has all of it
     page.tab.wait_for_selector(f".cut:has-text('without {says}')", timeout=60_000)
     page.open_view("Numbers")
-    page.choose("layer", "1")
-    page.choose("head", "2")
+    page.choose_head("1", "2")
     page.tab.click("[data-cut]:text-is('cut layer 1, head 2')")
     page.tab.wait_for_selector("[aria-label='take back: layer 1, head 2']", timeout=60_000)
     assert f"Without {says} and without layer 1, head 2, “bank” ends at cosine " in said(page)
@@ -204,8 +176,7 @@ def test_one_of_two_texts_is_changed(server: str, visit: Any, minilm: Any) -> No
 
 
 def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20], "")
+    page = visited(visit, server, "")
     page.tab.click("[aria-label='another text']")
     page.tab.fill("[aria-label='Text 2']", MONEY)
     page.tab.fill("[aria-label='Follow a word']", "bank")
@@ -221,14 +192,12 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
 
 
 def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     page.tab.fill("textarea", 'A dog\'s "bark" # is & worse? שלום')
     page.tab.click("button:has-text('Trace')")
     traced(page, "A dog")
     page.open_view("Matrix")
-    page.choose("layer", "4")
-    page.choose("head", "9")
+    page.choose_head("4", "9")
     page.tab.wait_for_timeout(100)
     link = page.tab.url
     page.tab.reload()
@@ -243,8 +212,7 @@ def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> Non
 
 
 def test_what_is_refused_is_said_and_what_was_shown_stays(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     page.tab.fill("textarea", "word " * 700)
     page.tab.click("button:has-text('Trace')")
     assert "512 at most" in page.tab.wait_for_selector(".trouble").inner_text()
@@ -257,8 +225,7 @@ def test_what_is_refused_is_said_and_what_was_shown_stays(server: str, visit: An
 
 
 def test_a_file_is_read_as_content_and_no_text_is_refused_here(server: str, visit: Any, tmp_path: Path) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     (tmp_path / "a.txt").write_text("The ship left the harbour.", encoding="utf-8")
     page.tab.click("[data-options]")
     page.tab.set_input_files("input[type=file]", tmp_path / "a.txt")
@@ -311,8 +278,7 @@ def sight(page: Opened) -> tuple[list[float], list[str | None]]:
 
 
 def test_a_link_and_a_reload_show_the_same_part_of_a_map(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     page.tab.click("button:has-text('a map')")
     traced(page, "a map")
     page.choose("head", "1")
@@ -346,8 +312,7 @@ def chosen(page: Opened) -> dict[str, Any]:
 
 
 def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
 
     def again(view: str) -> set[Any]:
         before = chosen(page)
@@ -377,8 +342,7 @@ def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) ->
 
 
 def test_a_map_keeps_its_place_between_views_until_another_token_is_chosen(server: str, visit: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
+    page = visited(visit, server)
     page.open_view("Matrix")
     page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
     page.tab.focus(".map")
@@ -419,8 +383,7 @@ def test_a_text_too_long_for_an_address_is_there_after_a_reload(server: str, vis
     page.tab.keyboard.press("Control+Enter")
     traced(page, "the bank of a river x")
     page.open_view("Numbers")
-    page.choose("layer", "3")
-    page.choose("head", "5")
+    page.choose_head("3", "5")
     note = page.tab.wait_for_selector("p:has-text('too long for an address')").inner_text()
     assert "a reload of this tab shows it again" in note
     assert len(page.tab.evaluate("location.hash")) < 500
@@ -438,10 +401,8 @@ def test_a_text_too_long_for_an_address_is_there_after_a_reload(server: str, vis
 
 
 def test_views_are_saved_as_pictures_under_the_servers_own_policy(server: str, visit: Any, tmp_path: Path) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20])
-    page.choose("layer", "1")
-    page.choose("head", "2")
+    page = visited(visit, server)
+    page.choose_head("1", "2")
     page.tab.wait_for_timeout(300)
     page.file = tmp_path / "live.html"
     page.tab.click("[data-more]")
@@ -467,33 +428,29 @@ def test_everyone_can_use_it(server: str, visit: Any, width: int) -> None:
     page.tab.emulate_media(reduced_motion="reduce")
     page.tab.evaluate(AXE.read_text())
 
-    def usable() -> None:
-        assert page.violations() == []
-        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-
     page.tab.click("[data-example]:has-text('Two senses')", timeout=60_000)
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
     page.tab.click("[data-options]")
-    usable()
+    page.suits_everyone(width)
     page.tab.click("[data-act]:has-text('cut')")
     page.tab.wait_for_selector(".cut", timeout=60_000)
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
-    usable()
+    page.suits_everyone(width)
     page.tab.click("button:has-text('take it back')")
     page.tab.click("[data-act]:has-text('why')", timeout=60_000)
     page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
-    usable()
+    page.suits_everyone(width)
     page.tab.fill("textarea >> nth=0", " ")
     page.tab.fill("textarea >> nth=1", " ")
     page.tab.click("button:text-is('Trace')")
     page.tab.wait_for_selector("form [role=alert]")
-    usable()
+    page.suits_everyone(width)
     page.tab.click("button:has-text('a map')")
     page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
     page.tab.focus(".map")
     page.tab.keyboard.press("ArrowDown")
     page.tab.wait_for_selector("[data-weight]:not(:has-text('…'))")
-    usable()
+    page.suits_everyone(width)
 
 
 def test_a_click_while_a_matrix_is_gone_through_neither_begins_anew_nor_is_refused(
@@ -575,8 +532,7 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
 
 
 def test_the_chosen_token_is_patched_from_the_other_text(server: str, visit: Any, minilm: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20], "")
+    page = visited(visit, server, "")
     page.tab.click("[aria-label='another text']")
     page.tab.fill("[aria-label='Text 2']", MONEY)
     page.tab.click("button:text-is('Trace')")
@@ -608,9 +564,7 @@ def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
     both = model.trace(["a big dog", "a small bird"])
     push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=3)
     options: dict[str, Any] = {"max_new_tokens": 20, "do_sample": False}
-    found = generation(
-        model.generate(text, **options), model.generate(text, interventions=[push], **options), str(push)
-    )
+    found = generated(model.generate(text, **options), model.generate(text, interventions=[push], **options), str(push))
     assert found.findings()[0] in page.tab.inner_text("h1").replace("\u2068", "").replace("\u2069", "")
     assert str(STORIES) not in page.tab.content()
     page.tab.reload()
@@ -620,12 +574,11 @@ def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
 
 
 def test_a_score_is_split_where_it_is_looked_at_and_linked(server: str, visit: Any, minilm: Any) -> None:
-    page = visit(server)
-    traced(page, RIVER[:20], "")
+    page = visited(visit, server, "")
     link = regard.see(RIVER, model=minilm).summary.highlights[0].links[0]
     page.tab.click(f"[data-act]:text-is('why “{link.query_text}” → “{link.key_text}”?')", timeout=60_000)
     page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
-    score = minilm.score_sources(minilm.trace(RIVER), link.query, link.key, layer=link.layer, head=link.head)
+    score = regard.score_sources(minilm, minilm.trace(RIVER), link.query, link.key, layer=link.layer, head=link.head)
     assert f"{abs(score.score - score.mean):.2f}" in said(page)
     with page.tab.expect_download() as download:
         page.tab.click("text=Save this page as one file")

@@ -9,11 +9,11 @@ import torch
 from regard import attend
 from regard.attention.masks import function
 from regard.errors import RegardError
-from regard.server.asked import TraceAsked
 from regard.server.long_texts import long_page, map_page
+from regard.server.requests import TraceRequest
 from regard.server.serve import open_file
+from regard.server.tasks import Limits, Task
 from regard.server.traces import trace_page
-from regard.server.work import Job, Limits
 from tests.support import RIVER
 from tests.support.own_models import opened
 
@@ -97,10 +97,10 @@ def test_a_long_text_is_traced_without_what_its_page_does_not_show(monkeypatch: 
     monkeypatch.setattr(type(model), "trace", watched)
     tokens = len(model.trace(TEXT, attention_outputs=True).tokens)
     for whole, served in ((tokens, 0), (tokens - 1, len(model.trace(TEXT, attention_outputs=True).attention))):
-        page = trace_page(model, TraceAsked(texts=[TEXT]), Limits(whole=whole), Job(60.0))
+        page = trace_page(model, TraceRequest(texts=[TEXT]), Limits(whole=whole), Task(60.0))
         assert (len(page.maps), kept[-1]) == (served, served == 0)
 
 
 def test_a_long_text_of_no_unicode_is_refused() -> None:
     with pytest.raises(RegardError, match="surrogate"):
-        trace_page(opened("gpt"), TraceAsked(texts=[TEXT + "\ud800"]), Limits(whole=5), Job(60.0))
+        trace_page(opened("gpt"), TraceRequest(texts=[TEXT + "\ud800"]), Limits(whole=5), Task(60.0))

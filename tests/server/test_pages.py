@@ -66,7 +66,7 @@ def test_senses_come_as_numbers_and_their_places_one_by_one(asking: TestClient, 
 
 
 def test_a_page_of_too_many_points_is_no_file(asking: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.questions.senses.answer.MOST", 15)
+    monkeypatch.setattr("regard.corpus.questions.senses.answer.MOST", 15)
     name = asking.post("/api/corpora", json={"about": "senses", "word": "bank", "senses": 2}).headers["x-page"]
     answer = asking.get(f"/api/pages/{name}/file")
     assert (answer.status_code, "15 are the most" in answer.json()["error"]) == (422, True)

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import regard
 from regard.questions.look.answer import looked
 from regard.server.app import make_app
-from regard.server.work import Limits
+from regard.server.tasks import Limits
 from tests.images.test_picture import damaged_tiff
 from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise

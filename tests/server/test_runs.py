@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 
 from regard.errors import RegardError
 from regard.files import lock_folder
-from regard.questions.evolve.answer import Evolution, evolution
 from regard.server import runs
 from regard.server.app import make_app
 from regard.server.runs import run_time_in_words
+from regard.train.evolve.answer import Evolution, evolution
 from regard.train.log import LOG, read_log
 from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_pair_run, prepare_repeated_run, run_training
@@ -122,9 +122,7 @@ def test_the_watched_sentence_is_the_page_of_evolve(client: TestClient, run: Pat
         assert again == answer
 
 
-def test_of_many_traces_some_are_read_and_that_is_said(
-    client: TestClient, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_traces_some_are_read_and_that_is_said(client: TestClient, run: Path, monkeypatch: Any) -> None:
     mark = client.get("/api/runs/0").json()["watched"]["mark"]
     monkeypatch.setattr(runs, "WATCHED", 4)
     shutil.copy(run / "watch" / "step-000004.safetensors", run / "watch" / "step-000025.safetensors")

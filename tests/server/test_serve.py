@@ -22,10 +22,10 @@ import uvicorn
 
 from regard.models.model import Model
 from regard.server import serve
-from regard.server.gate import Gate
-from regard.server.kept import Kept
+from regard.server.auth import AuthMiddleware
+from regard.server.page_cache import CachedPage
 from regard.server.serve import bind_server_port, connections
-from regard.server.work import Limits
+from regard.server.tasks import Limits
 from regard.web import built_page
 from regard.web.page import Page
 from tests.support import RIVER
@@ -42,7 +42,7 @@ def test_models_and_files_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyP
     serve.tell_models_apart(models, ["/a/bert", "/b/bert", None])
     assert [each.name for each in models] == ["a/bert", "b/bert", "all-MiniLM-L6-v2"]
     titles = {"/a/t": "A text.", "/b/t": "A text.", "/a/map": "map", "/b/map": "map", "/c": "Another text."}
-    monkeypatch.setattr(serve, "open_file", lambda file, _: Kept(Page(titles[file.as_posix()])))
+    monkeypatch.setattr(serve, "open_file", lambda file, _: CachedPage(Page(titles[file.as_posix()])))
     opened = serve.open_files([Path(file) for file in titles], Limits())
     assert [each.page.title for each in opened] == ["A text. (a/t)", "A text. (b/t)", "a/map", "b/map", "Another text."]
 
@@ -114,7 +114,7 @@ def port() -> Iterator[int]:
     """A server that waits for a head for half a second, and has room for five strangers."""
     with bind_server_port(0) as bound:
         number = bound.getsockname()[1]
-        gate = Gate(hello, "secret", number, Limits())
+        gate = AuthMiddleware(hello, "secret", number, Limits())
         protocol = connections(gate, head=0.5, strangers=5)
         server = uvicorn.Server(uvicorn.Config(gate, http=protocol, lifespan="off", log_level="critical"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from starlette.exceptions import HTTPException
 
 from regard import attend
 from regard.attention.cell_means import CELL
 from regard.attention.masks import causal, function, window
 from regard.server.tiles import FINEST, SIDE, ZoomMap
-from regard.server.work import RefusedError
 
 
 def made(length: int, size: int, heads: int = 2, key_heads: int = 1, **how: object) -> ZoomMap:
@@ -78,12 +78,12 @@ def test_the_pass_tells_its_share_and_goes_on_where_it_was_stopped() -> None:
         told.append(share)
         if sum(told) > 0.5 and not stopped:
             stopped.append(True)
-            raise RefusedError(409, "stopped")
+            raise HTTPException(409, "stopped")
 
     stopped: list[bool] = []
-    with pytest.raises(RefusedError):
+    with pytest.raises(HTTPException):
         zoom.prepare(progress)
-    with pytest.raises(RefusedError, match="was not made"):
+    with pytest.raises(HTTPException, match="was not made"):
         zoom.tile(0, 0, 0, 0)
     told.clear()
     zoom.prepare(progress)
@@ -104,13 +104,13 @@ def test_the_pass_tells_its_share_and_goes_on_where_it_was_stopped() -> None:
 def test_places_that_are_not_there_are_named(asked: dict[str, int], says: str) -> None:
     zoom = made(700, 700)
     zoom.prepare(lambda share: None)
-    with pytest.raises(RefusedError, match=says) as found:
+    with pytest.raises(HTTPException, match=says) as found:
         zoom.tile(**({"head": 0} | asked))
-    assert found.value.status == 404
+    assert found.value.status_code == 404
 
 
 def test_row_and_column_out_of_the_matrix() -> None:
     zoom = made(CELL, 3)
     for ask in (lambda: zoom.row(0, CELL), lambda: zoom.column(0, 3), lambda: zoom.row(5, 0)):
-        with pytest.raises(RefusedError):
+        with pytest.raises(HTTPException):
             ask()

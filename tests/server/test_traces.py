@@ -5,28 +5,30 @@ from typing import Any
 
 import pytest
 import torch
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
+import regard
 from regard import ablate, edge, head
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.movement import movement
 from regard.explain.wording import number, numbered
-from regard.models.see_texts import trace_control
+from regard.models.control import trace_control
 from regard.server.app import make_app
-from regard.server.asked import ExperimentAsked, TraceAsked
+from regard.server.requests import ExperimentRequest, TraceRequest
+from regard.server.tasks import Limits, Task
 from regard.server.traces import change_sentences, experiment_page, reference_traces, too_often, trace_page
-from regard.server.work import Job, Limits, RefusedError
 from tests.support import MONEY, RIVER
 from tests.support.own_models import TARGETS, TEXTS, opened, pair
 
 CLEAN, CORRUPTED = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 
 
-def page_of(model: Any, job: Job | None = None, **experiment: Any) -> Any:
-    asked = ExperimentAsked.model_validate({"experiment": experiment})
-    return experiment_page(model, asked, Limits(), job or Job(1000.0)).page.data()
+def page_of(model: Any, job: Task | None = None, **experiment: Any) -> Any:
+    asked = ExperimentRequest.model_validate({"experiment": experiment})
+    return experiment_page(model, asked, Limits(), job or Task(1000.0)).page.data()
 
 
 def panel(page: Any, name: str) -> Any:
@@ -34,10 +36,10 @@ def panel(page: Any, name: str) -> Any:
 
 
 def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> None:
-    job = Job(1000.0)
+    job = Task(1000.0)
     page = page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank", "what": "head_outputs"})
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "its vector in the clean text")
-    found = minilm.patch_sweep(CLEAN, CORRUPTED, outcome, what="head_outputs")
+    found = regard.patch_sweep(minilm, CLEAN, CORRUPTED, outcome, what="head_outputs")
     shown = panel(page, "Patches")["values"]
     for row, shares in zip(shown, found.shares, strict=True):
         assert row == pytest.approx(list(shares), abs=1e-5)
@@ -48,13 +50,13 @@ def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> 
 def test_parts_and_scores_stand_beside_the_attention_of_the_text(minilm: Any) -> None:
     trace = minilm.trace(CLEAN)
     page = page_of(minilm, kind="attribute", texts=[CLEAN], asked={"word": "bank", "like": "river"})
-    found = minilm.attribution(trace, "bank", toward=trace["river"])
+    found = regard.attribution(minilm, trace, "bank", toward=trace["river"])
     heads = {name: added for name, added in found.by("writer") if "head" in name}
     assert panel(page, "Heads")["values"][5][7] == pytest.approx(heads["layer 5, head 7"], abs=1e-6)
     assert len(page["calls"]) == 6
     assert page["opening"]["view"] == "panel 0"
     page = page_of(minilm, kind="score", texts=[CLEAN], asked={"query": 7, "key": "river", "layer": 2, "head": 3})
-    score = minilm.score_sources(trace, 7, "river", layer=2, head=3)
+    score = regard.score_sources(minilm, trace, 7, "river", layer=2, head=3)
     assert any(f"{abs(score.score - score.mean):.2f}" in line for line in page["findings"]), page["findings"]
 
 
@@ -62,7 +64,7 @@ def test_a_next_token_is_split_and_patched() -> None:
     model = opened("gpt")
     text = "A man is fishing on a river"
     page = page_of(model, kind="attribute", texts=[text], asked={"to": "bank", "against": "man"})
-    found = model.attribution(model.trace(text), 6, "bank", against="man")
+    found = regard.attribution(model, model.trace(text), 6, "bank", against="man")
     heads = dict(found.by("writer"))
     assert panel(page, "Heads")["values"][0][0] == pytest.approx(heads["layer 0, head 0"], abs=1e-6)
     page = page_of(model, kind="patch", texts=[text, "A man is fishing on a bank"], asked={"to": "bank"})
@@ -88,9 +90,9 @@ def test_what_cannot_be_asked_is_said(model: Callable[[], Any], experiment: dict
 
 
 def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
-    job = Job(1000.0)
+    job = Task(1000.0)
     job.stop()
-    with pytest.raises(RefusedError, match="asked for no longer"):
+    with pytest.raises(HTTPException, match="asked for no longer"):
         page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank"})
 
 
@@ -193,17 +195,17 @@ def test_a_word_that_stands_there_too_often_is_not_followed(client: TestClient) 
 
 def test_long_texts_say_that_it_is_not_shown() -> None:
     model = opened("llama")
-    asked = TraceAsked(texts=["A bank . " * 20], word="bank")
-    page = trace_page(model, asked, Limits(whole=20), Job(60.0)).page
+    asked = TraceRequest(texts=["A bank . " * 20], word="bank")
+    page = trace_page(model, asked, Limits(whole=20), Task(60.0)).page
     why = "a text is too long for a browser to compute with"
     assert page.findings == [f"The path of “bank” through the layers is not shown: {why}."]
 
 
 def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None:
     model = pair()
-    asked = TraceAsked(texts=[TEXTS[0]], targets=[TARGETS[0]], word="bank", references=["river", "man"])
+    asked = TraceRequest(texts=[TEXTS[0]], targets=[TARGETS[0]], word="bank", references=["river", "man"])
     assert [each.text for each in reference_traces(model, asked)] == ["river", "man"]
-    page = trace_page(model, asked, Limits(), Job(60.0)).page
+    page = trace_page(model, asked, Limits(), Task(60.0)).page
     traces = [model.trace(TEXTS[0], target=TARGETS[0])]
     references, control = reference_traces(model, asked), trace_control(model, traces, "bank")
     seen = summarise(traces, "bank", references=references, control=control)

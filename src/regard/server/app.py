@@ -16,29 +16,30 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
-from regard import __version__
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.asked import (
-    CorpusAsked,
-    ExperimentAsked,
-    GenerationAsked,
+from regard.server.page_cache import CachedPage, PageCache
+from regard.server.requests import (
+    CorpusRequest,
+    ExperimentRequest,
+    GenerationRequest,
     HeadNumber,
     Index,
     JobName,
     Level,
     Name,
-    PictureAsked,
+    PictureRequest,
     Question,
-    TraceAsked,
+    TraceRequest,
 )
-from regard.server.kept import Kept, Shelf
 from regard.server.runs import run_routes
+from regard.server.tasks import Limits, Task, TaskQueues
 from regard.server.tiles import ZoomMap
 from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
-from regard.server.work import Job, Limits, RefusedError, Work
 from regard.train.progress import FollowedRun
+from regard.version import __version__
 from regard.web.built_page import built_program, built_shell, check_page_built
 from regard.web.html_file import html_parts
 from regard.web.page import FORMAT, VERSION
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def asking_routes(
-    models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: Work, shelf: Shelf
+    models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: TaskQueues, shelf: PageCache
 ) -> APIRouter:
     """Make the routes of questions to models and stores, and of what answers.
 
@@ -56,7 +57,7 @@ def asking_routes(
     """
     routes = APIRouter()
 
-    async def made(asked: Question, make: Callable[[Job], Kept], request: Request, job: str | None) -> Response:
+    async def made(asked: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:
         """The page of what was asked for; the same question is answered once."""
         question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
         name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
@@ -67,36 +68,36 @@ def asking_routes(
         return Response(kept.data, media_type="application/json", headers={"x-page": name})
 
     @routes.post("/api/traces")
-    async def trace(asked: TraceAsked, request: Request, x_job: JobName = None) -> Response:
+    async def trace(asked: TraceRequest, request: Request, x_job: JobName = None) -> Response:
         """Trace texts; gives the page, whose id is X-Page."""
         model = check_sizes(asked, models, limits)
         other = None if asked.other is None else models[asked.other]
         return await made(asked, partial(trace_page, model, asked, limits, other=other), request, x_job)
 
     @routes.post("/api/pictures")
-    async def picture(asked: PictureAsked, request: Request, x_job: JobName = None) -> Response:
+    async def picture(asked: PictureRequest, request: Request, x_job: JobName = None) -> Response:
         """Look at a picture; gives the page of where the model looks."""
         model = check_sizes(asked, models, limits)
         make = partial(picture_page, model, asked, picture_bytes(asked, limits), limits)
         return await made(asked, make, request, x_job)
 
     @routes.post("/api/generations")
-    async def generate(asked: GenerationAsked, request: Request, x_job: JobName = None) -> Response:
-        """Let a model go on with a text; gives the page of all its tokens. What is written so far, its job says."""
+    async def generate(asked: GenerationRequest, request: Request, x_job: JobName = None) -> Response:
+        """Let a model go on with a text; gives the page of all its tokens. What is written so far, its task says."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(generation_page, model, asked, limits), request, x_job)
 
     @routes.post("/api/experiments")
-    async def experiment(asked: ExperimentAsked, request: Request, x_job: JobName = None) -> Response:
+    async def experiment(asked: ExperimentRequest, request: Request, x_job: JobName = None) -> Response:
         """Patch, split an outcome or a score; gives the page of what was found."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(experiment_page, model, asked, limits), request, x_job)
 
     @routes.post("/api/corpora")
-    async def corpus(asked: CorpusAsked, request: Request, x_job: JobName = None) -> Response:
+    async def corpus(asked: CorpusRequest, request: Request, x_job: JobName = None) -> Response:
         """Ask a corpus store; gives the page of the answer."""
         if not stores:
-            raise RefusedError(422, "this server was started without a store: regard serve --store FOLDER")
+            raise HTTPException(422, "this server was started without a store: regard serve --store FOLDER")
         from regard.server.corpora import corpus_page  # of what servers without a store do without
 
         return await made(asked, lambda _: corpus_page(stores, asked, models), request, x_job)
@@ -104,18 +105,18 @@ def asking_routes(
     @routes.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:
         """How far a job is: the share that is done, and whether it waits. One not known has not come yet."""
-        asker = work.asker(name)
-        if asker is None:
+        waiter = work.waiter(name)
+        if waiter is None:
             return {"known": False, "done": 0.0, "waits": True, "said": ""}
-        return {"known": True, "done": asker.job.done, "waits": asker.job.waits, "said": asker.job.said}
+        return {"known": True, "done": waiter.task.done, "waits": waiter.task.waits, "said": waiter.task.said}
 
     @routes.delete("/api/jobs/{name}")
     async def stop(name: Name) -> dict[str, bool]:
         """Stop a job."""
-        asker = work.asker(name)
-        if asker is not None:
-            asker.stop()
-        return {"stopped": asker is not None}
+        waiter = work.waiter(name)
+        if waiter is not None:
+            waiter.stop()
+        return {"stopped": waiter is not None}
 
     return routes
 
@@ -126,7 +127,7 @@ Count = Annotated[int, Query(ge=1, le=500)]  # of places that one request may as
 FirstIndex = Annotated[int, Query(ge=0, le=1 << 40)]
 
 
-def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: Work) -> APIRouter:
+def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], work: TaskQueues) -> APIRouter:
     """Make the routes of pages by their names. page_of: finds one. models: what reads the texts of a corpus."""
     routes = APIRouter()
     check_page_built()
@@ -136,7 +137,7 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
         """The page as one file that works offline. Refused of pages whose weights are computed here."""
         kept = page_of(name)
         if kept.maps:
-            raise RefusedError(422, "a page whose weights are computed here is no file: choose a shorter text")
+            raise HTTPException(422, "a page whose weights are computed here is no file: choose a shorter text")
         alone = kept.page if kept.alone is None else await asyncio.to_thread(kept.alone)
         content = await asyncio.to_thread(lambda: b"".join(html_parts(alone, built_shell(alone))))
         headers = {"content-disposition": 'attachment; filename="regard.html"'}
@@ -195,14 +196,14 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
         return await numbers_of(lambda _: found.column(head, key))
 
     async def passed(name: str, call: int, found: ZoomMap, request: Request, job: str | None = None) -> None:
-        def make(own: Job) -> None:
+        def make(own: Task) -> None:
             own.advance(found.done)
             found.prepare(own.advance)
 
         if not found.ready:
             await work.do("model", make, job, request.is_disconnected, f"{name} {call}")
 
-    async def numbers_of(read: Callable[[Job], np.ndarray]) -> Response:
+    async def numbers_of(read: Callable[[Task], np.ndarray]) -> Response:
         found = await work.do("regions", read)
         return Response(np.ascontiguousarray(found, "<f4").tobytes(), media_type=BYTES)
 
@@ -232,15 +233,15 @@ every token of them pays attention to. It loads nothing from anywhere but this m
 def make_app(
     models: Sequence[Model],
     texts: Sequence[str] = (),
-    opened: Sequence[Kept] = (),
+    opened: Sequence[CachedPage] = (),
     limits: Limits | None = None,
     stores: "Sequence[Store]" = (),
     runs: Sequence[FollowedRun] = (),
 ) -> FastAPI:
-    """Make the application; `Gate` stands around it."""
+    """Make the application; `AuthMiddleware` stands around it."""
     program = built_program("live")
     limits = limits or Limits()
-    work, shelf = Work(limits), Shelf(limits.kept)
+    work, shelf = TaskQueues(limits), PageCache(limits.kept)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -252,20 +253,12 @@ def make_app(
     app.state.work = work
     _refusals(app)
 
-    def page_of(name: str) -> Kept:
+    def page_of(name: str) -> CachedPage:
         return pages[name] if name in pages else shelf.get(name)
 
-    @app.get("/", include_in_schema=False)
-    async def shell() -> Response:
-        return Response(SHELL, media_type="text/html")
-
-    @app.get("/live.js", include_in_schema=False)
-    async def script() -> Response:
-        return Response(program.script, media_type="text/javascript")
-
-    @app.get("/live.css", include_in_schema=False)
-    async def style() -> Response:
-        return Response(program.style, media_type="text/css")
+    files = {"/": (SHELL, "html"), "/live.js": (program.script, "javascript"), "/live.css": (program.style, "css")}
+    for path, (content, kind) in files.items():
+        app.router.routes.append(Route(path, Response(content, media_type=f"text/{kind}"), methods=["GET"]))
 
     @app.get("/api/state")
     async def state() -> dict[str, Any]:
@@ -305,30 +298,19 @@ def names_apart(paths: Sequence[Path]) -> list[str]:
 def _refusals(app: FastAPI) -> None:
     """Answer every error as {"error": line}: 4xx for what was asked, 500 for what is a fault of ours."""
 
-    @app.exception_handler(RefusedError)
-    async def refused(_: Request, error: RefusedError) -> JSONResponse:
-        return _error_response_line(error.status, error.line)
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        status, line = 500, f"a fault of this server: {type(error).__name__}"
+        if isinstance(error, HTTPException):
+            status, line = error.status_code, str(error.detail)
+        elif isinstance(error, RegardError):
+            status, line = 422, str(error)
+        elif isinstance(error, RequestValidationError):
+            first = error.errors()[0]
+            status, line = 422, f"{'.'.join(map(str, first['loc'][1:] or first['loc']))}: {first['msg']}"
+        else:
+            log.error("%s %s: %r", request.method, request.url.path, error)
+        shown = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
+        return JSONResponse({"error": shown}, status)
 
-    @app.exception_handler(RegardError)
-    async def wrong(_: Request, error: RegardError) -> JSONResponse:
-        return _error_response_line(422, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"][1:] or first["loc"]))
-        return _error_response_line(422, f"{place}: {first['msg']}")
-
-    @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> JSONResponse:
-        return _error_response_line(error.status_code, str(error.detail))
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> JSONResponse:
-        log.error("%s %s: %r", request.method, request.url.path, error)
-        return _error_response_line(500, f"a fault of this server: {type(error).__name__}")
-
-
-def _error_response_line(status: int, line: str) -> JSONResponse:
-    shown = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
-    return JSONResponse({"error": shown}, status)
+    for kind in (HTTPException, RegardError, RequestValidationError, Exception):
+        app.add_exception_handler(kind, refused)

@@ -7,22 +7,22 @@ from dataclasses import asdict, replace
 from shlex import quote
 
 import numpy as np
+from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
 from regard.corpus.asking.places import read_passage
+from regard.corpus.questions.find import contexts_of
+from regard.corpus.questions.senses import panels
+from regard.corpus.questions.senses.answer import CHECKED, Senses
+from regard.corpus.questions.senses.panels import sense_name
 from regard.corpus.store import Store
 from regard.display.page import panel_data
 from regard.errors import RegardError
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.digest import digest_model
 from regard.models.model import Model
-from regard.questions.find import contexts_of
-from regard.questions.senses import panels
-from regard.questions.senses.answer import CHECKED, Senses
-from regard.questions.senses.panels import sense_name
-from regard.server.asked import CorpusAsked
-from regard.server.kept import Kept
-from regard.server.work import RefusedError
+from regard.server.page_cache import CachedPage
+from regard.server.requests import CorpusRequest
 from regard.web.page import Page, page_data_with_pictures
 from regard.web.score_rules import Data
 
@@ -76,7 +76,7 @@ class Places:
 
     def _check(self, number: int) -> None:
         if not 0 <= number < len(self):
-            raise RefusedError(404, f"place: given {number}, there are {len(self)}, numbered from 0")
+            raise HTTPException(404, f"place: given {number}, there are {len(self)}, numbered from 0")
 
 
 def reader_of(store: Store, models: Sequence[Model]) -> int:
@@ -92,7 +92,7 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
         needed = option
     else:  # the default model, or one that was loaded in Python
         needed = "no --model" if kept.name == DEFAULT_NAME else f"--model and the folder of {kept.name}"
-    raise RefusedError(
+    raise HTTPException(
         422,
         f"{store.path.name} was embedded with {kept.name}, this server was started with {here}: to read texts as it "
         f"did start it with {needed}: {' '.join(command)}",
@@ -106,16 +106,16 @@ def _digest_of_served_model(model: Model) -> str:
         return _digests[model]
 
 
-def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Model] = ()) -> Kept:
+def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:
     """Ask a store.
 
     models: what the server was started with; of others a store's own model is the default one alone.
     """
     if asked.store >= len(stores):
-        raise RefusedError(422, f"store: given {asked.store}, this server has {len(stores)}, numbered from 0")
+        raise HTTPException(422, f"store: given {asked.store}, this server has {len(stores)}, numbered from 0")
     store = stores[asked.store]
     if asked.about == "heads":
-        return Kept(store.stats().page())
+        return CachedPage(store.stats().page())
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
     if store.manifest.unit == "texts" and asked.about == "occurrences":
@@ -123,31 +123,31 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Mo
             raise RegardError(f"like: store {str(store.path)!r} keeps texts, which the text itself is compared with")
         if lacking := _give_model(store, models):
             raise lacking
-        return Kept(store.find_texts(asked.word, top=LINES).page())
+        return CachedPage(store.find_texts(asked.word, top=LINES).page())
     if asked.about == "senses":
         lacking = _give_model(store, models)
         found = store.senses(asked.word, asked.senses, checked=0 if lacking else CHECKED)
         if lacking and any(sense.words for sense in found.senses):  # which were not cut
-            found = replace(found, notes=(*found.notes, lacking.line))
+            found = replace(found, notes=(*found.notes, lacking.detail))
         return senses_kept(store, found)
     if asked.like is not None and (lacking := _give_model(store, models)):
         raise lacking
     lines = store.find(asked.word, like=asked.like, top=LINES)
     places = Places(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
-    return Kept(lines.page(), places={0: places})
+    return CachedPage(lines.page(), places={0: places})
 
 
-def _give_model(store: Store, models: Sequence[Model]) -> RefusedError | None:
+def _give_model(store: Store, models: Sequence[Model]) -> HTTPException | None:
     """Give a store the one of the server's models that made it; what is said where none did, and it needs one named."""
     if not store.has_model:
         try:
             store.use(models[reader_of(store, models)])
-        except RefusedError as lacking:
+        except HTTPException as lacking:
             return None if store.of_default else lacking
     return None
 
 
-def senses_kept(store: Store, found: Senses) -> Kept:
+def senses_kept(store: Store, found: Senses) -> CachedPage:
     """Put together the page of a word's senses, of any number of occurrences: its file's, but for its points.
 
     They come as numbers; what points and examples are, is looked up when it is asked for.
@@ -169,4 +169,4 @@ def senses_kept(store: Store, found: Senses) -> Kept:
         panel: Places(store, each.shard, each.row.tolist(), found.context)
         for panel, each in zip(numbers, shown, strict=True)
     }
-    return Kept(page, places=places, alone=found.page)
+    return CachedPage(page, places=places, alone=found.page)

@@ -7,7 +7,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.windows import WindowedTrace
 from regard.questions.movement.sentences import missing
-from regard.server.kept import Kept
+from regard.server.page_cache import CachedPage
 from regard.server.tiles import ZoomMap
 from regard.text.tokens import Token
 from regard.trace.layer_subset import call_numbers
@@ -18,7 +18,7 @@ from regard.web.page import Page, status_lines, text_data
 from regard.web.score_rules import Data
 
 
-def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> Kept:
+def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> CachedPage:
     """Put together the page of texts that are too long for a browser to compute with."""
     page, maps = Page(title_of(traces), model=traces[0].status.model), {}
     for number, trace in enumerate(traces):
@@ -43,7 +43,7 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
     at, token = _chosen([trace for trace in traces if isinstance(trace, Trace)], word)
     first = next(n for n, call in enumerate(page.calls) if call["queries"] == at)
     page.opening = {"view": "map", "call": first, "head": 0, "token": token}
-    return Kept(page, maps)
+    return CachedPage(page, maps)
 
 
 def _chosen(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]:
@@ -54,7 +54,7 @@ def _chosen(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]
     return 0, told_token(traces[0], [])
 
 
-def map_page(weights: AttentionMap, title: str) -> Kept:
+def map_page(weights: AttentionMap, title: str) -> CachedPage:
     """Put together the page of one attention map (H, L, S) without a text: its tokens have numbers for names.
 
     A map of several texts is one of the first.
@@ -69,7 +69,7 @@ def map_page(weights: AttentionMap, title: str) -> Kept:
     call = page.add_call(_tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
     page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # whose largest weight the map goes to
     page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
-    return Kept(page, {call: ZoomMap(weights)})
+    return CachedPage(page, {call: ZoomMap(weights)})
 
 
 def _tiled_call(weights: AttentionMap, name: CallName) -> Data:

@@ -12,16 +12,17 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
 
 from regard.capture.interventions.names import Part
 from regard.display.page import panel_data
-from regard.questions.evolve.answer import evolution
-from regard.questions.evolve.training import training_of, training_of_log
-from regard.server.asked import HeadNumber, Index
-from regard.server.kept import Kept, Shelf
-from regard.server.work import Job, Limits, RefusedError, Work
+from regard.server.page_cache import CachedPage, PageCache
+from regard.server.requests import HeadNumber, Index
+from regard.server.tasks import Limits, Task, TaskQueues
+from regard.train.evolve.answer import evolution
 from regard.train.progress import FollowedRun, RunProgress
 from regard.train.samples import open_watched
+from regard.train.training import training_of, training_of_log
 
 WATCHED = 64  # watched traces that are read for a page that is made again and again
 SAMPLES = 20
@@ -36,7 +37,7 @@ class Head:
     part: str | None = None
 
 
-def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: Shelf) -> APIRouter:
+def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: TaskQueues, shelf: PageCache) -> APIRouter:
     """Make the routes of training runs.
 
     runs: by number. shelf: where pages come to.
@@ -55,16 +56,16 @@ def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: S
     ) -> Response:
         """How the attention of a run's watched sentence forms: its page, and which head that is of."""
         own, asked = _run_of(runs, number), Head(layer, head, part)
-        found = await work.do("regions", lambda job: _watched_page(own, number, asked, shelf, limits, job))
+        found = await work.do("regions", lambda task: _watched_page(own, number, asked, shelf, limits, task))
         return Response(found, media_type="application/json")
 
     return routes
 
 
 def _run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:
-    """The run of a number. Raises RefusedError where there is none."""
+    """The run of a number. Raises HTTPException where there is none."""
     if number >= len(runs):
-        raise RefusedError(404, f"run: given {number}, this server follows {len(runs)}, numbered from 0")
+        raise HTTPException(404, f"run: given {number}, this server follows {len(runs)}, numbered from 0")
     return runs[number]
 
 
@@ -102,7 +103,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limits: Limits, job: Job) -> bytes:
+def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: PageCache, limits: Limits, task: Task) -> bytes:
     """Put the page of the watched sentence together, as `regard evolve --html` does, and keep it to be asked for.
 
     Returns JSON: the page, the name that it is kept by, its last step, which head it is of, and which one formed.
@@ -117,7 +118,7 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
     formed = found.formed_head()
     if asked.layer is None and formed is not None:
         found = evolution(watched, *formed, part=asked.part)
-    job.go_on()
+    task.go_on()
     name = f"run-{number}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
     kept = shelf.find(name)
     if kept is None:
@@ -125,9 +126,9 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
         if len(watched) < len(now.watched):
             some = f"Of {len(now.watched)} watched traces {len(watched)} are here, evenly, and the last"
             page.status.append(f"{some}: regard evolve has all.")
-        kept = Kept(page)
+        kept = CachedPage(page)
         if kept.size > limits.kept:
-            raise RefusedError(413, f"the watched traces are too large to be kept: {kept.size:,} bytes")
+            raise HTTPException(413, f"the watched traces are too large to be kept: {kept.size:,} bytes")
         shelf.put(name, kept)
     about = {
         "id": name,

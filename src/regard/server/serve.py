@@ -16,14 +16,14 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.windows import longest
 from regard.server.app import make_app, names_apart
-from regard.server.gate import Gate
-from regard.server.kept import Kept
+from regard.server.auth import AuthMiddleware
 from regard.server.long_texts import long_page, map_page
-from regard.server.work import Limits
+from regard.server.page_cache import CachedPage
+from regard.server.tasks import Limits
 from regard.tensor_file import ATTENTION, MAP, TRACE, open_tensor_file
 from regard.trace.file import open_traces
 from regard.train.progress import FollowedRun
-from regard.web.assemble import page_as_seen
+from regard.views.save_page import page_as_seen
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store
@@ -39,7 +39,7 @@ FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP 
 def serve(
     models: Sequence[Model],
     texts: Sequence[str] = (),
-    opened: Sequence[Kept] = (),
+    opened: Sequence[CachedPage] = (),
     *,
     stores: "Sequence[Store]" = (),
     runs: Sequence[FollowedRun] = (),
@@ -54,7 +54,7 @@ def serve(
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
         app = make_app(models, texts, opened, limits, stores, runs)
-        gate = Gate(app, token, port, limits)
+        gate = AuthMiddleware(app, token, port, limits)
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_graceful_shutdown=2, lifespan="on", h11_max_incomplete_event_size=32_768, proxy_headers=False,
@@ -66,7 +66,7 @@ def serve(
         server.run(sockets=[bound])
 
 
-def open_file(file: Path, limits: Limits) -> Kept:
+def open_file(file: Path, limits: Limits) -> CachedPage:
     """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
     with open_tensor_file(file, TRACE, MAP, ATTENTION) as opened:
         form = opened.metadata()["format"]
@@ -77,10 +77,10 @@ def open_file(file: Path, limits: Limits) -> Kept:
     traces = open_traces(file)
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
-    return Kept(page_as_seen(traces))
+    return CachedPage(page_as_seen(traces))
 
 
-def open_files(files: Sequence[Path], limits: Limits) -> list[Kept]:
+def open_files(files: Sequence[Path], limits: Limits) -> list[CachedPage]:
     """Read saved traces and maps, as `open_file`; of pages with one title each says in it which file it is of."""
     opened = [open_file(file, limits) for file in files]
     titles = [each.page.title for each in opened]
@@ -103,8 +103,8 @@ def open_stores(folders: Sequence[Path]) -> "list[Store]":
     """Open corpus stores. Raises RegardError for what is none, and where the extra `corpus` is not installed."""
     if not folders:
         return []
-    from regard.corpus.extra import import_from_corpus_extra
     from regard.corpus.store import Store
+    from regard.lazy import import_from_corpus_extra
 
     import_from_corpus_extra("duckdb")
     return [Store(folder) for folder in folders]
@@ -145,7 +145,7 @@ class Started(uvicorn.Server):
         self._started()
 
 
-def connections(gate: Gate, *, head: float = HEAD, strangers: int = STRANGERS) -> type[H11Protocol]:
+def connections(gate: AuthMiddleware, *, head: float = HEAD, strangers: int = STRANGERS) -> type[H11Protocol]:
     """Make the class of a server's connections, which closes those that would only take room.
 
     Every program of this machine can connect, and each connection takes a descriptor, of which there may be 256: heads

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float32
+from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.cell_means import CELL, cell_means, region_cell_means
 from regard.attention.head_map import one_head
-from regard.server.work import RefusedError
 
 SIDE = 128  # cells of a tile each way, as in web/src/map/pyramid.ts
 PASS = CELL.bit_length() - 1  # the level that the pass computes: cells of 2^PASS weights each way
@@ -94,7 +94,7 @@ class ZoomMap:
         self.check_tile(head, level, row, col)
         cell, heads = 1 << level, self._heads_of(head)
         if not self.ready:
-            raise RefusedError(409, "the pass over this matrix was not made: ask for it first")
+            raise HTTPException(409, "the pass over this matrix was not made: ask for it first")
         found = np.zeros((SIDE, SIDE), np.float32)
         rows, cols = slice(row * SIDE, (row + 1) * SIDE), slice(col * SIDE, (col + 1) * SIDE)
         if head is None and level == PASS:
@@ -107,26 +107,26 @@ class ZoomMap:
         return found / len(heads)
 
     def check_tile(self, head: int | None, level: int, row: int, col: int) -> None:
-        """Raise RefusedError where there is no such tile."""
+        """Raise HTTPException where there is no such tile."""
         cell = 1 << level
         if not 0 <= row * SIDE * cell < self.length or not 0 <= col * SIDE * cell < self.keys:
-            raise RefusedError(
+            raise HTTPException(
                 404, f"tile {level}/{row}/{col}: the matrix of {self.length} × {self.keys} has no such tile"
             )
         self._heads_of(head)
         if level > self._top:
-            raise RefusedError(404, f"level: given {level}, the coarsest is {self._top}")
+            raise HTTPException(404, f"level: given {level}, the coarsest is {self._top}")
 
     def row(self, head: int | None, query: int) -> Float32[np.ndarray, " S"]:
-        """Return what a query gives to every key. Raises RefusedError where there is no such query."""
+        """Return what a query gives to every key. Raises HTTPException where there is no such query."""
         if not 0 <= query < self.length:
-            raise RefusedError(404, f"query: given {query}, there are {self.length}")
+            raise HTTPException(404, f"query: given {query}, there are {self.length}")
         return self._mean(head, lambda each: each[0, query : query + 1, :][0])
 
     def column(self, head: int | None, key: int) -> Float32[np.ndarray, " L"]:
-        """Return what a key gets from every query. Raises RefusedError where there is no such key."""
+        """Return what a key gets from every query. Raises HTTPException where there is no such key."""
         if not 0 <= key < self.keys:
-            raise RefusedError(404, f"key: given {key}, there are {self.keys}")
+            raise HTTPException(404, f"key: given {key}, there are {self.keys}")
         return self._mean(head, lambda each: each[0, :, key : key + 1][:, 0])
 
     def _mean(self, head: int | None, read: Callable[[AttentionMap], Tensor]) -> Float32[np.ndarray, " n"]:
@@ -134,9 +134,9 @@ class ZoomMap:
         return (sum(read(self._each[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
 
     def _heads_of(self, head: int | None) -> Sequence[int]:
-        """This head, or all of them. Raises RefusedError where there is no such head."""
+        """This head, or all of them. Raises HTTPException where there is no such head."""
         if head is not None and not 0 <= head < self.heads:
-            raise RefusedError(404, f"head: given {head}, there are {self.heads}")
+            raise HTTPException(404, f"head: given {head}, there are {self.heads}")
         return range(self.heads) if head is None else [head]
 
     def _kept(self, head: int, level: int, rows: slice, cols: slice) -> Means:

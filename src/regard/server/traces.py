@@ -9,78 +9,80 @@ from itertools import chain
 from typing import Any
 
 import torch
+from starlette.exceptions import HTTPException
 
 from regard.capture.interventions.resolve import Intervention
 from regard.capture.interventions.steer import Steer, steer
 from regard.capture.options import report_layers_of_pass
 from regard.errors import RegardError
-from regard.explain.texts.window_texts import unfold_texts_to_windows
+from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import capital, listed, number, numbered
 from regard.generation.generator import Generated
 from regard.images.picture import read_picture_bytes
+from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
-from regard.models.see_texts import trace_control, trace_word
 from regard.models.windows import WindowedTrace, longest, sides
-from regard.questions.generate.answer import generation
+from regard.questions.generate.answer import generated
 from regard.questions.look.answer import looked
 from regard.questions.movement.sentences import missing
-from regard.server.asked import (
+from regard.server.long_texts import long_page
+from regard.server.page_cache import CachedPage
+from regard.server.requests import (
     AnyTrace,
-    ExperimentAsked,
-    GenerationAsked,
+    ExperimentRequest,
+    GenerationRequest,
     OfModel,
-    PictureAsked,
+    PictureRequest,
     StatePatch,
     Steering,
-    TraceAsked,
+    TraceRequest,
     change_name,
 )
-from regard.server.kept import Kept
-from regard.server.long_texts import long_page
-from regard.server.work import Job, Limits, RefusedError
+from regard.server.tasks import Limits, Task
 from regard.text.quoting import quoted
 from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_as_seen
-from regard.web.save_page import page_beside
+from regard.views.save_page import page_as_seen
+from regard.web.assemble import Choice, Opening
+from regard.web.write_page import page_beside
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes
 
 
 def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Model:
-    """Return the model that is meant. Raises RefusedError for too many or too long texts, and for no such model."""
+    """Return the model that is meant. Raises HTTPException for too many or too long texts, and for no such model."""
     for name in ("model", "other"):
         if (getattr(asked, name, None) or 0) >= len(models):
             given = f"{name}: given {getattr(asked, name)}"
-            raise RefusedError(422, f"{given}, this server has {len(models)}, numbered from 0")
-    texts = [asked.prompt] if isinstance(asked, GenerationAsked) else asked.texts
+            raise HTTPException(422, f"{given}, this server has {len(models)}, numbered from 0")
+    texts = [asked.prompt] if isinstance(asked, GenerationRequest) else asked.texts
     if len(texts) > limits.texts:
-        raise RefusedError(413, f"texts: given {len(texts)}, {limits.texts} are the most")
-    if isinstance(asked, TraceAsked):
+        raise HTTPException(413, f"texts: given {len(texts)}, {limits.texts} are the most")
+    if isinstance(asked, TraceRequest):
         texts = [*texts, *(asked.targets or [])]
-    if isinstance(asked, TraceAsked | GenerationAsked):
+    if isinstance(asked, TraceRequest | GenerationRequest):
         texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
-    if isinstance(asked, GenerationAsked) and asked.steer is not None:
+    if isinstance(asked, GenerationRequest) and asked.steer is not None:
         texts = [*texts, asked.steer.towards, asked.steer.away]
     characters = sum(map(len, texts))
     if characters > limits.characters:
-        raise RefusedError(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
+        raise HTTPException(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
     return models[asked.model]
 
 
-def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job, other: Model | None = None) -> Kept:
+def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
     """Trace the texts, ablated as well where that was asked for or with another model, and put their page together."""
     if other and (asked.ablations or asked.word is not None):
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
     passes = 2 if done or other else 1
-    with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share / passes)):
+    with report_layers_of_pass(model.model, lambda share: task.advance(0.7 * share / passes)):
         found = _traces(model, asked, [], limits)
         texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
         after = _traces(other or model, asked, done, limits) if passes > 1 else []
-    job.go_on()
+    task.go_on()
     if any(longest(each) > limits.whole for each in found):
         return long_page([*found, *after], asked.word)
     references, word = reference_traces(model, asked), asked.word
@@ -105,11 +107,11 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job, other:
     if done:
         changes = [change_sentences(*both, change, word) for both in zip(found, after, strict=True)]
         page.findings = [*chain.from_iterable(changes), *(page.findings if word is not None else ())]
-    return Kept(page)
+    return CachedPage(page)
 
 
-def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: Job) -> Kept:
-    """Let a model go on with a text, and put the page of all its tokens together; the job says what is written so far.
+def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
+    """Let a model go on with a text, and put the page of all its tokens together; the task says what is written so far.
 
     With ablations, or steered, it writes twice, without them first.
     """
@@ -123,7 +125,7 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     for changes in [[], done] if done else [[]]:
 
         def told(text: str, before: int = len(written)) -> None:
-            job.say(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
+            task.say(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
 
         written.append(
             model.generate(
@@ -138,13 +140,13 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
         before, after = (quoted(" ".join(each.new.split())) for each in written)
         findings = [f"{capital(change)}, the model writes {after} instead of {before}."]
     if not isinstance(written[0].trace, Trace):
-        return Kept(page_as_seen(written, choice, findings=findings))
-    found = generation(written[0], written[1] if done else None, push)
+        return CachedPage(page_as_seen(written, choice, findings=findings))
+    found = generated(written[0], written[1] if done else None, push)
     if findings is None:
-        return Kept(found.page(choice))
+        return CachedPage(found.page(choice))
     page = replace(found, names=["as is", change]).page(choice)
     page.findings = findings
-    return Kept(page)
+    return CachedPage(page)
 
 
 def _push(model: Model, asked: Steering) -> Steer:
@@ -157,25 +159,25 @@ def _push(model: Model, asked: Steering) -> Steer:
     return steer((towards, away), layer=layer, strength=asked.strength)
 
 
-def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
+def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
     """Answer an experiment, and put its page together; that of one text has the text's attention as well."""
     if model.pairs:
         raise RegardError(f"experiments here are of models that read one text, {model.name} reads pairs")
 
     def progress(done: int, every: int) -> None:
-        job.say("", done / every)
+        task.say("", done / every)
 
     question = asked.experiment.question()
     question.check(len(asked.texts))
     traces = [model.trace(text) for text in asked.texts]
-    job.go_on()
+    task.go_on()
     found = question.answer(model, traces, progress)
     if len(traces) > 1:
-        return Kept(found.page())
-    return Kept(page_beside(found, traces, Choice(limit=limits.kept), Opening()))
+        return CachedPage(found.page())
+    return CachedPage(page_beside(found, traces, Choice(limit=limits.kept), Opening()))
 
 
-def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:
+def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list[Intervention]:
     """Return the interventions as the library takes them, after tracing the texts that are patched from."""
     sources: dict[str, Trace] = {}
     found: list[Intervention] = []
@@ -191,7 +193,7 @@ def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Int
     return found
 
 
-def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
+def _traces(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
     """One trace a text. What a model that reads pairs is to read, it writes itself where no targets are given."""
     if asked.targets is not None and len(asked.targets) != len(asked.texts):
         raise RegardError(f"targets: given {len(asked.targets)} for {len(asked.texts)} texts, needs one for each")
@@ -246,28 +248,28 @@ def _changes(before: Trace, after: Trace, change: str, word: str | None) -> list
     return lines
 
 
-def picture_bytes(asked: PictureAsked, limits: Limits) -> bytes:
-    """Return the bytes of the file that was sent. Raises RefusedError for too many, and for what is no base64."""
+def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
+    """Return the bytes of the file that was sent. Raises HTTPException for too many, and for what is no base64."""
     try:
         data = base64.b64decode(asked.picture, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RefusedError(422, f"picture: needs the bytes of a file in base64: {error}") from None
+        raise HTTPException(422, f"picture: needs the bytes of a file in base64: {error}") from None
     if len(data) > limits.picture:
-        raise RefusedError(413, f"{asked.name} has {len(data):,} bytes, {limits.picture:,} are the most")
+        raise HTTPException(413, f"{asked.name} has {len(data):,} bytes, {limits.picture:,} are the most")
     return data
 
 
-def picture_page(model: Model, asked: PictureAsked, data: bytes, limits: Limits, job: Job) -> Kept:
+def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limits, task: Task) -> CachedPage:
     """Trace a picture, in its text where one was given, and put the page of where the model looks together."""
     picture = read_picture_bytes(data, asked.name)
-    job.go_on()
-    with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share)):
+    task.go_on()
+    with report_layers_of_pass(model.model, lambda share: task.advance(0.7 * share)):
         traces = model.trace(asked.text, images=[picture], logits=False)
-    job.go_on()
-    return Kept(looked(traces).page(Choice(limit=limits.kept)))
+    task.go_on()
+    return CachedPage(looked(traces).page(Choice(limit=limits.kept)))
 
 
-def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
+def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
     """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
     if asked.references and asked.word is None:
         raise RegardError("references: they are words that a word is compared with: give word as well")

@@ -8,11 +8,13 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from starlette.exceptions import HTTPException
 
 from regard.attention.kernels.threads import start_worker_threads
 from regard.errors import controls_called
@@ -33,7 +35,7 @@ CONTROLS = {  # what refusals of the library call what is to be changed, in the 
     "strength": "“strength”",
     "layer": "“layer”",
 }
-REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
+REMEMBERED = 256  # tasks whose progress can be asked for, the last ones
 
 
 @dataclass(frozen=True)
@@ -60,44 +62,40 @@ class Limits:
     occurrences: int = 100
 
 
-class RefusedError(Exception):
-    """A request that is not done; status and one line say why."""
+class Task:
+    """One piece of work: it reports how far it is, and asks whether it is to go on.
 
-    def __init__(self, status: int, line: str) -> None:
-        super().__init__(line)
-        self.status, self.line = status, line
-
-
-class Job:
-    """One piece of work, as it sees itself: it says how far it is, and asks whether it is to go on.
-
-    done: the share that is done, from 0 to 1. waits: whether it has not begun. said: what it has written so far.
+    done: the fraction that is done. waits: whether it has not begun. said: what it has written so far. waiters: those
+    who wait for its answer.
     """
+
+    answer: "asyncio.Future[Any]"
 
     def __init__(self, seconds: float) -> None:
         self.done, self.waits, self.said, self._seconds = 0.0, True, "", seconds
         self._stopped, self._until, self._lock = threading.Event(), float("inf"), threading.Lock()
+        self.waiters = set[Waiter]()
 
     def begin(self) -> None:
-        """Begin to count time. Raises RefusedError where it was stopped meanwhile."""
+        """Begin to count time. Raises HTTPException if it was stopped meanwhile."""
         self.waits, self._until = False, time.monotonic() + self._seconds
         self.go_on()
 
     def go_on(self) -> None:
-        """Raise RefusedError where the job was stopped, or has had its time."""
+        """Raise HTTPException if the task was stopped, or has had its time."""
         if self._stopped.is_set():
-            raise RefusedError(409, STOPPED)
+            raise HTTPException(409, STOPPED)
         if time.monotonic() > self._until:
-            raise RefusedError(408, f"stopped after {self._seconds:g} seconds, which are the most for one request")
+            raise HTTPException(408, f"stopped after {self._seconds:g} seconds, which are the most for one request")
 
-    def advance(self, share: float) -> None:
-        """Say that a share more is done, from any thread; raises RefusedError as `go_on`."""
+    def advance(self, part: int | float) -> None:
+        """Report that a further part is done, from any thread; raises HTTPException as `go_on`."""
         with self._lock:
-            self.done = min(1.0, self.done + share)
+            self.done = min(1.0, self.done + part)
         self.go_on()
 
     def say(self, text: str, done: float) -> None:
-        """Say what is written so far, and how much of all that is; raises RefusedError as `go_on`."""
+        """Report what is written so far, and how much of all that is; raises HTTPException as `go_on`."""
         self.said, self.done = text, done
         self.go_on()
 
@@ -106,30 +104,21 @@ class Job:
         self._stopped.set()
 
 
-class _Running:
-    """A job that runs or waits, and those who wait for its answer."""
+class Waiter:
+    """Somebody who waits for a task's answer: a task with other waiters goes on when one of them leaves."""
 
-    doing: "asyncio.Future[Any]"
-
-    def __init__(self, job: Job) -> None:
-        self.job, self.askers = job, set[Asker]()
-
-
-class Asker:
-    """Somebody who waits for a job's answer: a job that others asked for as well goes on when one of them leaves."""
-
-    def __init__(self, running: _Running) -> None:
-        self.job, self._running = running.job, running
-        running.askers.add(self)
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        task.waiters.add(self)
 
     def stop(self) -> None:
-        """Ask no longer; the last one who does stops the job."""
-        self._running.askers.discard(self)
-        if not self._running.askers:
-            self.job.stop()
+        """Wait no longer; the last one who does stops the task."""
+        self.task.waiters.discard(self)
+        if not self.task.waiters:
+            self.task.stop()
 
 
-class Work:
+class TaskQueues:
     """The two lines of one server."""
 
     def __init__(self, limits: Limits) -> None:
@@ -139,14 +128,14 @@ class Work:
             "regions": start_worker_threads(REGIONS),
         }
         self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
-        self._count: dict[Line, int] = {"model": 0, "regions": 0}
-        self._named: OrderedDict[str, Asker] = OrderedDict()
-        self._running: dict[str, _Running] = {}
+        self._count: Counter[Line] = Counter()
+        self._named: OrderedDict[str, Waiter] = OrderedDict()
+        self._running: dict[str, Task] = {}
 
     async def do(
         self,
         line: Line,
-        function: Callable[[Job], Answer],
+        function: Callable[[Task], Answer],
         name: str | None = None,
         gone: Gone | None = None,
         question: str | None = None,
@@ -156,63 +145,63 @@ class Work:
         name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
         question: what names the answer; work that is asked for under the same name meanwhile is done once for all.
         """
-        running = self._running.get(question) if question is not None else None
-        joined = running is not None and bool(running.askers)  # one that nobody waits for is being stopped
-        if running is None or not joined:
+        task = self._running.get(question or "")
+        joined = task is not None and bool(task.waiters)  # one that nobody waits for is being stopped
+        if task is None or not joined:
             if self._count[line] >= self._most[line]:
                 most = self._most[line]
-                raise RefusedError(429, f"{most} requests wait already, which are the most: try again soon")
-            running = _Running(Job(self._limits.seconds))
-        asker = Asker(running)
+                raise HTTPException(429, f"{most} requests wait already, which are the most: try again soon")
+            task = Task(self._limits.seconds)
+        waiter = Waiter(task)
         if name is not None:  # before it begins, so that whoever asks how far it is finds it
-            self._named[name] = asker
+            self._named[name] = waiter
             while len(self._named) > REMEMBERED:
                 self._named.popitem(last=False)
         if not joined:
-            self._begin(line, running, function, question)
+            self._begin(line, task, function, question)
         try:
-            while not (await asyncio.wait({running.doing}, timeout=LOOKED))[0]:
+            while not (await asyncio.wait({task.answer}, timeout=LOOKED))[0]:
                 if gone is not None and await gone():
-                    asker.stop()
-                if running.askers and asker not in running.askers:
-                    raise RefusedError(409, STOPPED)  # the others go on waiting
-            return running.doing.result()
+                    waiter.stop()
+                if task.waiters and waiter not in task.waiters:
+                    raise HTTPException(409, STOPPED)  # the others go on waiting
+            return task.answer.result()
         finally:
-            asker.stop()
+            waiter.stop()
 
-    def _begin(self, line: Line, running: _Running, function: Callable[[Job], Any], question: str | None) -> None:
-        """Put a job into a line."""
+    def _begin(self, line: Line, task: Task, function: Callable[[Task], Any], question: str | None) -> None:
+        """Put a task into a line."""
         context = contextvars.copy_context()
 
-        def limited(job: Job) -> Any:
+        def limited() -> Any:
             with limit_memory_to(self._limits.memory), controls_called(CONTROLS):
-                return function(job)
+                return function(task)
 
         def run() -> Any:
-            running.job.begin()
-            return context.run(limited, running.job)
+            task.begin()
+            return context.run(limited)
 
-        running.doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
+        task.answer = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
         self._count[line] += 1
         if question is not None:
-            self._running[question] = running
+            self._running[question] = task
 
         def ended(done: "asyncio.Future[Any]") -> None:
             self._count[line] -= 1
-            if question is not None and self._running.get(question) is running:
+            if question is not None and self._running.get(question) is task:
                 del self._running[question]
             if not done.cancelled():
                 done.exception()  # looked at, though all who asked have left
 
-        running.doing.add_done_callback(ended)
+        task.answer.add_done_callback(ended)
 
-    def asker(self, name: str) -> Asker | None:
-        """Find who asked for a job under a name, None where nobody did."""
+    def waiter(self, name: str) -> Waiter | None:
+        """Find who asked for a task under a name, None if nobody did."""
         return self._named.get(name)
 
     def close(self) -> None:
         """Stop what runs and let nothing begin."""
-        for asker in self._named.values():
-            asker.job.stop()
+        for waiter in self._named.values():
+            waiter.task.stop()
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
 """Say what a browser may ask for, strictly: a field that is missing, of another kind or unknown is refused by name."""
 
 import dataclasses
-from importlib import import_module
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+import pathlib
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_type_hints
 
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -11,9 +11,9 @@ from regard.capture.interventions.names import OF, Part, ablate, edge, head
 from regard.capture.interventions.patch import What, patch
 from regard.capture.interventions.places import named_place
 from regard.capture.interventions.resolve import Intervention
-from regard.display.asked import Asked as AnswerAsked
+from regard.display import query
 from regard.models.windows import WindowedTrace
-from regard.questions import QUESTIONS
+from regard.plugins import QUESTIONS, others, ours
 from regard.text.quoting import quoted, short
 from regard.trace.trace import PairTrace, Trace
 
@@ -30,13 +30,13 @@ HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean
 JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
-class Asked(BaseModel):
+class Strict(BaseModel):
     """What all have in common: no other field than those, and no number written as a string."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class HeadAblation(Asked):
+class HeadAblation(Strict):
     """A head's output set to zero."""
 
     kind: Literal["head"]
@@ -49,7 +49,7 @@ class HeadAblation(Asked):
         return ablate(head(self.layer, self.head, part=self.part))
 
 
-class EdgeAblation(Asked):
+class EdgeAblation(Strict):
     """The attention of one word or token to another, left out of the softmax: in one layer and head, or in all."""
 
     kind: Literal["edge"]
@@ -64,7 +64,7 @@ class EdgeAblation(Asked):
         return ablate(edge(self.query, self.key, layers=self.layer, heads=self.head, part=self.part))
 
 
-class StatePatch(Asked):
+class StatePatch(Strict):
     """What another text's run had at some place, put into this one; at, source_at: None for every token.
 
     source: that text, which is traced for it. source_at: where in it, None for the same as at.
@@ -105,7 +105,7 @@ def change_name(change: HeadAblation | EdgeAblation | StatePatch, trace: AnyTrac
     return f"without {at(change.query)} → {at(change.key)} in {where}" if change.kind == "edge" else f"without {where}"
 
 
-class TraceAsked(Asked):
+class TraceRequest(Strict):
     """Texts to trace.
 
     model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
@@ -126,7 +126,7 @@ class TraceAsked(Asked):
     steps: bool = False
 
 
-class Steering(Asked):
+class Steering(Strict):
     """A push of what leaves a layer (None: the middle one), from the mean state of one text towards another's."""
 
     towards: Annotated[str, Field(min_length=1)]
@@ -135,7 +135,7 @@ class Steering(Asked):
     strength: Annotated[float, Field(ge=-1e6, le=1e6)] = 1.0
 
 
-class GenerationAsked(Asked):
+class GenerationRequest(Strict):
     """A text to go on with.
 
     temperature: None takes the likeliest token each time. seed: of the random numbers. ablations: done to every pass;
@@ -151,46 +151,47 @@ class GenerationAsked(Asked):
     steer: Steering | None = None
 
 
-class QuestionAsked(Asked):
+class QuestionRequest(Strict):
     """A question to texts. kind: its name; asked: the fields of what the command and the library ask."""
 
+    question_class: ClassVar[type[query.Query]]
     kind: str
     texts: Annotated[list[str], Field(min_length=1, max_length=16)]
-    asked: Asked
+    asked: Strict
 
-    def question(self) -> AnswerAsked:
+    def question(self) -> query.Query:
         """Return what is asked, as the command and the library have it."""
-        given = {name: tuple(each) if isinstance(each, list) else each for name, each in self.asked}
-        made: AnswerAsked = _dataclass_of_request(QUESTIONS[self.kind][1])(**given)
+        made: query.Query = self.question_class(**dict(self.asked))
         return made
 
 
-def _dataclass_of_request(where: str) -> Any:
-    """The dataclass of what may be asked. where: "module:class"."""
-    module, _, kind = where.partition(":")
-    return getattr(import_module(module), kind)
+def _request(name: str, kind: Any) -> type[QuestionRequest] | None:
+    """The request of one question, with a model of its query's fields; several values come as a list.
 
-
-def _request(name: str, where: str) -> type[QuestionAsked]:
-    """The request of one question, with a model of its dataclass's fields; what is several comes as a list."""
-    kind = _dataclass_of_request(where)
+    None for a command that is no question to texts, or that a page doesn't ask.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, query.Query) and kind.served):
+        return None
+    hints = get_type_hints(kind)
     fields: dict[str, Any] = {}
-    for each in dataclasses.fields(kind):
-        hint = get_type_hints(kind)[each.name]
-        several = next((own for own in (hint, *get_args(hint)) if get_origin(own) is tuple), None)
-        if several is not None:
-            listed = list[get_args(several)[0]]  # type: ignore[misc, valid-type]
-            hint = listed if several is hint else listed | None
-        fields[each.name] = (hint, list(each.default) if isinstance(each.default, tuple) else each.default)
-    own = create_model(f"{kind.__name__}Fields", __base__=Asked, **fields)
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        if "tuple" in str(hint):
+            hint = Annotated[hint, Field(strict=False)]  # JSON has lists
+        if pathlib.Path not in get_args(hint):  # a browser names no files of this machine
+            fields[field.name] = (hint, field.default)
+    own = create_model(f"{kind.__name__}Fields", __base__=Strict, **fields)
     parts: dict[str, Any] = {"kind": (Literal[name], ...), "asked": (own, ...)}
-    return create_model(kind.__name__, __base__=QuestionAsked, **parts)
+    made = create_model(kind.__name__, __base__=QuestionRequest, **parts)
+    made.question_class = kind
+    return made
 
 
-REQUESTS: Any = Union[*(_request(name, where) for name, (_, where) in QUESTIONS.items())]
+_REQUESTS = [*(_request(name, kind) for name, kind in ours(QUESTIONS).items()), *others(QUESTIONS, _request).values()]
+REQUESTS: Any = Union[*filter(None, _REQUESTS)]
 
 
-class ExperimentAsked(Asked):
+class ExperimentRequest(Strict):
     """A question to one model."""
 
     model: Number = 0
@@ -199,11 +200,11 @@ class ExperimentAsked(Asked):
     @property
     def texts(self) -> list[str]:
         """The texts that it reads."""
-        own: QuestionAsked = self.experiment
+        own: QuestionRequest = self.experiment
         return own.texts
 
 
-class CorpusAsked(Asked):
+class CorpusRequest(Strict):
     """What a store knows: a word's occurrences, like a sentence's where there is one, its senses, or what heads do.
 
     store: the number of one of those that the server was started with. senses: how many, None for as many as there are.
@@ -216,7 +217,7 @@ class CorpusAsked(Asked):
     senses: Annotated[int, Field(ge=2, le=20)] | None = None
 
 
-class PictureAsked(Asked):
+class PictureRequest(Strict):
     """A picture to look at.
 
     picture: the bytes of its file, in base64. name: of that file. text: beside it, of a model that reads it in one.
@@ -233,5 +234,5 @@ class PictureAsked(Asked):
         return [] if self.text is None else [self.text]
 
 
-OfModel = TraceAsked | GenerationAsked | ExperimentAsked | PictureAsked  # questions to a model
-Question = CorpusAsked | OfModel
+OfModel = TraceRequest | GenerationRequest | ExperimentRequest | PictureRequest  # questions to a model
+Question = CorpusRequest | OfModel

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from regard.questions.patch.asked import PatchAsked
-from regard.server.asked import ExperimentAsked
+from regard.questions.patch.query import PatchQuery
+from regard.server.requests import ExperimentRequest
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,10 @@ from regard.server.asked import ExperimentAsked
 )
 def test_a_request_has_no_other_field_and_no_number_as_a_string(asked: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        ExperimentAsked.model_validate({"experiment": {"kind": "patch", "texts": ["a", "b"], "asked": asked}})
+        ExperimentRequest.model_validate({"experiment": {"kind": "patch", "texts": ["a", "b"], "asked": asked}})
 
 
 def test_what_is_several_is_a_list() -> None:
     given = {"kind": "patch", "texts": ["a", "b"], "asked": {"word": "bank", "at": ["bank"], "layers": [1, 2]}}
-    question = ExperimentAsked.model_validate({"experiment": given}).experiment.question()
-    assert question == PatchAsked(word="bank", at=("bank",), layers=(1, 2))
+    question = ExperimentRequest.model_validate({"experiment": given}).experiment.question()
+    assert question == PatchQuery(word="bank", at=("bank",), layers=(1, 2))

@@ -6,43 +6,44 @@ import time
 
 import pytest
 import torch
+from starlette.exceptions import HTTPException
 
 from regard.errors import RegardError
 from regard.memory import require_memory
-from regard.server.work import Job, Limits, Line, RefusedError, Work
+from regard.server.tasks import Limits, Line, Task, TaskQueues
 
 
 def test_progress_is_told_and_the_answer_given() -> None:
-    work, seen = Work(Limits()), []
+    work, seen = TaskQueues(Limits()), []
 
-    def doing(job: Job) -> int:
-        assert not job.waits
+    def doing(task: Task) -> int:
+        assert not task.waits
         for _ in range(4):
-            job.advance(0.25)
-            found = work.asker("a")
+            task.advance(0.25)
+            found = work.waiter("a")
             assert found is not None
-            assert found.job is job
-            seen.append(found.job.done)
+            assert found.task is task
+            seen.append(found.task.done)
         return 7
 
     assert asyncio.run(work.do("model", doing, "a")) == 7
     assert seen == [0.25, 0.5, 0.75, 1.0]
-    assert work.asker("b") is None
+    assert work.waiter("b") is None
     work.close()
 
 
 def test_one_line_does_not_hold_up_the_other_and_each_keeps_its_order() -> None:
-    work, free, order = Work(Limits()), threading.Event(), []
+    work, free, order = TaskQueues(Limits()), threading.Event(), []
 
-    def slow(job: Job) -> None:
+    def slow(task: Task) -> None:
         assert free.wait(20)
         order.append("slow")
 
     async def both() -> None:
         first = asyncio.create_task(work.do("model", slow))
-        second = asyncio.create_task(work.do("model", lambda job: order.append("second")))
+        second = asyncio.create_task(work.do("model", lambda task: order.append("second")))
         await asyncio.sleep(0.05)
-        await work.do("regions", lambda job: order.append("region"))
+        await work.do("regions", lambda task: order.append("region"))
         free.set()
         await asyncio.gather(first, second)
 
@@ -52,48 +53,48 @@ def test_one_line_does_not_hold_up_the_other_and_each_keeps_its_order() -> None:
 
 
 def test_more_than_may_wait_are_refused() -> None:
-    work, free = Work(Limits(waiting=2)), threading.Event()
+    work, free = TaskQueues(Limits(waiting=2)), threading.Event()
 
     async def three() -> list[object]:
-        waiting = [asyncio.create_task(work.do("model", lambda job: free.wait(20))) for _ in range(3)]
+        waiting = [asyncio.create_task(work.do("model", lambda task: free.wait(20))) for _ in range(3)]
         await asyncio.sleep(0.05)
         free.set()
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     found = asyncio.run(three())
     assert found[:2] == [True, True]
-    assert isinstance(found[2], RefusedError)
-    assert found[2].status == 429
-    assert asyncio.run(work.do("model", lambda job: 1)) == 1  # there is room again
+    assert isinstance(found[2], HTTPException)
+    assert found[2].status_code == 429
+    assert asyncio.run(work.do("model", lambda task: 1)) == 1  # there is room again
     work.close()
 
 
 def test_work_ends_when_its_time_is_over() -> None:
-    work = Work(Limits(seconds=0.05))
+    work = TaskQueues(Limits(seconds=0.05))
 
-    def forever(job: Job) -> None:
+    def forever(task: Task) -> None:
         while True:
             time.sleep(0.01)
-            job.go_on()
+            task.go_on()
 
-    with pytest.raises(RefusedError, match="0.05 seconds") as found:
+    with pytest.raises(HTTPException, match="0.05 seconds") as found:
         asyncio.run(work.do("model", forever))
-    assert found.value.status == 408
+    assert found.value.status_code == 408
     work.close()
 
 
 def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
-    work = Work(Limits())
+    work = TaskQueues(Limits())
 
-    def forever(job: Job) -> None:
+    def forever(task: Task) -> None:
         while True:
             time.sleep(0.01)
-            job.advance(0.0)
+            task.advance(0.0)
 
     async def stopped() -> None:
         doing = asyncio.create_task(work.do("model", forever, "a"))
         await asyncio.sleep(0.05)
-        found = work.asker("a")
+        found = work.waiter("a")
         assert found is not None
         found.stop()
         await doing
@@ -102,36 +103,36 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
         return True
 
     for doing in (stopped(), work.do("model", forever, gone=gone)):
-        with pytest.raises(RefusedError, match="asked for no longer") as found:
+        with pytest.raises(HTTPException, match="asked for no longer") as found:
             asyncio.run(doing)
-        assert found.value.status == 409
+        assert found.value.status_code == 409
     work.close()
 
 
 def test_equal_questions_asked_at_once_are_answered_once_and_one_who_leaves_stops_none_of_the_others() -> None:
-    work, free, done = Work(Limits(waiting=2)), threading.Event(), []
+    work, free, done = TaskQueues(Limits(waiting=2)), threading.Event(), []
 
-    def doing(job: Job) -> int:
+    def doing(task: Task) -> int:
         assert free.wait(20)
-        job.go_on()
-        done.append(job)
+        task.go_on()
+        done.append(task)
         return 7
 
     async def asked() -> list[object]:
         names = ("a", "b", "c")
         waiting = [asyncio.create_task(work.do("model", doing, name, question="same")) for name in names]
-        other = asyncio.create_task(work.do("model", lambda job: 5, question="other"))
+        other = asyncio.create_task(work.do("model", lambda task: 5, question="other"))
         await asyncio.sleep(0.05)
-        found = [work.asker(name) for name in names]
-        assert all(each is not None and each.job is found[0].job for each in found)  # type: ignore[union-attr]
+        found = [work.waiter(name) for name in names]
+        assert all(each is not None and each.task is found[0].task for each in found)  # type: ignore[union-attr]
         found[0].stop()  # type: ignore[union-attr]
         left = (await asyncio.gather(waiting[0], return_exceptions=True))[0]
         free.set()
         return [left, *await asyncio.gather(*waiting[1:], other)]
 
     left, *answers = asyncio.run(asked())
-    assert isinstance(left, RefusedError)
-    assert left.status == 409
+    assert isinstance(left, HTTPException)
+    assert left.status_code == 409
     assert answers == [7, 7, 5]
     assert len(done) == 1
     assert asyncio.run(work.do("model", doing, question="same")) == 7
@@ -140,34 +141,34 @@ def test_equal_questions_asked_at_once_are_answered_once_and_one_who_leaves_stop
 
 
 def test_a_question_that_nobody_waits_for_any_more_is_not_joined() -> None:
-    work, begun = Work(Limits()), threading.Event()
+    work, begun = TaskQueues(Limits()), threading.Event()
 
-    def forever(job: Job) -> None:
+    def forever(task: Task) -> None:
         begun.set()
         while True:
             time.sleep(0.3)
-            job.go_on()
+            task.go_on()
 
     async def asked() -> list[object]:
         first = asyncio.create_task(work.do("model", forever, "a", question="same"))
         while not begun.is_set():
             await asyncio.sleep(0.01)
-        found = work.asker("a")
+        found = work.waiter("a")
         assert found is not None
         found.stop()
-        second = asyncio.create_task(work.do("model", lambda job: 7, question="same"))
+        second = asyncio.create_task(work.do("model", lambda task: 7, question="same"))
         return await asyncio.gather(first, second, return_exceptions=True)
 
     first, second = asyncio.run(asked())
-    assert isinstance(first, RefusedError)
+    assert isinstance(first, HTTPException)
     assert second == 7
     work.close()
 
 
 def test_what_a_piece_of_work_raises_reaches_who_asked() -> None:
-    work = Work(Limits())
+    work = TaskQueues(Limits())
 
-    def wrong(job: Job) -> None:
+    def wrong(task: Task) -> None:
         raise ValueError("so")
 
     with pytest.raises(ValueError, match="so"):
@@ -177,10 +178,10 @@ def test_what_a_piece_of_work_raises_reaches_who_asked() -> None:
 
 @pytest.mark.parametrize("line", ["model", "regions"])
 def test_an_answer_that_would_take_too_much_memory_is_refused(line: Line) -> None:
-    def large(job: Job) -> None:
+    def large(task: Task) -> None:
         require_memory(200_000_000, torch.device("cpu"), "the answer", "take less")
 
-    work = Work(Limits(memory=100_000_000))
+    work = TaskQueues(Limits(memory=100_000_000))
     with pytest.raises(
         RegardError, match=r"the answer needs 191 MiB of memory, 95\.4 MiB are the most here: take less"
     ):

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
+
 from regard.server.tiles import ZoomMap
-from regard.server.work import RefusedError
 from regard.web.page import Page
 
 if TYPE_CHECKING:  # of what servers without a store do without
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # of what servers without a store do without
 
 
 @dataclass
-class Kept:
+class CachedPage:
     """One page. data: its JSON. maps: of the calls whose weights come as tiles, by their number. size: in bytes.
 
     places: what the points or rows of panels are, by the panel's number, where they are places in a store's texts.
@@ -39,31 +40,31 @@ class Kept:
         self.size = len(self.data) + blobs + looked_up + sum(each.size for each in self.maps.values())
 
     def numbers(self, at: int) -> bytes:
-        """Return the deflated bytes of its numbers. Raises RefusedError where there are none of that number."""
+        """Return the deflated bytes of its numbers. Raises HTTPException where there are none of that number."""
         if not 0 <= at < len(self.page.numbers.blobs):
-            raise RefusedError(404, f"numbers: given {at}, the page has {len(self.page.numbers.blobs)}")
+            raise HTTPException(404, f"numbers: given {at}, the page has {len(self.page.numbers.blobs)}")
         return self.page.numbers.blobs[at]
 
     def map(self, call: int) -> ZoomMap:
-        """The map of a call whose weights come as tiles. Raises RefusedError where there is none of that number."""
+        """The map of a call whose weights come as tiles. Raises HTTPException where there is none of that number."""
         if call not in self.maps:
-            raise RefusedError(404, f"call: given {call}, its weights are not served, or there is no such call")
+            raise HTTPException(404, f"call: given {call}, its weights are not served, or there is no such call")
         return self.maps[call]
 
     def places_of(self, panel: int) -> "Places":
-        """What the points or rows of a panel are. Raises RefusedError where they are no places, or there is none."""
+        """What the points or rows of a panel are. Raises HTTPException where they are no places, or there is none."""
         if panel not in self.places:
-            raise RefusedError(404, f"panel: given {panel}, its rows are no places, or there is no such panel")
+            raise HTTPException(404, f"panel: given {panel}, its rows are no places, or there is no such panel")
         return self.places[panel]
 
 
-class Shelf:
+class PageCache:
     """The pages that are kept, those looked at last for the longest."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._kept, self._lock = most, OrderedDict[str, Kept](), threading.Lock()
+        self._most, self._kept, self._lock = most, OrderedDict[str, CachedPage](), threading.Lock()
 
-    def put(self, name: str, kept: Kept) -> None:
+    def put(self, name: str, kept: CachedPage) -> None:
         """Keep a page, and let go of what was not looked at for the longest where there is no room for both."""
         with self._lock:
             self._kept[name] = kept
@@ -71,16 +72,16 @@ class Shelf:
             while len(self._kept) > 1 and sum(each.size for each in self._kept.values()) > self._most:
                 self._kept.popitem(last=False)
 
-    def find(self, name: str) -> Kept | None:
+    def find(self, name: str) -> CachedPage | None:
         """Find the page of a name, None where it is not kept."""
         with self._lock:
             if name in self._kept:
                 self._kept.move_to_end(name)
             return self._kept.get(name)
 
-    def get(self, name: str) -> Kept:
-        """Find the page of a name. Raises RefusedError where it is not kept, or no longer."""
+    def get(self, name: str) -> CachedPage:
+        """Find the page of a name. Raises HTTPException where it is not kept, or no longer."""
         found = self.find(name)
         if found is None:
-            raise RefusedError(404, "this page is not kept any more: trace the text again")
+            raise HTTPException(404, "this page is not kept any more: trace the text again")
         return found
