@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "regard" / "web" / "built" / "page.js"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 INSIDE = {"Compare": ("Matrix", "text=two side by side"), "Movement": ("Numbers", "[data-paths][aria-expanded=false]")}
+FULL = "[data-head] [style]"  # a cell of the first view, once weights are there
 PICTURES = os.environ.get("REGARD_SCREENSHOTS")  # a folder: each test leaves there what it saw last
 
 
@@ -31,6 +32,10 @@ class Opened:
         """Choose a text or head by the value of its option, a layer by its name."""
         by = {"label": value} if what == "layer" else {"value": value}
         self.tab.select_option(f"[data-choose={what}]", **by)
+
+    def choose_head(self, layer: str, head: str) -> None:
+        self.choose("layer", layer)
+        self.choose("head", head)
 
     def open_view(self, name: str) -> None:
         """Open a view by its tab, as a hand would."""
@@ -58,6 +63,35 @@ class Opened:
                 found += [f"{scheme}: {each['id']}: {node['html'][:200]}" for node in each["nodes"]]
         self.tab.emulate_media(color_scheme="light")
         return found
+
+    def suits_everyone(self, width: int) -> None:
+        """Check that axe-core finds nothing, and that nothing is wider than the window."""
+        assert self.violations() == []
+        assert self.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+    def suits_paper(self) -> None:
+        """Print on a page as wide as A4: nothing is wider, and arcs are drawn."""
+        self.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        self.tab.emulate_media(media="print")
+        self.tab.set_viewport_size({"width": 718, "height": 1000})
+        assert self.tab.evaluate("document.documentElement.scrollWidth") <= 718
+        assert self.tab.is_visible(".arcs path >> nth=0")
+
+
+@pytest.fixture
+def first_view(page_of: Any) -> Callable[..., Opened]:
+    """Open the first view of an answer, and wait for its weights; without motion unless it is wanted."""
+
+    def show(answer: Any, motion: bool = False, width: int = 1300) -> Opened:
+        page: Opened = page_of(answer, overview=True, width=width)
+        page.tab.set_viewport_size({"width": width, "height": 850})
+        page.tab.emulate_media(reduced_motion="no-preference" if motion else "reduce")
+        page.tab.reload()
+        page.tab.wait_for_selector(FULL)
+        page.tab.wait_for_timeout(100)
+        return page
+
+    return show
 
 
 @pytest.fixture

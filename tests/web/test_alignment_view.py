@@ -27,7 +27,7 @@ def pair() -> Any:
 def opened(page_of: Any, pair: Any, **arguments: Any) -> Any:
     page = page_of(pair, numbers="float32", **arguments)
     page.open_view("Overview")
-    page.tab.wait_for_selector("[data-says]")
+    page.tab.wait_for_selector("[data-weight]")
     return page
 
 
@@ -50,12 +50,6 @@ def same(found: dict[int, float], expected: Any) -> None:
 
 def readable(token: Any) -> str:
     return token.text.strip() or "␣"
-
-
-def cell(page: Any) -> tuple[str, float]:
-    """What the heat map says of the cell that one is at."""
-    names, number = page.tab.inner_text("[data-says]").split(": weight ")
-    return names, float(number.split()[0])
 
 
 def written(found: Alignment, layer: int) -> torch.Tensor:
@@ -83,13 +77,13 @@ def test_words_of_both_texts_show_their_weights_when_pointed_at(page_of: Any, pa
     page = opened(page_of, pair)
     rows = written(found, found.written_layer)
     page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
-    same(shown(page, "as it was written"), rows[2])
+    same(shown(page, "model writes it"), rows[2])
     page.tab.hover("[aria-label^='source: choose'] [data-unit='4']")
     same(shown(page, "What looks at"), torch.cat([torch.zeros(1), rows[:, 4]]))
-    page.tab.check("text=as it is read")
+    page.tab.check("text=reads it")
     page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
     own = torch.tensor(found.weights[found.layers.index(found.written_layer)])[3]
-    same(shown(page, "as it was read"), own)
+    same(shown(page, "model reads it"), own)
 
 
 def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> None:
@@ -98,7 +92,7 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     rows = written(found, found.written_layer)
     page.tab.click("[aria-label^='target: choose'] [data-unit='3']")
     page.open_view("Numbers")
-    same(shown(page, "as it was written"), rows[2])
+    same(shown(page, "model writes it"), rows[2])
     page.open_view("Matrix")
     page.tab.wait_for_selector("[data-state=exact]")
     query, _, weight = rows_of(page.tab, page.tab.inner_text("caption:has-text('The largest')"))[0]
@@ -113,20 +107,29 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     page.tab.wait_for_selector("text=Nothing wrote this token")
 
 
-def test_keys_alone_walk_the_texts_and_the_map(page_of: Any, pair: Any) -> None:
-    found = align(pair)
+def test_keys_alone_walk_the_texts(page_of: Any, pair: Any) -> None:
+    rows = written(found := align(pair), found.written_layer)
     page = opened(page_of, pair)
-    rows = written(found, found.written_layer)
     page.tab.focus("[aria-label^='target: choose'] [data-unit][tabindex='0']")
+    own = [n for n, token in enumerate(pair.decoder.tokens) if not token.special]
     for key in ("Home", "ArrowRight", "ArrowRight"):
         page.tab.keyboard.press(key)
-    same(shown(page, "as it was written"), rows[1])
-    page.tab.focus("[aria-label^='Target (down)']")
-    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
-        page.tab.keyboard.press(key)
-    source, target = pair.encoder.tokens, pair.decoder.tokens
-    assert cell(page) == (f"{readable(target[2])} · {readable(source[1])}", pytest.approx(float(rows[1, 1]), abs=1e-3))
-    same(shown(page, "as it was written"), rows[1])  # and the texts follow the map
+    same(shown(page, "model writes it"), rows[own[2] - 1])
+
+
+def test_a_ribbon_and_its_number_are_the_largest_weights(page_of: Any, pair: Any) -> None:
+    """Special tokens have none. The numbers below the target are of each word's largest weight."""
+    found = align(pair)
+    page = opened(page_of, pair)
+    apart = {n for n, token in enumerate(pair.encoder.tokens) if token.special} | {sink.token for sink in found.sinks}
+    own = [n for n, token in enumerate(pair.decoder.tokens) if n and not token.special]
+    rows = written(found, found.written_layer).clone()
+    rows[:, list(apart)] = 0
+    assert page.tab.locator(".ribbons path").count() == sum(int((rows[n - 1] >= 0.05).sum()) for n in own)
+    page.tab.click(f"[aria-label^='target: choose'] [data-unit='{own[2]}']")
+    page.tab.mouse.move(0, 0)
+    names = [each for each in rows[own[2] - 1].tolist() if each >= 0.05]
+    assert page.tab.locator(".ribbons [data-weight]").all_text_contents() == [number(each) for each in names]
 
 
 def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
@@ -150,9 +153,8 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, pair: Any, width: int)
     page = opened(page_of, pair, width=width)
     page.tab.click("summary:has-text('The source of each word')")
     page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
-    shown(page, "as it was written")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    shown(page, "model writes it")
+    page.suits_everyone(width)
 
 
 @pytest.mark.real
@@ -174,4 +176,4 @@ def test_a_real_translation_by_whole_words(page_of: Any) -> None:
     assert page.number("tfoot td:nth-child(3)") == pytest.approx(float(rows.sum()), abs=1e-4)
     sources = page.tab.locator("[aria-label^='source: choose'] [data-unit]").all_inner_texts()
     assert numbers[sources.index("bank")] == pytest.approx(float(rows[list(bank.tokens)].sum()), abs=1e-3)
-    assert "bank" in [sources[n] for n in list(numbers)[:3]]  # what a person would say as well
+    assert "bank" in [sources[n] for n in list(numbers)[:3] if n < len(sources)]  # what a person would say as well

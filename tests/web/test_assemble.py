@@ -10,9 +10,10 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.trace.display import see
+from regard.questions.see.see import see
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, page_as_seen, page_of
+from regard.views.save_page import page_as_seen
+from regard.web.assemble import Choice, Opening, page_of
 from regard.web.html_file import write_html
 from regard.web.page import Page
 from tests.support import RIVER
@@ -84,11 +85,7 @@ def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], t
     after = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 5))])
     page = read(tmp_path, page_of([bank[0], bank[1], after]))
     assert page.data["comparisons"] == [
-        {
-            "name": "before and after: ablated: head 5 of layer 3",
-            "before": list(range(6)),
-            "after": list(range(12, 18)),
-        }
+        {"name": "before and after: ablated: head 5 of layer 3", "before": list(range(6)), "after": list(range(12, 18))}
     ]
     check_page(page, [bank[0], bank[1], after])  # the ablated head attends as before
 
@@ -165,7 +162,7 @@ def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
     bank: list[Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.web.assemble.add_trace", lambda *_: pytest.fail("was computed"))
-    monkeypatch.setattr("regard.trace.display.seen_on_a_page", lambda *_, **__: pytest.fail("was computed"))
+    monkeypatch.setattr("regard.views.save_page.seen_on_page", lambda *_, **__: pytest.fail("was computed"))
     for make in (page_of, page_as_seen):
         with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
             make(bank, Choice(limit=100_000))

@@ -10,7 +10,8 @@ import torch
 import regard
 from regard.attention.recording import scope
 from regard.errors import RegardError
-from regard.web import attention_page, show
+from regard.views import show
+from regard.web import attention_page
 from tests.support.web_pages import Read, build_nothing
 
 WEIGHTS = torch.rand(2, 1, 3, 2, 4).softmax(-1)  # layers, batch, heads, queries, keys
@@ -47,7 +48,7 @@ def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
                 regard.attend(query, key, key, causal=True)
     regard.save_page(calls, tmp_path / "a.html", batch=1, layers=[1], heads=[0, 3], numbers="float32")
     page = Read(tmp_path / "a.html")
-    assert page.data["title"] == "attention weights of 2 calls, batch item 1 of 2"
+    assert page.data["title"] == "attention weights of 2 calls, 2 heads of 5 × 5 tokens, batch item 1 of 2"
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [list("01234")]
     for nth, call in enumerate(page.data["calls"]):
         assert (call["name"], call["nth"], call["head_numbers"]) == (f"blocks.1.attn, {nth}", nth, [0, 3])

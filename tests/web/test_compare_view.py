@@ -25,8 +25,7 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     page.open_view("Compare")
     page.choose("layer", "0")  # nothing changes there: no rounding has a full colour
     page.tab.wait_for_selector("section[aria-label=Difference] :text('0.01')")
-    page.choose("layer", "3")
-    page.choose("head", "mean")
+    page.choose_head("3", "mean")
     open_twin(page.tab)
     rows = rows_of(page.tab, "Weights of A and B")
     length = len(before.tokens)
@@ -42,6 +41,8 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     said = page.tab.inner_text("section[aria-label=Difference] [data-says]")
     assert said.startswith(f"1 {before.tokens[1].text} · 1 {before.tokens[1].text}: difference ")
     assert float(said.split()[-1]) == pytest.approx(float(b[1, 1] - a[1, 1]), abs=SHOWN)
+    page.choose("layer", "2")  # while the cell has the focus and the table is open: no error is logged
+    page.tab.wait_for_selector("section[aria-label=Difference]")
 
 
 def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any) -> None:
@@ -70,5 +71,4 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, ablated: Any, width: i
     page = page_of(list(ablated), word="bank", width=width)
     page.open_view("Compare")
     page.tab.wait_for_selector("section[aria-label=Difference] canvas")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from regard.web.save_page import save_page
+from regard.views.save_page import save_page
 from tests.questions.heads.test_answer import answer_of
 from tests.questions.heads.test_answer import mean_scores_of as head_scores
 from tests.questions.patch.test_panels import made as sweep

@@ -19,8 +19,7 @@ def test_a_link_shows_the_same_again(page_of: Any, bank: list[Trace]) -> None:
     assert "#" not in opened
     page.open_view("Numbers")
     page.choose("text", "1")
-    page.choose("layer", "3")
-    page.choose("head", "5")
+    page.choose_head("3", "5")
     page.open_view("Steps")
     page.tab.click("[data-unit='7']")
     page.tab.wait_for_url("**steps**")

@@ -60,8 +60,8 @@ def test_it_opens_at_the_sentence_and_goes_everywhere(opened: Any, minilm: Any) 
     assert row.topk(2).indices.tolist() == [first.key, second.key]
     head = f"layer {first.layer}, head {first.head}"
     assert found.findings()[0] == (
-        f"“watery” attends distinctively to “sea”, {first.key - first.query} tokens later ({number(first.weight)}, "
-        f"{head}), then to “ship” ({number(float(row[second.key]))})."
+        f"“watery” attends unusually strongly to “sea”, {first.key - first.query} tokens later "
+        f"({number(first.weight)}, {head}), then to “ship” ({number(float(row[second.key]))})."
     )
     page = opened(found)
     tab = page.tab
@@ -101,17 +101,13 @@ def test_it_opens_at_the_sentence_and_goes_everywhere(opened: Any, minilm: Any) 
 
 
 def test_windows_a_phone_paper_and_a_picture(opened: Any, minilm: Any, tmp_path: Path) -> None:
-    found = minilm.trace(f"{TEXT} {TEXT}", window=64).see()
-    tab = opened(found).tab
+    found = regard.see(minilm.trace(f"{TEXT} {TEXT}", window=64))
+    page = opened(found)
+    tab, opening = page.tab, found.page().opening
     tab.select_option("[data-choose=text]", "1")
     tab.wait_for_timeout(300)
-    shown_is(
-        tab,
-        found.traces[1],
-        found.page().opening["call"],
-        found.page().opening["head"],
-        int(tab.get_attribute(CHOSEN, "data-token")),
-    )
+    token = int(tab.get_attribute(CHOSEN, "data-token"))
+    shown_is(tab, found.traces[1], opening["call"], opening["head"], token)
     tab.click("[data-more]")
     with tab.expect_download() as waited:
         tab.click("[data-save=svg]")
@@ -120,11 +116,7 @@ def test_windows_a_phone_paper_and_a_picture(opened: Any, minilm: Any, tmp_path:
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.wait_for_timeout(200)
     assert tab.evaluate(SIZE)[0] == 390
-    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    tab.emulate_media(media="print")
-    tab.set_viewport_size({"width": 718, "height": 1000})
-    assert tab.evaluate(SIZE)[0] <= 718
-    assert tab.is_visible(".arcs path >> nth=0")
+    page.suits_paper()
 
 
 def test_a_text_of_two_thousand_tokens_scrolls_in_its_column(opened: Any, minilm: Any, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import torch
 from regard.display.written import number_text
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
-from regard.models.see_texts import trace_control
+from regard.models.control import trace_control
 from regard.trace.trace import Trace
-from regard.web.assemble import page_as_seen
+from regard.views.save_page import page_as_seen
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from tests.web.conftest import AXE, Opened

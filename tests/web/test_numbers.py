@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.web.numbers import (
-    LARGEST,
-    NumberStore,
-    page_number_byte_planes,
-    vectors_rounded_for_page,
-)
+from regard.web.numbers import LARGEST, NumberStore, page_number_byte_planes, vectors_rounded_for_page
 from tests.support.web_pages import from_byte_planes
 
 

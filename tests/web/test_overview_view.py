@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from regard.explain.wording import number
 from regard.models.model import Model
 from regard.questions.see.answer import Seen
 from regard.trace.trace import Trace
+from tests.web.conftest import FULL
 from tests.web.test_page import fields
 
 pytestmark = pytest.mark.browser
 BANK = "We sat on the grassy bank of the stream.", "I deposited my savings in the bank."
 ANIMAL = "The animal didn't cross the street because it was too tired."
 WORDS = ["river", "water", "money", "loan", "deposit"]
-FULL = "[data-head] [style]"  # a cell, once weights are there
 CHOSEN = "[...document.querySelectorAll('[data-token][aria-selected=true]')].map(each => each.textContent)"
 
 
@@ -35,22 +34,6 @@ def one(minilm: Model) -> Seen:
     return regard.see(ANIMAL, model=minilm)
 
 
-@pytest.fixture
-def opened(page_of: Any) -> Callable[..., Any]:
-    """Open the page of an answer, and wait for its weights; without motion unless it is wanted."""
-
-    def show(found: Seen, motion: bool = False, **how: Any) -> Any:
-        page = page_of(found, overview=True, width=1300, **how)
-        page.tab.set_viewport_size({"width": 1300, "height": 850})
-        page.tab.emulate_media(reduced_motion="no-preference" if motion else "reduce")
-        page.tab.reload()
-        page.tab.wait_for_selector(FULL)
-        page.tab.wait_for_timeout(100)
-        return page
-
-    return show
-
-
 def shown_weights(page: Any, text: int) -> set[str]:
     return set(page.tab.locator(f"[data-weight='{text}']").all_text_contents())
 
@@ -61,8 +44,8 @@ def row(traces: Any, text: int, layer: int, head: int | None, token: int) -> lis
     return own
 
 
-def test_every_number_of_two_texts_is_the_library_s(opened: Any, two: Seen) -> None:
-    page = opened(two)
+def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) -> None:
+    page = first_view(two)
     assert set(two.page().overview) == fields("OfTexts")
     summary = two.summary
     texts = page.tab.inner_text("header")
@@ -94,8 +77,8 @@ def test_every_number_of_two_texts_is_the_library_s(opened: Any, two: Seen) -> N
         assert number(states[word, "2"]) in page.tab.text_content(f"[data-cosine='{word} 1']")
 
 
-def test_every_number_of_one_text_is_the_library_s(opened: Any, one: Seen) -> None:
-    page = opened(one)
+def test_every_number_of_one_text_is_the_library_s(first_view: Any, one: Seen) -> None:
+    page = first_view(one)
     links = one.summary.highlights[0].links
     rows = page.tab.locator("[data-link]")
     said = rows.all_inner_texts()
@@ -135,8 +118,8 @@ def test_the_range_of_the_difference_is_that_of_the_sentences(two: Seen) -> None
 
 
 @pytest.mark.parametrize("case", ["two", "one"])
-def test_it_fits_and_the_word_is_in_one_column(opened: Any, case: str, two: Seen, one: Seen, tmp_path: Path) -> None:
-    page = opened(two if case == "two" else one)
+def test_it_fits_and_the_word_is_in_one_column(first_view: Any, case: str, two: Seen, one: Seen) -> None:
+    page = first_view(two if case == "two" else one)
     size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
     assert page.tab.evaluate(size) == [1300, 850]
     assert page.tab.inner_text("role=tab[selected=true]") == "Overview"
@@ -155,16 +138,12 @@ def test_it_fits_and_the_word_is_in_one_column(opened: Any, case: str, two: Seen
     page.tab.wait_for_timeout(200)
     assert page.tab.evaluate(size)[0] == 390
     assert page.tab.locator(".arcs path").count() > 0
-    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.tab.emulate_media(media="print")
-    page.tab.set_viewport_size({"width": 718, "height": 1000})
-    assert page.tab.evaluate(size)[0] <= 718
+    page.suits_paper()
     assert not page.tab.is_visible(".control")
-    assert page.tab.is_visible(".arcs path >> nth=0")
 
 
-def test_keys_pointer_and_address(opened: Any, one: Seen, two: Seen) -> None:
-    page = opened(two)
+def test_keys_pointer_and_address(first_view: Any, one: Seen, two: Seen) -> None:
+    page = first_view(two)
     tab = page.tab
     assert tab.evaluate(CHOSEN) == ["bank", "bank"]
     tab.keyboard.press("ArrowLeft")
@@ -200,8 +179,8 @@ def test_keys_pointer_and_address(opened: Any, one: Seen, two: Seen) -> None:
     assert "layer 1, head 1 ·" not in tab.inner_text("[data-caption='0']")
 
 
-def test_it_plays_and_moves_unless_motion_is_unwanted(opened: Any, one: Seen) -> None:
-    page = opened(one, motion=True)
+def test_it_plays_and_moves_unless_motion_is_unwanted(first_view: Any, one: Seen) -> None:
+    page = first_view(one, motion=True)
     path = "document.querySelector('.arcs path').getAttribute('d')"
     page.tab.wait_for_timeout(1600)
     page.tab.click(".steps [data-layer='5']")
@@ -222,8 +201,8 @@ def test_it_plays_and_moves_unless_motion_is_unwanted(opened: Any, one: Seen) ->
     assert page.tab.inner_text("[data-caption] b") == "what stands out"
 
 
-def test_other_views_are_reached_and_a_picture_is_saved(opened: Any, two: Seen, tmp_path: Path) -> None:
-    page = opened(two)
+def test_other_views_are_reached_and_a_picture_is_saved(first_view: Any, two: Seen, tmp_path: Path) -> None:
+    page = first_view(two)
     assert page.tab.locator("role=tab").all_inner_texts() == ["Overview", "Matrix", "Numbers", "Steps"]
     page.tab.click("[data-more]")
     with page.tab.expect_download() as waited:
@@ -245,15 +224,14 @@ def test_one_of_several_texts_is_chosen(page_of: Any, bank: list[Trace]) -> None
 def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm: Model, bank: list[Trace]) -> None:
     same = minilm.trace("He sat on the bank of a wide river.")
     references = [minilm.trace(word) for word in ("river", "money")]
-    page = page_of([bank[0], same, bank[1]], word="bank", references=references, overview=True)
-    cosines = {n: trace["bank"] @ references[1]["money"] for n, trace in enumerate((bank[0], same, bank[1]))}
+    page = page_of([same, bank[0], bank[1]], word="bank", references=references, overview=True)
+    assert page.tab.locator("[data-sentence] [aria-selected=true]").all_inner_texts() == ["bank", "bank"]
     assert page.tab.locator("[data-sentence] .number").all_inner_texts()[1] == "3"
     assert page.tab.locator("[data-curve]").count() == 3
-    assert len(cosines) == 3
 
 
-def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(opened: Any, two: Seen) -> None:
-    page = opened(two)
+def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(first_view: Any, two: Seen) -> None:
+    page = first_view(two)
     link = two.summary.occurrences[0].link
     page.tab.click(".lead [data-told=word] >> nth=0")
     assert page.tab.locator("[data-sentence='0'] [aria-selected=true]").inner_text() == link.text

@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
-from regard.display.page import panel_data
-from regard.display.panels import Column, Curve, Curves, Heat, Panel, Point, Scatter, Strip, Table
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
-from regard.web.page import Page
+from regard.display.panels import Column, Curve, Curves, Table
+from tests.web.panels import four_panels, open_panels
 from tests.web.tables import open_twin, read_number, rows_of
 
 pytestmark = pytest.mark.browser
 WORDS = ["<b>bold</b>", "河岸", "\x1b[31mred", "שלום", "bank"]
-GRID = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
 
 
 @pytest.fixture
@@ -23,27 +19,7 @@ def opened(page_of: Any, tmp_path: Path) -> Any:
     """A page without attention that has one panel of each kind. width: of the window."""
 
     def make(width: int = 1000) -> Any:
-        page = Page("Panels", findings=["A sentence."])
-        columns = [Column("word"), Column("score", 2, bar=True), Column("count", 0)]
-        points = [
-            Point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
-        ]
-        rows = [[f"{WORDS[n % 5]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(140)]
-        grid = Heat(
-            name="Grid", title="Grid", rows=WORDS, columns=["one", "two", "three"], values=GRID, signed=True,
-            axes=("word", "number"), unit="step",
-        )  # fmt: skip
-        panels = [
-            Table(name="Words", title="Words", note="Of no model.", columns=columns, rows=rows),
-            grid,
-            Scatter(name="Places", title="Places", x="across", y="up", points=points),
-            Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats"),
-        ]
-        page.panels = [panel_data(panel) for panel in panels]
-        page.opening["view"] = "panel 0"
-        file = tmp_path / "panels.html"
-        write_html(page, file, built_shell(page))
-        return page_of(None, file=file, width=width)
+        return open_panels(page_of, tmp_path / "panels.html", *four_panels(WORDS, "three"), width=width)
 
     return make
 
@@ -147,14 +123,6 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
     assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.50", "–", "2.00", "0.00", "1.25"]
 
 
-def shown(page_of: Any, file: Path, *panels: Panel) -> Any:
-    """A page of these panels alone."""
-    page = Page("Panels", panels=[panel_data(panel) for panel in panels])
-    page.opening["view"] = "panel 0"
-    write_html(page, file, built_shell(page))
-    return page_of(None, file=file)
-
-
 def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_path: Path) -> None:
     """Random columns, of both signs or of one, said to be signed or not: red and blue are the sign's."""
     draw = random.Random(31)
@@ -164,7 +132,7 @@ def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_
         column = Column("score", 4, bar=True, signed=draw.random() < 0.5)
         rows: list[list[Any]] = [[f"row {m}", draw.uniform(low, high)] for m in range(7)]
         tables.append(Table(name=f"T{n}", title=f"T{n}", columns=[Column("word"), column], rows=rows))
-    page = shown(page_of, tmp_path / "tables.html", *tables)
+    page = open_panels(page_of, tmp_path / "tables.html", *tables)
     for n, table in enumerate(tables):
         page.open_view(f"T{n}")
         values = [row[1] for row in table.rows]
@@ -190,16 +158,13 @@ def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_
 def test_curves_say_what_stands_at_a_place(page_of: Any, tmp_path: Path, width: int) -> None:
     steps = list(range(4, 101, 4))
     means = [None if step == 40 else 100 / step for step in steps]
-    page = Page("Curves")
     low, high = ([each and each + far for each in means] for far in (-0.5, 1))
     lines = [
         Curve("training", steps, means, since=[step - 3 for step in steps], low=low, high=high),
         Curve("held out", [30, 60, 90], [5.0, 2.5, 1.5]),
     ]
-    page.panels = [panel_data(Curves(name="Loss", title="Loss", x="step", y="nats", series=lines, digits=2))]
-    page.opening["view"] = "panel 0"
-    write_html(page, tmp_path / "curves.html", built_shell(page))
-    opened = page_of(None, file=tmp_path / "curves.html", width=width)
+    curves = Curves(name="Loss", title="Loss", x="step", y="nats", series=lines, digits=2)
+    opened = open_panels(page_of, tmp_path / "curves.html", curves, width=width)
     opened.tab.focus("[role=application]")
     opened.tab.keyboard.press("Home")
     assert opened.tab.inner_text("[data-says]") == "steps 1 to 4: training 25.00 (24.50 to 26.00)"
@@ -217,8 +182,7 @@ def test_curves_say_what_stands_at_a_place(page_of: Any, tmp_path: Path, width: 
     assert rows[1] == ["training", "5", "8", "12.50", "12.00", "13.50"]
     assert rows[9][3:] == ["–", "–", "–"]
     assert rows[-1] == ["held out", "90", "90", "1.50", "1.50", "1.50"]
-    assert opened.violations() == []
-    assert opened.tab.evaluate("document.documentElement.scrollWidth") <= width
+    opened.suits_everyone(width)
 
 
 @pytest.mark.parametrize("width", [390, 1000])
@@ -228,8 +192,7 @@ def test_panels_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> Non
         page.open_view(name)
         if name != "Words":
             open_twin(page.tab)
-        assert page.violations() == []
-        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+        page.suits_everyone(width)
 
 
 def test_a_word_is_found_in_every_panel(opened: Any) -> None:

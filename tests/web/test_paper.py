@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from regard.display.page import panel_data
 from regard.display.panels import Curve, Curves, Heat, Point, Scatter
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
-from regard.web.page import Page
+from tests.web.panels import open_panels
 
 pytestmark = pytest.mark.browser
 PAPER = 718  # pixels across A4 with a browser's margins
@@ -23,30 +20,21 @@ def panels(page_of: Any, tmp_path: Path) -> Any:
     """A page without attention: a heat map of rows × columns, lines and points. width: of the window."""
 
     def make(rows: int = 4, columns: int = 8, width: int = 1000) -> Any:
-        page = Page("Panels", findings=["A sentence."])
         values: list[list[float | None]] = [
             [((r * columns + c) % 7 - 3) / 3.3 for c in range(columns)] for r in range(rows)
         ]
         names = [[f"{kind} {n}" for n in range(count)] for kind, count in (("row", rows), ("column", columns))]
         points = [Point(float(n % 5), n / 10, f"point number {n}", f"group {n % 3}") for n in range(20)]
+        grid = Heat(
+            name="Grid", title="Grid", rows=names[0], columns=names[1], values=values, signed=True, unit="step",
+            axes=("row", "column"),
+        )  # fmt: skip
         drawn = [
-            Heat(
-                name="Grid",
-                title="Grid",
-                rows=names[0],
-                columns=names[1],
-                values=values,
-                signed=True,
-                unit="step",
-                axes=("row", "column"),
-            ),
+            grid,
             Scatter(name="Places", title="Places", x="across", y="up", points=points),
             Curves(name="Lines", title="Lines", x="step", y="loss", series=[Curve("one", [0, 9, 99], [3.0, 2.0, 1.0])]),
         ]
-        page.panels = [panel_data(panel) for panel in drawn]
-        page.opening["view"] = "panel 0"
-        write_html(page, tmp_path / "panels.html", built_shell(page))
-        return page_of(None, file=tmp_path / "panels.html", width=width)
+        return open_panels(page_of, tmp_path / "panels.html", *drawn, width=width)
 
     return make
 
@@ -97,8 +85,7 @@ def test_the_map_is_whole_on_paper_and_keeps_its_shape(page_of: Any, bank: Any) 
 
 def test_paper_has_the_title_the_findings_and_one_view_without_what_is_for_hands(page_of: Any, bank: Any) -> None:
     page = page_of(bank, width=1000)
-    page.choose("layer", "3")
-    page.choose("head", "5")
+    page.choose_head("3", "5")
     assert not page.tab.is_visible("p.printed")
     for view in ("Numbers", "Matrix", "Compare"):
         page.open_view(view)

@@ -10,7 +10,8 @@ import pytest
 
 from regard.models.model import Model
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, page_as_seen
+from regard.views.save_page import page_as_seen
+from regard.web.assemble import Choice
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 

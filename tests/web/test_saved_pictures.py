@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.display.page import panel_data
-from regard.display.panels import Column, Heat, Point, Scatter, Strip, Table
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
-from regard.web.page import Page
 from tests.web import saved
+from tests.web.panels import four_panels, open_panels
 from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, save, stands_alone, view_alone
 
 pytestmark = pytest.mark.browser
@@ -48,8 +44,7 @@ def looked_at(page: Any, view: str) -> None:
     """Open a view at head 3 of layer 0."""
     page.open_view(view)
     if view != "Compare":
-        page.choose("layer", "0")
-        page.choose("head", "3")
+        page.choose_head("0", "3")
     page.tab.wait_for_timeout(400)
 
 
@@ -112,40 +107,9 @@ def test_every_script_stands_as_on_the_page(page_of: Any, minilm: Any, text: int
     check(page)
 
 
-@pytest.fixture
-def panels(page_of: Any, tmp_path: Path) -> Any:
-    """A page of panels alone. width: of the window."""
-
-    def make(width: int = 1000) -> Any:
-        page = Page("Panels", findings=["A sentence."])
-        columns = [Column("word"), Column("score", 2, bar=True), Column("count", 0)]
-        rows = [[f"{WORDS[n % 4]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(2_000)]
-        grid = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
-        points = [
-            Point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
-        ]
-        colours = Heat(
-            name="Grid", title="Grid", rows=WORDS, columns=["one", "two", WORDS[4]], values=grid, signed=True,
-            axes=("word", "number"), unit="step",
-        )  # fmt: skip
-        panels = [
-            Table(name="Words", title="Words", note="Of no model.", columns=columns, rows=rows),
-            colours,
-            Scatter(name="Places", title="Places", x="across", y="up", points=points),
-            Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats"),
-        ]
-        page.panels = [panel_data(panel) for panel in panels]
-        page.opening["view"] = "panel 0"
-        file = tmp_path / "panels.html"
-        write_html(page, file, built_shell(page))
-        return page_of(None, file=file, width=width)
-
-    return make
-
-
 @pytest.mark.parametrize("width", [390, 1000])
-def test_panels_are_drawn_in_vectors(panels: Any, width: int) -> None:
-    page = panels(width)
+def test_panels_are_drawn_in_vectors(page_of: Any, tmp_path: Path, width: int) -> None:
+    page = open_panels(page_of, tmp_path / "panels.html", *four_panels(WORDS, WORDS[4]), width=width)
     for view in ("Grid", "Places", "Line"):
         page.open_view(view)
         picture = save(page)
@@ -177,5 +141,4 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, bank: Any, width: int)
     page.tab.focus("[data-save=svg]")
     with page.tab.expect_download():
         page.tab.keyboard.press("Enter")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)

@@ -66,10 +66,7 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
             lambda c: widget.check_text_on_page(c, "text"),
             "text 'text' is not on the page: it has 'source', 'target', 'targ",
         ),
-        (
-            lambda c: widget.check_layer_on_page(c, "target", 1),
-            "layer 1 is not on the page: 'target' has layers 0, 2",
-        ),
+        (lambda c: widget.check_layer_on_page(c, "target", 1), "layer 1 is not on the page: 'target' has layers 0, 2"),
         (
             lambda c: widget.check_layer_on_page(c, "source", 2),
             "layer 2 is not on the page: 'source' has layers 0 to 1",

@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.explain.causes.contributions import adds_up
+from regard.explain.causes.contributions import adds_up, contribution_norms
 from regard.trace.attention_output import AttentionOutput, Scaling, UnverifiedOutput
 from regard.web.numbers import NumberStore
-from regard.web.steps import contribution_norms, refusal, steps_data
+from regard.web.steps import refusal, steps_data
 from tests.support.own_models import opened
 from tests.support.web_pages import stored
 

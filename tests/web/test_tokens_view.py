@@ -46,8 +46,7 @@ def same(found: dict[int, float], expected: Any, within: float = 1e-4) -> None:
 
 def test_hovering_shows_what_a_token_looks_at_in_layer_and_head(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
-    page.choose("layer", "3")
-    page.choose("head", "5")
+    page.choose_head("3", "5")
     choose_token(page.tab, 2)
     page.tab.hover("[data-unit='11']")
     page.tab.wait_for_selector("caption:has-text('What “bank” looks at')")
@@ -87,8 +86,7 @@ def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: An
     words = words_of(trace)
     long = longest(words)
     page = page_of(trace)
-    page.choose("layer", "2")
-    page.choose("head", "mean")
+    page.choose_head("2", "mean")
     page.tab.check("text=whole words")
     choose_token(page.tab, long)
     weights = of_words(trace.attention[2].dense().mean(0), words)
@@ -100,8 +98,7 @@ def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: An
 
 def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
     page = page_of(list(bank), word="bank", width=700)
-    page.choose("layer", "1")
-    page.choose("head", "mean")
+    page.choose_head("1", "mean")
     text = page.tab.locator("section[aria-label='text 2']")
     text.locator("[data-unit][tabindex='0']").focus()
     page.tab.keyboard.press("Home")
@@ -127,8 +124,7 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
                 shown = read_number(cell.inner_text())
                 assert shown == pytest.approx(float(weights[int(cell.get_attribute("data-value"))]), abs=3e-4)
 
-    page.choose("layer", "0")
-    page.choose("head", "mean")
+    page.choose_head("0", "mean")
     held(0, at)
     bars = page.tab.locator("section[aria-label^='text'] tr:has([data-value])").evaluate_all(
         "rows => rows.map(row => [Number(row.querySelector('[data-value]').innerText), "
@@ -151,8 +147,7 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
 def test_contributions_are_weight_times_the_length_of_what_the_value_becomes(page_of: Any, bank: Any) -> None:
     trace = bank[0]
     page = page_of(trace)
-    page.choose("layer", "4")
-    page.choose("head", "7")
+    page.choose_head("4", "7")
     page.tab.check("text=size of contribution")
     choose_token(page.tab, 11)
     weights, value = trace.attention[4][7, 11], trace.values[4][7]
@@ -186,8 +181,7 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, bank: Any, width: int)
     page = page_of(list(bank), word="bank", width=width)
     page.tab.hover("[data-unit='3']")
     page.tab.wait_for_selector("[data-value]")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)
 
 
 def test_without_javascript_the_file_says_what_it_is(chromium: Any, bank: Any, page_of: Any) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import regard
+from regard.views.save_page import page_as_seen
 from regard.web import built_page
-from regard.web.assemble import page_as_seen, page_of
+from regard.web.assemble import page_of
 from regard.web.page import Page
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")

@@ -1,7 +1,6 @@
 """What a model wrote: every number of the first view is the library's, by mouse and keyboard; in a browser."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +10,13 @@ import torch
 import regard
 from regard.explain.logits import logit_lens
 from regard.explain.wording import fixed, number
-from regard.questions.generate.answer import Generation, generation, telling
+from regard.questions.generate.answer import Generation, generated, telling
 from tests.support import SHARED, own_models
+from tests.web.conftest import FULL
 from tests.web.test_page import fields
 
 pytestmark = pytest.mark.browser
 STORIES = SHARED / "models" / "stories260K"
-FULL = "[data-head] [style]"  # a cell, once weights are there
 CHOSEN = "document.querySelector('[data-token][aria-selected=true]').dataset.token"
 
 
@@ -28,22 +27,7 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def found(model: Any) -> Generation:
-    return generation(model.generate("A man is fishing", max_new_tokens=6))
-
-
-@pytest.fixture
-def opened(page_of: Any) -> Callable[..., Any]:
-    """Open the page of what was written, and wait for its weights; without motion unless it is wanted."""
-
-    def show(written: Any, motion: bool = False, width: int = 1300, **how: Any) -> Any:
-        page = page_of(written, overview=True, width=width, **how)
-        page.tab.emulate_media(reduced_motion="no-preference" if motion else "reduce")
-        page.tab.reload()
-        page.tab.wait_for_selector(FULL)
-        page.tab.wait_for_timeout(100)
-        return page
-
-    return show
+    return generated(model.generate("A man is fishing", max_new_tokens=6))
 
 
 def check(page: Any, found: Generation, token: int) -> None:
@@ -64,8 +48,8 @@ def check(page: Any, found: Generation, token: int) -> None:
         assert said.endswith(f" {number(float(rows[1, head].max()))}") or not float(rows[1, head].max())
 
 
-def test_every_number_is_the_library_s(opened: Any, found: Generation, model: Any) -> None:
-    page = opened(found)
+def test_every_number_is_the_library_s(first_view: Any, found: Generation, model: Any) -> None:
+    page = first_view(found)
     assert set(found.page().overview) == fields("OfWriting")
     trace, start = found.traces[0].trace, found.traces[0].start
     page.tab.keyboard.press("ArrowRight")
@@ -80,25 +64,25 @@ def test_every_number_is_the_library_s(opened: Any, found: Generation, model: An
             assert ("is number" not in said) == (layer.rank == 1)  # written is the likeliest
 
 
-def test_the_first_sentence_is_true_of_the_lens(opened: Any) -> None:
+def test_the_first_sentence_is_true_of_the_lens(first_view: Any) -> None:
     if not STORIES.is_dir():
         pytest.skip(f"no model folder {STORIES} (REGARD_SHARED names another place)")
     model = regard.load(STORIES, device="cpu")
     written = model.generate("Once upon a time", max_new_tokens=14)
-    found = generation(written)
+    found = generated(written)
     first = telling(found.plain)
     assert f"“{first.text}” (probability {number(first.probability)}). Only the last of 5 layers" in found.findings()[0]
     ranks = [layer.rank for layer in logit_lens(model, written.trace, first.token - 1).layers]
     assert [rank == 1 for rank in ranks] == [False] * 5 + [True]
-    page = opened(written)  # as the text itself has it
+    page = first_view(written)  # as the text itself has it
     assert found.findings()[0] in page.tab.inner_text("h1").replace("\u2068", "").replace("\u2069", "")
     assert page.tab.evaluate(CHOSEN) == str(first.token)
     blue = [page.tab.get_attribute(f"[data-lens='{first.token - written.start}-{n}'] span", "style") for n in range(6)]
     assert ["font-weight" in style for style in blue] == [rank == 1 for rank in ranks]
 
 
-def test_keys_pointer_and_address(opened: Any, found: Generation) -> None:
-    page = opened(found)
+def test_keys_pointer_and_address(first_view: Any, found: Generation) -> None:
+    page = first_view(found)
     tab, start = page.tab, found.traces[0].start
     tab.click(f"[data-token='{start + 2}']")
     tab.click("[data-token='1']", force=True)  # of the prompt: nothing wrote it
@@ -123,8 +107,8 @@ def test_keys_pointer_and_address(opened: Any, found: Generation) -> None:
     assert tab.inner_text("[data-caption] b") != "layer 0, head 1"
 
 
-def test_it_writes_again(opened: Any, found: Generation) -> None:
-    page = opened(found, motion=True)
+def test_it_writes_again(first_view: Any, found: Generation) -> None:
+    page = first_view(found, motion=True)
     seen = "getComputedStyle(each).visibility == 'visible'"
     hidden = f"[...document.querySelectorAll('[data-token]')].filter(each => !({seen})).length"
     token = page.tab.evaluate(CHOSEN)
@@ -140,11 +124,11 @@ def test_it_writes_again(opened: Any, found: Generation) -> None:
     assert not page.tab.is_visible("text=Write it")
 
 
-def test_plain_and_steered_text(opened: Any, model: Any) -> None:
+def test_plain_and_steered_text(first_view: Any, model: Any) -> None:
     push = regard.steer(9 * model.trace("She takes").last_hidden_state[0], layer=1)
     both = [model.generate("A man is", max_new_tokens=5, interventions=each) for each in ([], [push])]
-    found = generation(both[0], both[1], "how")
-    page = opened(found)
+    found = generated(both[0], both[1], "how")
+    page = first_view(found)
     for n, name in ((1, "plain"), (0, "steered")):
         assert page.tab.inner_text(".left > h2") == name
         page.tab.click(f"[data-text='{n}']")
@@ -155,28 +139,23 @@ def test_plain_and_steered_text(opened: Any, model: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1300])
-def test_it_is_for_everyone_and_for_a_phone(opened: Any, found: Generation, width: int) -> None:
-    page = opened(found, width=width)
+def test_it_is_for_everyone_and_for_a_phone(first_view: Any, found: Generation, width: int) -> None:
+    page = first_view(found, width=width)
     page.tab.keyboard.press("ArrowRight")
-    assert page.violations() == []
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.suits_everyone(width)
     assert page.tab.locator("[data-token][tabindex='0']").count() == 1
     assert page.tab.locator("[data-lens][tabindex='0']").count() == 1
-    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.tab.emulate_media(media="print")
-    page.tab.set_viewport_size({"width": 718, "height": 1000})
-    assert page.tab.evaluate("document.documentElement.scrollWidth") <= 718
-    assert page.tab.is_visible(".arcs path >> nth=0")
+    page.suits_paper()
 
 
-def test_a_long_text_scrolls_and_the_lens_can_be_unknown(opened: Any, model: Any) -> None:
+def test_a_long_text_scrolls_and_the_lens_can_be_unknown(first_view: Any, model: Any) -> None:
     long = model.generate("A man is fishing on a river bank " * 3, max_new_tokens=70)
-    page = opened(generation(long))
+    page = first_view(generated(long))
     assert "the first 64 written tokens" in page.tab.inner_text("[data-lens-caption]")
     assert page.tab.locator("[data-token]").count() == len(long.trace.tokens)
     seen, whole = (page.tab.evaluate(f"document.querySelector('.text').{name}Height") for name in ("client", "scroll"))
     assert seen <= 292 < whole
-    page = opened(generation(replace(long, model=None)))
+    page = first_view(generated(replace(long, model=None)))
     assert page.tab.locator("[data-lens]").count() == 0
     assert page.tab.locator("[data-likely]").count() == 5
     assert page.violations() == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from regard.attention.head_map import key_heads_of_queries, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.errors import RegardError
+from regard.explain.causes.contributions import contribution_norms
 from regard.explain.weights.head_means import MEANINGS, OVER
 from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
@@ -15,10 +16,10 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
-from regard.web.numbers import vector_bytes_in_page
+from regard.web.numbers import page_numbers_in_bits, vector_bytes_in_page
 from regard.web.page import Page, text_data
 from regard.web.score_rules import Data
-from regard.web.steps import contribution_norms, entering_of, output_of, steps_data, value_of
+from regard.web.steps import entering_of, output_of, steps_data, value_of
 
 VALUES_ALONE = 36_000  # bytes, 48 kB of a file, that all texts' values of a layer may take unasked
 
@@ -89,7 +90,8 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         norms = None
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)
-        norms = norms if norms is None or page.heads is None else norms[list(page.heads)]
+        if norms is not None:  # 10 bits, 1e-3 of each: more would be most of a short text's page
+            norms = page_numbers_in_bits(norms if page.heads is None else norms[list(page.heads)], 10)
         own = None if few.shape[0] == weights.shape[0] else page.heads
         numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=own))
     return numbers
@@ -128,34 +130,17 @@ def _head_scores_for_page(trace: Trace) -> HeadScores | None:
         return None
 
 
-def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> dict[str, object]:
-    """The scores of the calls and heads that the page has."""
-    data = head_scores_data(scores, added.text, [added.calls.get(call, -1) for call in scores.calls])
-    calls, values = data["calls"], data["values"]
-    assert isinstance(calls, list)
-    assert isinstance(values, list)
-    kept = [row for row, call in enumerate(calls) if call >= 0]
-    data["calls"] = [calls[row] for row in kept]
-    heads = page.heads
-    data["values"] = [
-        [table[row] if heads is None else [table[row][head] for head in heads] for row in kept] for table in values
-    ]
-    return data
-
-
-def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
-    """Write the scores of a text's heads. text: its number. calls: the numbers of the rows' calls."""
+def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> Data:
+    """Write the scores of the calls and heads that the page has."""
     tables = scores.by_name()
     counts = {name: count_of_tokens(getattr(scores, OVER.get(name, "queries"))) for name in tables}
+    kept = [row for row, call in enumerate(scores.calls) if call in added.calls]
+    shown = [(table if page.heads is None else table[:, list(page.heads)])[kept].tolist() for table in tables.values()]
     return {
-        "text": text,
+        "text": added.text,
         "names": list(tables),
         "meanings": [f"{MEANINGS[name].says.removesuffix('.')} (here the mean of {counts[name]})." for name in tables],
-        "calls": calls,
-        "values": [[[_json_number(value) for value in row] for row in table.tolist()] for table in tables.values()],
-    }
-
-
-def _json_number(value: float) -> float | None:
-    """A number that JSON can have, of six decimals; None for NaN."""
-    return None if math.isnan(value) else round(value, 6)
+        "calls": [added.calls[scores.calls[row]] for row in kept],
+        "values": [[[None if math.isnan(score) else round(score, 6) for score in row] for row in table]
+                   for table in shown],
+    }  # fmt: skip

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
-from regard.explain.weights.alignment import Alignment, align, why_these_layers
+from regard.explain.weights.alignment import align, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
 from regard.text.word_pieces import wordlike
-from regard.trace import display
-from regard.trace.layer_subset import CallNumber, kept_numbers
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
-from regard.web.overview import overview_data
 from regard.web.page import Page, model_name, status_lines
-from regard.web.score_rules import Data
 from regard.web.sizes import LIMIT, check_page_size, estimated_size, steps_size
 
 LINE = 80  # characters of a title
@@ -60,35 +57,6 @@ class Opening:
     trace: int = 0
 
 
-def page_as_seen(
-    traces: Shown | Sequence[Shown],
-    choice: Choice | None = None,
-    word: str | None = None,
-    *,
-    title: str | None = None,
-    names: Sequence[str] | None = None,
-    findings: Sequence[str] | None = None,
-    references: Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None,
-) -> Page:
-    """Put together the page of some traces with what `see` says of them, and of a word its movement.
-
-    Errors are those of `page_of`.
-    """
-    each, choice = listed(traces), choice or Choice()
-    begun(each, choice)  # refuses what is too large before anything is computed
-    names = _names_by_difference(_plain(each)) if names is None else names
-    how = {"references": references, "control": control, "names": names}
-    found = display.seen_on_a_page(each, word, **how) if findings is None else list(findings)
-    if isinstance(found, list):
-        page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
-        page.overview = overview_data(page, _plain(each))
-        return page
-    page = found.page(choice)
-    page.title = page.title if title is None else title
-    return page
-
-
 def page_of(
     traces: Shown | Sequence[Shown],
     choice: Choice | None = None,
@@ -100,11 +68,11 @@ def page_of(
 ) -> Page:
     """Put together the page of some traces."""
     each = listed(traces)
-    page, plain = begun(each, choice or Choice(), title), _plain(each)
+    page, plain = begun(each, choice or Choice(), title), plain_traces(each)
     if page.values_alone:
         page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
-    names = _names_by_difference(plain) if names is None else names
+    names = names_by_difference(plain) if names is None else names
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces hold no attention that it is to have")
@@ -117,7 +85,7 @@ def page_of(
 def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> Page:
     """Begin the page of some traces, which says how much of it is optional."""
     check_given(traces, choice)
-    plain = _plain(traces)
+    plain = plain_traces(traces)
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
     page = Page(
         title or title_of(plain),
@@ -138,7 +106,7 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
     return page
 
 
-def _plain(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
+def plain_traces(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
     """The traces alone, of what a model wrote as well."""
     return [one.trace if isinstance(one, Generated) else one for one in traces]
 
@@ -168,7 +136,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
     return (line if len(line) <= LINE else line[: LINE - 1] + "…") + others
 
 
-def _names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
+def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
     """Name traces by what differs of their models, dtypes and interventions; None where nothing does."""
     each = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
@@ -199,12 +167,20 @@ def _add(
 
 
 def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
-    if not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
+    """Write a pair's alignment, if the page has calls of its cross-attention.
+
+    The best is the layer whose rows look at the source of the token that they write next, if the page has it.
+    """
+    calls = added.cross
+    if not calls or not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
         return
-    data = alignment_data(align(pair), added.cross)
-    if data is not None:
-        page.alignment.append(data)
-        page.overview = {"kind": "pair"}
+    alignment = align(pair)
+    by_layer = {layer: number for (layer, nth), number in reversed(calls.items())}
+    best = by_layer.get(alignment.written_layer, next(iter(calls.values())))
+    left_out = "" if alignment.written_layer in by_layer else "; the first of them is left out of this page"
+    why = f"{capital(why_these_layers(alignment))}{left_out}."
+    page.alignment.append({"calls": [*calls.values()], "best": {"call": best, "head": alignment.head, "why": why}})
+    page.overview = {"kind": "pair"}
 
 
 def _add_comparisons(
@@ -214,10 +190,13 @@ def _add_comparisons(
     texts = [(trace, added[0]) for trace, added in zip(traces, places, strict=True) if isinstance(trace, Trace)]
     for n, (after, second) in enumerate(texts):
         for before, first in texts[:n]:
-            if comparable(before, after):
-                names = str(page.texts[first.text]["name"]), str(page.texts[second.text]["name"])
-                data = comparison_data(comparison_name(before, after, names), first.calls, second.calls)
-                page.comparisons += [] if data is None else [data]
+            if before.tokens and [token.id for token in before.tokens] == [token.id for token in after.tokens]:
+                if both := [call for call in first.calls if call in second.calls]:
+                    names = str(page.texts[first.text]["name"]), str(page.texts[second.text]["name"])
+                    page.comparisons.append({
+                        "name": comparison_name(before, after, names),
+                        "before": [first.calls[call] for call in both], "after": [second.calls[call] for call in both],
+                    })  # fmt: skip
                 break
 
 
@@ -271,36 +250,9 @@ def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]
     raise missing
 
 
-def comparison_data(name: str, before: dict[CallNumber, int], after: dict[CallNumber, int]) -> Data | None:
-    """Write the calls that both texts have; None without any. before, after: their calls by (layer, which of its)."""
-    both = [call for call in before if call in after]
-    if not both:
-        return None
-    return {"name": name, "before": [before[call] for call in both], "after": [after[call] for call in both]}
-
-
-def comparable(before: Trace, after: Trace) -> bool:
-    """Whether two traces are of the same tokens."""
-    return len(before.tokens) > 0 and [t.id for t in before.tokens] == [t.id for t in after.tokens]
-
-
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:
     """What a comparison is called: by what was done to the second pass alone, or by the names of the texts."""
     done = [note for note in after.status.notes if note not in before.status.notes]
     if done and not set(before.status.notes) - set(after.status.notes):
         return f"before and after: {', '.join(note.removesuffix('.') for note in done)}"
     return " and ".join(names)
-
-
-def alignment_data(found: Alignment, calls: dict[CallNumber, int]) -> Data | None:
-    """Write an alignment. calls: the page's cross-attention calls of this pair; None where there is none of them.
-
-    The best is the layer whose rows look at the source of the token that they write next, where the page has it.
-    """
-    if not calls:
-        return None
-    own = {layer: number for (layer, nth), number in reversed(calls.items())}
-    best = own.get(found.written_layer, next(iter(calls.values())))
-    left = "" if found.written_layer in own else "; the first of them is left out of this page"
-    why = f"{capital(why_these_layers(found))}{left}."
-    return {"calls": list(calls.values()), "best": {"call": best, "head": found.head, "why": why}}

@@ -6,8 +6,10 @@ from typing import Any
 from regard.attention.head_map import of_heads
 from regard.checks import chosen_numbers
 from regard.errors import RegardError
+from regard.explain.wording import named, number
 from regard.images.patches import Patches
 from regard.images.picture import read_picture
+from regard.text.tokens import Token
 from regard.trace.any_attention import PatchGrid, ShownMap, labelled, named_maps
 from regard.web.assemble import Choice
 from regard.web.call import CallName, call_data
@@ -55,7 +57,9 @@ def attention_page(
             )
         size += 4 * count
     check_page_size(size * 4 // 3, choice.limit)
-    called = shown[0].name or "attention weights" if len(shown) == 1 else f"attention weights of {len(shown)} calls"
+    sizes = {tuple(weights.shape) for weights in maps}
+    alike = ", {} heads of {} × {} tokens".format(*sizes.pop()) if len(sizes) == 1 else ""
+    called = f"attention weights of {len(shown)} calls{alike}" if shown[1:] else shown[0].name or "attention weights"
     page = Page(title or called + shown[0].item, findings or (), layers=layers, heads=heads)
     page.numbers = NumberStore(choice.numbers)
     calls: dict[int, int] = {}
@@ -79,6 +83,18 @@ def attention_page(
         page.overview = {"kind": "image"}
     elif len(page.texts) == 1:
         page.overview = texts_stage(page, [(shown[0].labels[0].tokens, weights_of)])
+        page.findings = page.findings or strongest_link(page, shown[0].labels[0].tokens)
     page.opening["view"] = "overview" if page.overview else "map"
     page.status = [exact, *grids, *status_lines([], page)[1:]]
     return page
+
+
+def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
+    """Write a sentence about the most distinctive link of a short text; none without such a link."""
+    data: Any = page.overview or {"links": [None]}
+    if not data["links"][0]:
+        return []
+    query, key, call, h, weight = data["links"][0][0]
+    data = page.calls[call]
+    place = f"layer {data['layer']}, head {(data['head_numbers'] or [*range(data['heads'])])[h]}"
+    return [f"{named(tokens, query)} attends unusually strongly to {named(tokens, key)} ({number(weight)}, {place})."]

@@ -109,10 +109,10 @@ def _body(data: Data) -> Iterator[str]:
     assert isinstance(status, list)
     assert isinstance(texts, list)
     assert isinstance(panels, list)
-    sentences = "".join(f"<p>{readable(each)}</p>\n" for each in findings)
+    sentences = "".join(f"<p>{readable(finding)}</p>\n" for finding in findings)
     shown = "".join(
-        f'<h2>{readable(each["name"])}</h2>\n<pre dir="{each["direction"]}">{readable(each["text"])}</pre>\n'
-        for each in texts
+        f'<h2>{readable(text["name"])}</h2>\n<pre dir="{text["direction"]}">{readable(text["text"])}</pre>\n'
+        for text in texts
     )
     how = "".join(f"<li>{readable(each)}</li>\n" for each in status)
     attention = bool(data["calls"])

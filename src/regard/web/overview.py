@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.explain.texts.highlights import standing_out
+from regard.explain.texts.highlights import Link, standing_out
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.specific_weights import distinctive_pairs
 from regard.explain.wording import ROUNDING
@@ -53,7 +53,11 @@ def texts_stage(
         if len(tokens) > LONGEST:
             links.append(None)
             continue
-        named = summary.highlights[number].links if summary and len(texts) == 1 and summary.highlights else []
+        named: Any = summary.highlights[number].links if summary and len(texts) == 1 and summary.highlights else []
+        for own in summary.occurrences if summary and len(texts) > 1 else []:  # the sentences name their links
+            if (link := own.link) and own.text == number and len(own.tokens) == 1:
+                at = own.tokens[0]
+                named = [Link(link.layer, link.head, at, own.word, link.token, link.text, link.weight, 0.0)]
         sinks: Any = page.texts[number]["tokens"]
         links.append([
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
@@ -116,7 +120,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
         steps = [
             {
                 "probability": step.probability, "links": links.get(step.token, [])[:LINKS],
-                "others": [(each.text, each.probability) for each in step.others],
+                "others": [(other.text, other.probability) for other in step.others],
                 "lens": [cell(layer) for layer in step.layers],
             }
             for step in text.how.tokens

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Protocol, runtime_checkable
 
-from regard import __version__
 from regard.images.patches import Box, Patches
 from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.word_pieces import words
 from regard.trace.status import Status, exactness, note_sentences
+from regard.version import __version__
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
 

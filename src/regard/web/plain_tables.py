@@ -85,14 +85,14 @@ def _paths_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[l
         places = dict(zip(panel["drawn"], path["points"], strict=True)) if path["points"] else {}
         for n, state in enumerate(panel["states"]):
             step = path["steps"][n - 1] if path["steps"] and n else dict.fromkeys(("length", *parts, "most"))
-            near = [each["paths"][nth][n] for each in curves]
+            near = [curve["paths"][nth][n] for curve in curves]
             numbers = [*near, *places.get(n, (None, None)), path["before"][n]]
             numbers += [step[part] for part in ("length", *parts)]
-            shown = [_number_text(each, panel["digits"]) for each in numbers]
+            shown = [_number_text(number, panel["digits"]) for number in numbers]
             rows.append([path["label"], state["name"], *shown, step["most"]])
-    if any(each["neutral"] for each in curves):
+    if any(curve["neutral"] for curve in curves):
         for n, state in enumerate(panel["states"]):
-            ranges = [_neutral_range_in_html(each["neutral"], n, panel["digits"]) for each in curves]
+            ranges = [_neutral_range_in_html(curve["neutral"], n, panel["digits"]) for curve in curves]
             place = (panel["neutral"] if n in panel["drawn"] else None) or (None, None)
             shown = [_number_text(each, panel["digits"]) for each in place]
             rows.append(["neutral sentences", state["name"], *ranges, *shown, *empty])
@@ -103,7 +103,7 @@ def _paths_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[l
         if path["refused"]:
             rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(curves) + 2), *empty])
     shares = [{"attention": "attention", "cross": "cross-attention", "rest": "feed-forward"}[part] for part in parts]
-    heads = ["path", "state", *(f"cosine to {each['label']}" for each in curves), "x", "y",
+    heads = ["path", "state", *(f"cosine to {curve['label']}" for curve in curves), "x", "y",
              "cosine to the state before", "length of the step", *shares, LARGEST_SHARES]  # fmt: skip
     return heads, rows
 

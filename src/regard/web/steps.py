@@ -16,7 +16,7 @@ from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
-from regard.web.numbers import Encoding, NumberStore, page_numbers_in_bits, vector_bytes_in_page
+from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
 from regard.web.score_rules import Data
 
 
@@ -62,22 +62,6 @@ def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) ->
     return torch.einsum("hse,mhe->hsm", own, projection)
 
 
-def contribution_norms(
-    weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
-) -> Float[Tensor, "H S"] | None:
-    """Compute ‖W_O · value‖ of every head and key; None where the parts do not add up to what the model computed.
-
-    Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight"). Norms are
-    rounded to 10 bits, 1e-3 of each: more would be most of what a short text's page has beside its vectors.
-    """
-    if not adds_up(weights, values, output):
-        return None
-    projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
-    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
-    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
-    return page_numbers_in_bits(torch.stack(squares).clamp_min(0).sqrt().float(), 10)
-
-
 def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
     """How many bytes W_O takes, and W_O · values of so many tokens."""
     shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
@@ -108,7 +92,7 @@ def steps_bytes(
 ) -> int:
     """Count how many bytes the steps of a call take at most, before they are deflated."""
     tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
-    size = sum(vector_bytes_in_page(tuple(each.shape), encoding) for each in tensors if each is not None)
+    size = sum(vector_bytes_in_page(tuple(tensor.shape), encoding) for tensor in tensors if tensor is not None)
     if not isinstance(output, AttentionOutput):
         return size
     tokens = max(tokens, values.shape[1])
