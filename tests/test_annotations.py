@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.reference import attention
-from regard.memory import spelled
+from regard.memory import format_bytes
 
 ROWS = Float[Tensor, "rows width"]
 
@@ -37,4 +37,4 @@ def test_the_package_is_checked(pytestconfig: pytest.Config) -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         attention(*(torch.zeros(1, 3, length, 5) for length in (7, 7, 11)))
     with pytest.raises(BeartypeCallHintViolation):
-        spelled("7")
+        format_bytes("7")

@@ -47,7 +47,7 @@ def test_a_commands_page_begins_with_one_command_and_what_it_prints() -> None:
         assert 1 <= len(output.splitlines()) <= 22, page
         assert not output.startswith("regard "), page
     asked = code_blocks("docs/commands/serve.md", "text")[1].splitlines()[0]
-    assert asked in (ROOT / "src" / "regard" / "cli" / "verbs" / "serve.py").read_text("utf-8")
+    assert asked in (ROOT / "src" / "regard" / "server" / "verb.py").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", COLUMNS, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -65,7 +65,7 @@ def test_code_and_outputs_stand_in_80_columns(page: Path) -> None:
 
 def test_no_code_is_missed() -> None:
     languages = {name for page in EVERY for name in re.findall(r"^ *```+ *(\S+)", page.read_text("utf-8"), re.M)}
-    assert languages == {"python", "sh", "text"}  # this test runs the first, test_docs_commands.py the second
+    assert languages == {"python", "sh", "text", "toml"}  # this test runs the first, test_docs_commands.py the second
     assert {"README.md", "docs/attention.md", "docs/generation.md"} <= set(pages("python"))
     assert {"README.md", "docs/training.md", "docs/commands/see.md"} <= set(pages("sh"))
 

@@ -116,9 +116,9 @@ def quick(arguments: list[str]) -> list[str]:
 
 def parse(arguments: list[str]) -> None:
     """Let the command's own parser read the arguments; nothing is run."""
-    from regard.cli.main import app
+    from regard.cli.main import load_verbs
 
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(load_verbs())
     with group.make_context("regard", list(arguments)) as context:
         _, verb, rest = group.resolve_command(context, list(arguments))
         verb.make_context(verb.name, rest, parent=context).close()

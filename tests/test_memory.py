@@ -34,7 +34,7 @@ def machine(tmp_path: Path, monkeypatch):
 def test_sizes_are_spelled_for_people() -> None:
     given = [0, 900, 1024, 1536, 200 * 1024, 3 * GIB, 3_435_973_837, 5 << 50]
     told = ["0 bytes", "900 bytes", "1.0 KiB", "1.5 KiB", "200 KiB", "3.0 GiB", "3.2 GiB", "5.0 PiB"]
-    assert [memory.spelled(each) for each in given] == told
+    assert [memory.format_bytes(each) for each in given] == told
 
 
 def test_the_machine_says_what_it_has(machine) -> None:

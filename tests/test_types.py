@@ -24,7 +24,7 @@ reveal_type(model.trace("a", window=5))  # WindowedTrace
 reveal_type(model.trace(ids=[1]))  # Trace
 reveal_type(model.generate("a", max_new_tokens=3, top_k=2))  # Generated
 reveal_type(model.generate(["a"]))  # list[Generated]
-reveal_type(model.why(model.trace("a"), "a"))  # Why
+reveal_type(regard.why(model, model.trace("a"), "a"))  # Why
 reveal_type(model.trace("a").hidden_states[0])  # Tensor
 reveal_type(regard.open("a"))  # Trace | PairTrace | list[Trace | PairTrace] | Calls
 reveal_type(regard.TransformerConfig.gpt2().as_json())  # dict[str, str | int | float | bool | None]

@@ -5,7 +5,8 @@ Names are loaded when they are first used, so that `import regard` and `regard -
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_names
+from regard.lazy import ABOVE, lazy_names
+from regard.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from regard import corpus as corpus
@@ -31,24 +32,33 @@ if TYPE_CHECKING:
     from regard.errors import RegardError as RegardError
     from regard.explain.causes import outcomes as outcomes
     from regard.models.load import load as load
-    from regard.models.see_texts import see as see
     from regard.nn.config import TransformerConfig as TransformerConfig
     from regard.nn.multihead import MultiHeadAttention as MultiHeadAttention
     from regard.nn.single_head import CrossAttention as CrossAttention
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
-    from regard.questions.check.check import check as check
+    from regard.questions.attribution.direct import attribution as attribution
+    from regard.questions.attribution.heads import attribute_to_heads as attribute_to_heads
+    from regard.questions.attribution.tokens import attribute_to_tokens as attribute_to_tokens
+    from regard.questions.generate.answer import generated as generated
+    from regard.questions.look.answer import looked as looked
+    from regard.questions.map.whole import matrix as matrix
+    from regard.questions.patch.sweep import attribution_patching as attribution_patching
+    from regard.questions.patch.sweep import patch_sweep as patch_sweep
+    from regard.questions.score.sources import score_sources as score_sources
+    from regard.questions.see.see import see as see
+    from regard.questions.steps.answer import steps as steps
+    from regard.questions.why.causes import why as why
     from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
-    from regard.trace.any_attention import plot as plot
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
-    from regard.web.bertviz import head_view as head_view
-    from regard.web.bertviz import model_view as model_view
-    from regard.web.save_page import save_page as save_page
-    from regard.web.show import show as show
-
-__version__ = "0.1.0"
+    from regard.verify.check import check as check
+    from regard.views.bertviz import head_view as head_view
+    from regard.views.bertviz import model_view as model_view
+    from regard.views.plot import plot as plot
+    from regard.views.save_page import save_page as save_page
+    from regard.views.show import show as show
 
 _WHERE = {
     "Attention": "regard.attention.attend",
@@ -61,7 +71,7 @@ _WHERE = {
     "Trace": "regard.trace.trace",
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",
-    "check": "regard.questions.check.check",
+    "check": "regard.verify.check",
     "corpus": "regard",
     "ablate": "regard.capture.interventions.names",
     "attend": "regard.attention.attend",
@@ -69,9 +79,9 @@ _WHERE = {
     "head": "regard.capture.interventions.names",
     "load": "regard.models.load",
     "load_pipeline": "regard.diffusion.pipeline",
-    "head_view": "regard.web.bertviz",
+    "head_view": "regard.views.bertviz",
     "masks": "regard.attention",
-    "model_view": "regard.web.bertviz",
+    "model_view": "regard.views.bertviz",
     "neutral_sentences": "regard.text.neutral_sentences",
     "open": "regard.trace.file",
     "explain": "regard",
@@ -81,16 +91,41 @@ _WHERE = {
     "textbook": "regard",
     "train": "regard",
     "patch": "regard.capture.interventions.patch",
-    "plot": "regard.trace.any_attention",
+    "plot": "regard.views.plot",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
-    "save_page": "regard.web.save_page",
-    "see": "regard.models.see_texts",
+    "save_page": "regard.views.save_page",
+    "see": "regard.questions.see.see",
     "steer": "regard.capture.interventions.steer",
     "steering_vector": "regard.capture.interventions.steer",
-    "show": "regard.web.show",
+    "show": "regard.views.show",
+    "why": "regard.questions.why.causes",
+    "score_sources": "regard.questions.score.sources",
+    "attribution": "regard.questions.attribution.direct",
+    "attribute_to_tokens": "regard.questions.attribution.tokens",
+    "attribute_to_heads": "regard.questions.attribution.heads",
+    "patch_sweep": "regard.questions.patch.sweep",
+    "attribution_patching": "regard.questions.patch.sweep",
+    "generated": "regard.questions.generate.answer",
+    "looked": "regard.questions.look.answer",
+    "matrix": "regard.questions.map.whole",
+    "steps": "regard.questions.steps.answer",
     "watch": "regard.capture.watching.watch",
 }
+
+_METHODS = {  # what maps, calls, traces and tables are made of, shown and saved by
+    "GivenMap": "regard.attention.given_map",
+    "attention_html": "regard.display.shown",
+    "calls_html": "regard.display.shown",
+    "generated_parts": "regard.views.shown",
+    "parts_html": "regard.display.notebook",
+    "plain_text_of_parts": "regard.display.terminal_parts",
+    "plot_trace": "regard.views.shown",
+    "rows_parts": "regard.display.shown",
+    "save_calls": "regard.trace.file",
+    "trace_parts": "regard.views.shown",
+}
+ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("plot", "save", "show")})
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
 

@@ -4,7 +4,7 @@ import difflib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from regard.errors import RegardError
@@ -36,6 +36,13 @@ def arguments_named(function: Function) -> Function:
             raise
 
     return called  # type: ignore[return-value]
+
+
+def refuse_both(option: str, others: Mapping[str, Any], why: str = "given both, needs one of them") -> None:
+    """Raise RegardError if an option is given together with any of some others. others: their values by their names."""
+    for name, value in others.items():
+        if value:
+            raise RegardError(f"{option} and {name}: {why}")
 
 
 def near_name(name: str, known: Collection[str]) -> str | None:

@@ -37,11 +37,11 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
     if need < SMALL:
         return
     if need > _most.get():
-        most = spelled(int(_most.get()))
-        raise RegardError(f"{what} needs {spelled(need)} of memory, {most} are the most here: {helps}")
+        most = format_bytes(int(_most.get()))
+        raise RegardError(f"{what} needs {format_bytes(need)} of memory, {most} are the most here: {helps}")
     there = available(device)
     if there is not None and need > there:
-        raise RegardError(f"{what} needs {spelled(need)} of memory, {spelled(there)} are free: {helps}")
+        raise RegardError(f"{what} needs {format_bytes(need)} of memory, {format_bytes(there)} are free: {helps}")
 
 
 def available(device: torch.device) -> int | None:
@@ -76,7 +76,7 @@ def give_memory_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def spelled(bytes: int) -> str:
+def format_bytes(bytes: int) -> str:
     """Format a number of bytes as a person reads it: 3.2 GiB."""
     power = min(max(bytes.bit_length() - 1, 0) // 10, 5)
     size = bytes / 1024**power

@@ -10,7 +10,7 @@ import typer
 
 import regard.questions
 from regard.cli.help import TABLE
-from regard.cli.main import app
+from regard.cli.main import load_verbs
 from regard.display.sentences import MAX_WORDS
 from tests.support import ROOT
 
@@ -36,7 +36,7 @@ PATTERNS = {  # matches allowed per 1,000 words, the expression, and an example.
 }  # fmt: skip
 YOU = 8.0  # at least, per 1,000 words of the docs
 LONG, LONG_PERCENT = 30, 12  # words of a sentence, and how many percent of sentences may have more
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(load_verbs()).commands  # type: ignore[attr-defined]
 NO_PROSE = {"families.md", "families_table.md"}  # written by a program
 
 

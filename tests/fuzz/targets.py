@@ -12,24 +12,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import peft
 import pytest
 import safetensors.numpy
 from PIL import Image
 
+import gguf
 import regard
 from regard.errors import RegardError
+from regard.gguf.weights import read_gguf_header
 from regard.images.picture import read_picture_bytes
 from regard.model_files.folder import ADAPTER
-from regard.model_files.gguf_weights import read_gguf_header
 from regard.model_files.weight_headers import files_in_weight_index, held
 from regard.models.adapter import WEIGHTS, merge_adapter
 from regard.models.load import model_under_adapter
 from regard.server.app import make_app
-from regard.server.asked import ExperimentAsked
-from regard.server.work import Limits
+from regard.server.requests import ExperimentRequest
+from regard.server.tasks import Limits
 from tests.support.own_models import TEXTS, opened
 from tests.support.web_pages import build_nothing
 
@@ -197,7 +197,7 @@ class Requests:
         assert said, body
         assert "\n" not in said
         try:
-            asked = ExperimentAsked.model_validate_json(data[1:])
+            asked = ExperimentRequest.model_validate_json(data[1:])
         except ValueError:
             return
         refused_in_a_line(lambda: asked.experiment.question().check(len(asked.texts)))

@@ -225,9 +225,9 @@ def test_figures_of_an_article_stand_beside_ours(name: str) -> None:
 def test_a_trace_shows_itself_in_a_notebook() -> None:
     page = Page("five_lines.html")
     shown = " ".join(page.printed.split())
-    assert "“bank” attends most distinctively to “river”" in shown  # of trace.see
+    assert "“bank” attends unusually strongly to “river”" in shown  # of trace.see
     assert "vectors start identical and end at cosine 0.84" in shown  # of regard.see
-    assert "Tokens by effect on “bank”" in shown  # of model.why
+    assert "Tokens by effect on “bank”" in shown  # of regard.why
     assert "length 1.000" in shown
 
 

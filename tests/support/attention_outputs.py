@@ -64,12 +64,7 @@ def make_model(kind: str, dtype: torch.dtype = torch.float32, **changes: Any) ->
 
 def watch(model: Any, **inputs: Any) -> tuple[list[Call], list[AttentionOutput | UnverifiedOutput], Any]:
     """Run a model with regard's attention: its attention calls, the output of each, and what the model returns."""
-    with (
-        torch.no_grad(),
-        through_interface(model, Capture({})),
-        record() as calls,
-        follow_outputs() as outputs,
-    ):
+    with torch.no_grad(), through_interface(model, Capture()), record() as calls, follow_outputs() as outputs:
         output = model(**inputs, output_hidden_states=True)
     return list(calls.values()), outputs, output
 

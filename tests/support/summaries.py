@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regard.explain.texts.occurrences import Occurrence, Reference
+from regard.explain.texts.occurrences import ComparedWord, Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.movement import Movement
 from regard.explain.vectors.neutral import Neutral
@@ -15,7 +15,7 @@ def bare_summary(
     return Summary(
         word=word, top=5, layers=[], labels=["1"], windows=[], texts=[""], tokens=[[]], sinks=[[]],
         occurrences=[Occurrence(label, 0, word, 0, 0, [], None, [], [], [], [], None) for label in labels],
-        pairs=[], references=[Reference(name, label, None, 0.0, []) for name in references for label in labels],
+        pairs=[], references=[ComparedWord(name, label, None, 0.0, []) for name in references for label in labels],
         highlights=[], movement=moved, layer_updates=[], predictions=[], logit_lenses=[], statuses=[],
         reference_statuses=[], target=None,
         neutral=[Neutral(name, neutral, [], [], []) for name in references if neutral],

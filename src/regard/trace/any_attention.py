@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,19 +15,14 @@ from regard.attention.recording import Call, Calls
 from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
 from regard.images.patches import patch_tokens
-from regard.images.picture import read_picture
 from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NEEDS = (
     "needs an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one per layer"
 )
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
 EAGER = "load a transformers model with attn_implementation='eager'"
-MAX_NAMED = 4  # maps that a message names
 MAX_OTHER_TOKENS = 16  # before the patches of an image: class token, registers
 ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
 
@@ -80,47 +75,6 @@ def is_attention(given: object) -> bool:
     """Return whether this is attention that `plot` and pages take, and no trace."""
     several = isinstance(given, tuple | list) and any(isinstance(each, (*ONE_MAP, type(None))) for each in given)
     return several or isinstance(given, (*ONE_MAP, Calls))
-
-
-def plot(
-    attention: Any, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, *,
-    layer: int | None = None, head: int | None = None, batch: int = 0, axes: "Axes | None" = None,
-    grid: Sequence[int] | None = None, image: Any = None, query: int | None = None,
-) -> "Axes":  # fmt: skip
-    """Draw attention as a heat map with labels into matplotlib axes, and return the axes.
-
-    Args:
-        attention: an `AttentionMap`, a recorded call or several, weights (L, S), (H, L, S) or (B, H, L, S), or a tuple
-            of layers such as `model(..., output_attentions=True).attentions`.
-        tokens: a label for each query, also for each key if L = S. Default: positions.
-        key_tokens: a label for each key.
-        layer: which of several layers or calls.
-        head: Default: the mean of all heads.
-        batch: which item of a batch. Default: 0.
-        axes: where to draw. Default: new axes of pyplot.
-        grid: (rows, columns) of image patches, which are the last keys: draw what one query attends to as an image.
-            Default if there is an image: a square, if S or S - 1 is a square number. The title has it.
-        image: a file, Pillow image or array (height, width, 3) of uint8 to draw it over.
-        query: a position. Default: 0 if there is a class token, else the mean of all queries.
-
-    Raises:
-        RegardError: labels or a grid that don't fit the shape, several maps and no layer, no such head or query, or no
-            attention.
-    """
-    from regard.display.elements.heatmap import paint_heatmap, paint_patches  # which need matplotlib
-
-    maps = named_maps(attention, None if layer is None else [layer])
-    if len(maps) > 1:
-        names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
-        raise RegardError(f"plot: given {len(maps)} maps ({names}): choose with layer=, or pass one of them")
-    shown = labelled(maps[0], tokens, key_tokens, batch)
-    (queries, keys), name = shown.labels, (shown.name or "attention weights") + shown.item
-    if grid is not None or image is not None:
-        picture = None if image is None else read_picture(image)
-        return paint_patches(shown.weights, PatchGrid.of(shown, grid), picture, query, head, axes, name)
-    if query is not None:
-        raise RegardError("query: it chooses what to draw over an image, pass grid= or image= with it")
-    return paint_heatmap(shown.weights, queries, keys, head, axes, name)
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:

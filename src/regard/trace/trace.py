@@ -34,14 +34,15 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.images.patches import Patches
+from regard.lazy import from_above
 from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.display import ShownTrace
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
 from regard.trace.sentence_embedding import check_pooling, pool
+from regard.trace.shown import ShownTrace
 from regard.trace.status import Status, merge_statuses
 from regard.trace.word_rows import vector
 
@@ -80,7 +81,7 @@ def asks_for_cross_attention(what: str, part: Any) -> bool:
 
 
 class _Kept(ShownTrace):
-    """What a trace and a pair of traces can both do: be saved, beside being looked at and drawn."""
+    """What a trace and a pair of traces can both do: be saved, beside being drawn."""
 
     def save(
         self,
@@ -97,10 +98,7 @@ class _Kept(ShownTrace):
             file: where it is written.
             layers, heads, dtype, attention_outputs: as `regard.save` takes them.
         """
-        from regard.trace.file import save  # which needs this class
-
-        assert isinstance(self, (Trace, PairTrace))
-        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
+        from_above("save")(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
 @dataclass(eq=False)
@@ -226,7 +224,7 @@ class Trace(_Kept):
         Raises:
             RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
         """
-        from regard.trace.transformers_output import output_of  # which needs this class, and transformers
+        from regard.trace.transformers_output import output_of  # which needs transformers
 
         return output_of(self, attentions)
 
@@ -265,7 +263,7 @@ class PairTrace(_Kept):
         Raises:
             RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
         """
-        from regard.trace.transformers_output import output_of_pair  # which needs this class, and transformers
+        from regard.trace.transformers_output import output_of_pair  # which needs transformers
 
         return output_of_pair(self, attentions)
 

@@ -23,9 +23,8 @@ from transformers.utils import ModelOutput
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.memory import require_memory, spelled
+from regard.memory import format_bytes, require_memory
 from regard.trace.layer_subset import call_numbers, calls_made, kept_numbers
-from regard.trace.trace import PairTrace, Trace
 
 LARGEST = 1 << 30  # bytes of dense weights that nobody is asked about: 1 GiB
 INSTEAD = (
@@ -59,7 +58,7 @@ class PairOutput(ModelOutput):
     encoder_attentions: Tensors | None = None
 
 
-def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
+def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
     """Make what the model returns with output_hidden_states and output_attentions.
 
     attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
@@ -73,7 +72,7 @@ def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
     )
 
 
-def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutput:
+def output_of_pair(pair: Any, attentions: bool | None = None) -> PairOutput:
     """Make what an encoder-decoder returns: see `output_of`."""
     maps = [("attention", pair.encoder.attention), ("attention", pair.decoder.attention), ("cross", pair.decoder.cross)]
     encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
@@ -90,7 +89,7 @@ def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutpu
     )
 
 
-def _hidden_states_of_trace(trace: Trace) -> Tensors:
+def _hidden_states_of_trace(trace: Any) -> Tensors:
     """The hidden states, the last of them after the final norm."""
     _check_trace_of_everything("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
     return (*(state[None] for state in trace.hidden_states[:-1]), trace.last_hidden_state[None])
@@ -110,8 +109,8 @@ def _dense_weights_of_trace(
     need = sum(math.prod(weights.shape) * weights.dtype.itemsize for maps in stacks for weights in maps)
     if attentions is None and need > LARGEST:
         raise RegardError(
-            f"as_transformers: the dense attentions of {model} for this text are {spelled(need)}, more than "
-            f"{spelled(LARGEST)} are computed on purpose alone: {INSTEAD}"
+            f"as_transformers: the dense attentions of {model} for this text are {format_bytes(need)}, more than "
+            f"{format_bytes(LARGEST)} are computed on purpose alone: {INSTEAD}"
         )
     device = next((weights.device for maps in stacks for weights in maps), torch.device("cpu"))
     require_memory(need, device, "as_transformers: dense attentions", INSTEAD)

@@ -8,17 +8,18 @@ import pytest
 from rich.console import Console
 
 import regard
+from regard.display.notebook import parts_html
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
 from regard.questions.see.answer import Seen
+from regard.questions.see.picture.lines import lines
+from regard.questions.see.see import see
 from regard.questions.see.sentences import findings
-from regard.questions.see.stage import lines
-from regard.trace.display import html, see
 from tests.support.own_models import translator
 
 
 def test_a_word(bank, minilm) -> None:
-    seen = bank[0].see("bank", references=minilm.trace(["money", "river"]))
+    seen = regard.see(bank[0], "bank", references=minilm.trace(["money", "river"]))
     assert isinstance(seen, Seen)
     assert seen.findings() == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
     assert "• " + seen.findings()[0] in " ".join(str(seen).split())
@@ -27,12 +28,12 @@ def test_a_word(bank, minilm) -> None:
     console.print(seen)
     assert "river" in console.export_text()
     with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
-        bank[0].see("lake")
+        regard.see(bank[0], "lake")
 
 
 def test_html_is_light_escaped_and_offline(minilm) -> None:
     trace = minilm.trace('a <script>alert("1")</script> \x1b[31m river & bank <img src="http://x.y/z">')
-    for page in (trace._repr_html_(), trace.see("bank")._repr_html_()):
+    for page in (trace._repr_html_(), regard.see(trace, "bank")._repr_html_()):
         assert page.startswith("<svg ")
         assert "<script" not in page
         assert "<img" not in page
@@ -40,7 +41,7 @@ def test_html_is_light_escaped_and_offline(minilm) -> None:
         assert "&lt;" in page
         assert not re.search(r"<(link|script|img|iframe)|url\(|@import", page)
         assert len(page) < 20_000
-    assert html([]) == ""
+    assert parts_html([]) == ""
 
 
 def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
@@ -65,7 +66,7 @@ def test_a_map_in_a_notebook(bank) -> None:
 
 
 def test_a_short_text_is_the_small_stage(bank) -> None:
-    seen = bank[0].see("bank")
+    seen = regard.see(bank[0], "bank")
     page = seen._repr_html_()
     (line,) = lines(seen.summary, bank[:1], None, None)
     assert page.count("<svg ") == 1
@@ -87,18 +88,18 @@ def test_an_encoder_decoder(tmp_path) -> None:
     text, target = "a bank of a river", "la rive"
     model = translator(text, target)
     pair = model.trace(text, target=target)
-    seen = pair.see("bank")
+    seen = regard.see(pair, "bank")
     assert seen.summary.target is not None
     assert "<table" in pair._repr_html_()
     assert regard.see(text, "bank", target=target, model=model).findings() == seen.findings()
     pair.save(tmp_path / "a.safetensors")
-    assert regard.open(tmp_path / "a.safetensors").see("bank").findings() == seen.findings()
+    assert regard.see(regard.open(tmp_path / "a.safetensors"), "bank").findings() == seen.findings()
 
 
 def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert bank[0].see("bank")._repr_html_().endswith("</ul>")
-    assert "• " in str(bank[0].see("bank"))
+    assert regard.see(bank[0], "bank")._repr_html_().endswith("</ul>")
+    assert "• " in str(regard.see(bank[0], "bank"))
     assert capsys.readouterr().out == ""
 
 
@@ -133,12 +134,14 @@ def test_a_table_shows_its_rows(minilm, bank) -> None:
 )
 def test_what_cannot_be_looked_at(bank, given, says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
-        bank[0].see("bank", **given)
+        regard.see(bank[0], "bank", **given)
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_one_reference_and_bad_axes(bank, minilm) -> None:
-    assert [each.word for each in bank[0].see("bank", references=minilm.trace("river")).summary.references] == ["river"]
+    assert [each.word for each in regard.see(bank[0], "bank", references=minilm.trace("river")).summary.references] == [
+        "river"
+    ]
     with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
         bank[0].attention[0].plot(axes=3)
     with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
@@ -146,7 +149,7 @@ def test_one_reference_and_bad_axes(bank, minilm) -> None:
 
 
 def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
-    why = minilm.why(bank[0], "bank")
+    why = regard.why(minilm, bank[0], "bank")
     page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
     assert why.findings()[0] in page
     assert f"{why.tokens[0].effect:.2f}" in page

@@ -79,7 +79,7 @@ def test_watched_calls_are_drawn_and_listed() -> None:
         model(torch.randn(1, 3, 8))
     path = "layers.1.self_attn"
     same(seen.plot(path, 1, tokens=KEYS), seen[path].weights[0, 1], f"{path}, head 1", *(["the", "cat", "␣sat"],) * 2)
-    cells = [path, "scaled_dot_product_attention", "(1, 2, 3, 3)", "test_any_attention.py:", *seen.notes]
+    cells = [path, "scaled_dot_product_attention", "(1, 2, 3, 3)", "test_plot.py:", *seen.notes]
     assert [cell for cell in cells if cell not in seen._repr_html_()] == []
 
 

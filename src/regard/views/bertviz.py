@@ -1,0 +1,112 @@
+"""`head_view` and `model_view`, which take BertViz's arguments and show the page of `regard.show`."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from regard.attention.recording import Call, Calls
+from regard.checks import from_zero
+from regard.errors import RegardError
+from regard.trace.any_attention import labelled, named_maps
+from regard.views.show import show
+from regard.web.assemble import Choice
+from regard.web.attention_page import attention_page
+from regard.web.built_page import built_shell
+from regard.web.html_file import html_parts
+from regard.web.page import Page
+
+Tokens = Sequence[str] | None
+Numbers = Sequence[int] | None
+PIECES = re.compile("Ġ|▁|</w>")  # how tokenizers write blanks and the ends of words
+STACKS = {  # attention, and the tokens of its queries and keys
+    "attention": ("tokens", "tokens"),
+    "encoder_attention": ("encoder_tokens", "encoder_tokens"),
+    "decoder_attention": ("decoder_tokens", "decoder_tokens"),
+    "cross_attention": ("decoder_tokens", "encoder_tokens"),
+}
+
+
+class PageHTML:
+    """A page as one HTML document. `regard.show` and `regard.save_page` take it."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def page(self, choice: Any = None) -> Page:
+        """Return the page."""
+        return self._page
+
+    @property
+    def data(self) -> str:
+        """The document."""
+        return b"".join(html_parts(self._page, built_shell(self._page))).decode()
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.data)}" style="width:100%;height:40rem;border:0"></iframe>'
+
+
+def head_view(
+    attention: Any = None, tokens: Tokens = None, sentence_b_start: int | None = None, prettify_tokens: bool = True,
+    layer: int | None = None, heads: Numbers = None, encoder_attention: Any = None, decoder_attention: Any = None,
+    cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
+    include_layers: Numbers = None, html_action: str = "view",
+) -> Any:  # fmt: skip
+    """Show lines between tokens, with the arguments of BertViz's `head_view`.
+
+    Args:
+        attention: as `regard.plot` takes it, such as a tuple of layers (B, H, L, S). Of a batch, item 0 is shown.
+        tokens: a label for each query and key. Default: positions.
+        sentence_b_start: leave it out, the page shows both sentences together.
+        prettify_tokens: remove Ġ, ▁ and </w>.
+        layer, heads: open at this layer and at the first of these heads. Default: the first layer, the mean of heads.
+        encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of an encoder-decoder.
+        include_layers: show only these.
+        html_action: "view" returns what `regard.show` does, "return" a `PageHTML`.
+
+    Raises:
+        RegardError: no attention, labels that don't fit, no such layer or head, or a choice that the page doesn't have.
+    """
+    return _view("tokens", locals())
+
+
+def model_view(
+    attention: Any = None, tokens: Tokens = None, sentence_b_start: int | None = None, prettify_tokens: bool = True,
+    display_mode: str | None = None, encoder_attention: Any = None, decoder_attention: Any = None,
+    cross_attention: Any = None, encoder_tokens: Tokens = None, decoder_tokens: Tokens = None,
+    include_layers: Numbers = None, include_heads: Numbers = None, html_action: str = "view",
+) -> Any:  # fmt: skip
+    """Show a small map of each head, with the arguments of BertViz's `model_view`.
+
+    They are those of `head_view`, but for include_heads, which shows only these, and display_mode. Leave it out: the
+    page follows the browser's light or dark setting.
+    """
+    return _view("map", locals())
+
+
+def _view(view: str, given: dict[str, Any]) -> Any:
+    """Show the page of some arguments, which opens at a view."""
+    for name in ("sentence_b_start", "display_mode"):
+        if given.get(name) is not None:
+            raise RegardError(f"{name}: the page has no such choice, leave it out")
+    if given["html_action"] not in ("view", "return"):
+        raise RegardError(f"html_action: given {given['html_action']!r}, needs 'view' or 'return'")
+    calls = Calls(None, ())
+    for stack, names in STACKS.items():
+        tokens = [given[name] for name in names]
+        if given["prettify_tokens"]:
+            tokens = [None if each is None else [PIECES.sub("", str(token)) for token in each] for each in tokens]
+        for entry in () if given[stack] is None else named_maps(given[stack], given["include_layers"]):
+            shown = labelled(entry, *tokens)
+            path = f"{stack.removesuffix('attention').rstrip('_')} {entry.name}".strip().replace(" ", ".")
+            calls[path, 0] = Call(path, 0, "file", shown.weights, None, None, None, labels=shown.labels)
+    page = attention_page(calls, None, None, 0, Choice(heads=given.get("include_heads")), None, None)
+    layer, heads, layers = given.get("layer"), given.get("heads"), [call.layer or 0 for call in calls.values()]
+    if layer is not None and layer not in layers:
+        raise RegardError(f"layer {layer!r}: there is none, given {sorted(set(layers))}")
+    page.opening |= {"view": view, "call": 0 if layer is None else layers.index(layer)}
+    if page.overview and (heads or layer is not None):
+        page.overview["chosen"] = True
+    if heads:
+        page.opening["head"] = from_zero("head", heads[0], shown.weights.shape[0], "the page has")
+    return show(PageHTML(page)) if given["html_action"] == "view" else PageHTML(page)

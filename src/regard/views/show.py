@@ -1,0 +1,143 @@
+"""`show`: traces as the live page, in a notebook where it stands, elsewhere in a browser."""
+
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from regard.display.notebook import parts_html
+from regard.display.shown import LONG
+from regard.errors import RegardError
+from regard.generation.generator import Generated
+from regard.models.windows import WindowedTrace, longest
+from regard.questions.see.see import listed_control, listed_references, see
+from regard.shown import WIDTH, Shown
+from regard.trace.any_attention import is_attention
+from regard.trace.trace import PairTrace, Trace
+from regard.views.save_page import put_together, save_page
+from regard.web.numbers import Encoding
+from regard.web.sizes import LIMIT
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from regard.web.widget import AttentionWidget
+
+EXTRA = "The live page needs anywidget: pip install 'regard[notebook]' and restart the kernel. Without it:"
+IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that run no page's program
+
+
+class StaticView(Shown):
+    """What `show` gives in a notebook where there is no live page: one line that says so, and what traces show."""
+
+    def __init__(self, parts: "Sequence[RenderableType]") -> None:
+        self.parts = parts
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """The line and the parts that the traces show themselves by."""
+        return [Text(EXTRA), Text(), *self.parts]
+
+
+def show(
+    traces: Any,
+    *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
+    word: str | None = None,
+    references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    numbers: Encoding = "int16",
+    steps: bool | Sequence[int] = False,
+    title: str | None = None,
+    findings: Sequence[str] | None = None,
+    limit: int | None = LIMIT,
+    file: str | Path | None = None,
+    bare: bool = False,
+) -> "AttentionWidget | StaticView | Path":
+    """Show what every token of some traces attends to, or what was found of them, to hover over: the live page.
+
+    In a notebook (Jupyter, marimo) this returns the page as a widget, whose traits `text`, `layer`, `head`, `token`,
+    `side` and `view` can be read and set; where anywidget is not installed (the extra `notebook`), what traces show
+    themselves, and a line that says so. Elsewhere it writes the one file of `regard.save_page`, opens it in a browser,
+    says where it lies, and returns its path.
+
+    Args:
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as `regard.save_page`
+            has them, and numbers, steps, title, findings, limit.
+        file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
+        bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
+
+    Raises:
+        RegardError: as `regard.save_page`, or bare outside a notebook.
+    """
+    chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
+    if file is None and in_notebook():
+        page = put_together(**chosen)
+        given = list(traces) if isinstance(traces, list | tuple) else [traces]
+        given = [page.title] if is_attention(traces) else given
+        words, neutral = listed_references(references), listed_control(control)
+        parts = shown_parts(given, word, words, neutral)
+        if find_spec("anywidget") is None:
+            return StaticView(parts)
+        from regard.web.widget import AttentionWidget
+
+        return AttentionWidget(page, parts_html(parts), bare=bare)
+    if bare:
+        raise RegardError("bare: it is for a notebook's live page; a file has all of its page")
+    path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
+    try:
+        save_page(**chosen, file=path)
+    except BaseException:
+        if file is None:
+            path.parent.rmdir()  # nothing was written into it
+        raise
+    print(
+        f"The page lies in {path}" + (", opened in a browser." if open_in_browser(path) else ": open it in a browser.")
+    )
+    return path
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this: IPython's kernel, as Jupyter has it, or marimo."""
+    marimo = sys.modules.get("marimo")
+    if marimo is not None and marimo.running_in_notebook():
+        return True
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+def open_in_browser(file: Path) -> bool:
+    """Open a file in a person's browser; returns whether there is one that took it."""
+    try:
+        if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
+            return False
+        return webbrowser.open(file.absolute().as_uri())
+    except webbrowser.Error:
+        return False
+
+
+def shown_parts(
+    given: Sequence[Any], word: str | None, references: Sequence[Trace] = (), control: Sequence[Trace] | None = None
+) -> "list[RenderableType]":
+    """Return the parts that traces and answers show themselves by, about a word where all are traces of short texts.
+
+    references, control: traces of reference words and of neutral sentences with the word.
+    """
+    plain = [one.trace if isinstance(one, Generated) else one for one in given]
+    if word is not None and all(isinstance(one, Trace | PairTrace) and longest(one) <= LONG for one in plain):
+        return list(see(plain, word, references=references, control=control).shown(WIDTH))
+    parts: list[RenderableType] = []
+    for one in given:
+        whole = isinstance(one, WindowedTrace) or not isinstance(one, Shown)
+        parts += [Text(repr(one)), Text()] if whole else [*one.shown(WIDTH), Text()]
+    return parts[:-1]
