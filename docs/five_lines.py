@@ -10,7 +10,7 @@ import regard
 # a small pretrained encoder; or a folder, a GGUF file, a name on the model hub
 model = regard.load()
 trace = model.trace("Write a poem about a man fishing on a river bank.")
-trace.see("bank")
+regard.see(trace, "bank")
 
 # %% [markdown]
 # `see` shades each token by its attention and adds a summary of up to three sentences. Without a word, it shows the
@@ -54,7 +54,7 @@ print(
     f"{len(sentence)} (length {sentence.norm():.3f})"
 )
 
-why = model.why(trace, "bank")
+why = regard.why(model, trace, "bank")
 why
 
 # %% [markdown]

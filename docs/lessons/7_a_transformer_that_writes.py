@@ -21,8 +21,7 @@ from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard import textbook
-from regard.explain import generation
+from regard import generated, textbook
 from regard.fetched import find, left_out
 from regard.text import tokenizers
 
@@ -593,7 +592,7 @@ if folder:
     )
     # over all heads and written tokens, by word of the prompt: many heads
     # attend to a word without content, as they attend to [CLS] in lesson 6
-    rests = generation(said["France"]).findings()[1]
+    rests = generated(said["France"]).findings()[1]
     print(rests)
     assert "attended most to “the”" in rests
     assert "Paris" in said["France"].text[len(frame) :]
