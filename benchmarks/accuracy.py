@@ -127,11 +127,11 @@ def pieces(seen: regard.AttentionMap) -> Tensor:
 
 def as_large(seen: regard.AttentionMap) -> tuple[Tensor, Tensor]:
     """(dense, pieces) by the product that maps from 2^20 scores a head on take on CPUs."""
-    kept, region_scores.LARGE = region_scores.LARGE, 0
+    kept, region_scores.LARGE_MAP = region_scores.LARGE_MAP, 0
     try:
         return seen.to(seen.query.dtype).dense(), pieces(seen)
     finally:
-        region_scores.LARGE = kept
+        region_scores.LARGE_MAP = kept
 
 
 def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:

@@ -78,10 +78,15 @@ def speed() -> None:
     outcome = logit_difference(model, *TOKENS)
     last = LENGTH - 1
     ways: tuple[tuple[str, Callable[[], object], int, float | None], ...] = (
-        ("direct", lambda: model.attribution(trace, last, TOKENS[0], against=TOKENS[1]), 5, MOST),
-        ("gradient x input", lambda: model.attribute_to_tokens(trace, outcome, method="gradient x input"), 3, None),
-        ("heads by gradient", lambda: model.attribute_to_heads(trace, outcome), 3, None),
-        ("integrated gradients, 8 steps", lambda: model.attribute_to_tokens(trace, outcome, steps=8), 1, None),
+        ("direct", lambda: regard.attribution(model, trace, last, TOKENS[0], against=TOKENS[1]), 5, MOST),
+        (
+            "gradient x input",
+            lambda: regard.attribute_to_tokens(model, trace, outcome, method="gradient x input"),
+            3,
+            None,
+        ),
+        ("heads by gradient", lambda: regard.attribute_to_heads(model, trace, outcome), 3, None),
+        ("integrated gradients, 8 steps", lambda: regard.attribute_to_tokens(model, trace, outcome, steps=8), 1, None),
     )
     for name, call, count, target in ways:
         theirs, ours, ratio = rounds(lambda: model.trace(ids=ids), call, count)
@@ -110,7 +115,7 @@ def peak(whose: str, length: int) -> None:
     ids = ids_of(model, length)
     if whose == "ours":
         trace = model.trace(ids=ids)
-        found = model.attribution(trace, length - 1, TOKENS[0], against=TOKENS[1])
+        found = regard.attribution(model, trace, length - 1, TOKENS[0], against=TOKENS[1])
         patch = regard.patch("hidden_states", layer=3, at=length // 2, source="zero")
         model.trace(ids=ids, interventions=[patch])
         assert found.error < 1e-4
@@ -147,7 +152,7 @@ def compare(name: str, model: Model, cases: list[tuple[str, Outcome]]) -> None:
     found: list[tuple[float, float, int]] = []
     for text, outcome in cases:
         trace = model.trace(text)
-        calls = model.attribute_to_heads(trace, outcome)
+        calls = regard.attribute_to_heads(model, trace, outcome)
         sets = [[regard.ablate(regard.head(row["layer"], row["head"]))] for row in calls.rows()]
         measured = torch.zeros(len(sets), dtype=torch.float64)
         for n, run in model.ablated(text, sets):

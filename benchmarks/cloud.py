@@ -24,12 +24,12 @@ from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.questions.senses.answer import Sense, Senses
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
-from regard.questions.senses.answer import Sense, Senses
 from regard.server.corpora import senses_kept
-from regard.server.kept import Kept
+from regard.server.page_cache import CachedPage
 from regard.server.serve import serve
 
 WORD, SENTENCES, SHARD = "bank", 50, 10_000  # sentences of a document, occurrences of a shard
@@ -152,7 +152,7 @@ def main() -> None:
                 show(kept)
 
 
-def show(kept: Kept) -> None:
+def show(kept: CachedPage) -> None:
     """Serve a page and measure it in the browser."""
     links: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: serve([], [], [kept], started=links.put), daemon=True).start()

@@ -101,7 +101,7 @@ def sweep(
     inputs = model.tokenizer(corrupted, return_tensors="pt")
 
     def ours(first: int = 0) -> list[list[float]]:
-        return model.patch_sweep(clean, corrupted, outcome, layers=range(first, depth)).outcomes
+        return regard.patch_sweep(model, clean, corrupted, outcome, layers=range(first, depth)).outcomes
 
     sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states, of)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.measure import machine
 from regard.corpus.asking.change import ABSENT, PRESENT
-from regard.questions.shift.answer import Shift
+from regard.corpus.questions.shift import Shift
 
 OCCURRENCES = (20, 400)  # of a word that is asked about
 SENSES = (None, 4)  # as many as the silhouette says, and so many

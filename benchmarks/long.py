@@ -22,7 +22,7 @@ import regard
 from benchmarks.attention import inputs
 from benchmarks.measure import MIB, machine, resident
 from regard.capture.options import CaptureOptions
-from regard.memory import available, spelled
+from regard.memory import available, format_bytes
 from regard.models.runner import Sizes
 
 SIZES = {
@@ -50,7 +50,7 @@ def main() -> None:
     if given.child:
         print(json.dumps(jobs[given.jobs[0]](given.child)))
         return
-    print(f"{machine()}, {spelled(available(torch.device('cpu')) or 0)} free")
+    print(f"{machine()}, {format_bytes(available(torch.device('cpu')) or 0)} free")
     for name in given.jobs or jobs:
         length = (131072 if name == "attend" else 16384) // (8 if given.quick else 1)
         command = [sys.executable, "-m", "benchmarks.long", name, "--child", str(length)]
@@ -95,7 +95,7 @@ def attend(length: int) -> list[str]:
     query, key, value = inputs(length, 2)
     line, result = measured("output", lambda: regard.attend(query, key, value, causal=True))
     figures, _ = measured("figures", lambda: result.weights.statistics(8, (256, 256)))
-    return [line, figures, f"one dense matrix of a head would be {spelled(length * length * 4)}"]
+    return [line, figures, f"one dense matrix of a head would be {format_bytes(length * length * 4)}"]
 
 
 def measured(name: str, run: Callable[[], Any]) -> tuple[str, Any]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import regard
 from regard.explain.texts.summary import Summary, summarise
+from regard.models.control import trace_control
 from regard.models.model import Model
-from regard.models.see_texts import trace_control
 from regard.questions.see.sentences import leaves_range
 from regard.text.neutral_sentences import neutral_sentences
 from regard.trace.trace import Trace

@@ -6,7 +6,7 @@ python -m benchmarks.score_families --write [FAMILY ...]    writes docs/score_fa
 The families are those of docs/families_table.md whose traces are exact or noted and that read ids. Biases, weights of
 norms, which a new model has at 0 and 1, are drawn at random first. Of each kind of attention a model has, the scores of
 its last layer are split, of its first and its last head, for one query and key; a family is exact where all of them sum
-to the score within 1e-5 of the sum of the absolute values of their parts (`regard.Model.score_sources` checks that).
+to the score within 1e-5 of the sum of the absolute values of their parts (`regard.score_sources` checks that).
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 import transformers
 
+import regard
 from benchmarks import families
 from benchmarks.tiny import make
 from regard.errors import RegardError
@@ -93,7 +94,7 @@ def splits(opened: Model, trace: object) -> str:
         if not held:
             continue
         found = [
-            opened.score_sources(trace, QUERY, KEY, layer=held[-1], head=head, part=part)  # type: ignore[arg-type]
+            regard.score_sources(opened, trace, QUERY, KEY, layer=held[-1], head=head, part=part)  # type: ignore[arg-type]
             for head in (0, maps[held[-1]].shape[0] - 1)
         ]
         worst = max(worst, *(each.error for each in found))
@@ -117,9 +118,9 @@ def write(rows: list[families.Row]) -> None:
     table = "\n".join(f"| {family} | {kind} | {said.replace('|', '/')} |" for family, kind, said in rows)
     page = f"""# Architectures whose scores split
 
-Check here if `model.score_sources` ([explain an attention score](score_sources.md)) can split the scores of your model.
-regard also checks every call, and raises an error for a model that it can't split. The table shows the result for a
-tiny random model of each text architecture of Transformers {transformers.__version__} that regard can trace:
+Check here if `regard.score_sources` ([explain an attention score](score_sources.md)) can split the scores of your
+model. regard also checks every call, and raises an error for a model that it can't split. The table shows the result
+for a tiny random model of each text architecture of Transformers {transformers.__version__} that regard can trace:
 {counted(rows)}.
 
 - *exact*: the scores split within 1e-5 of the sum of the absolute values of their parts. We tested the first and the

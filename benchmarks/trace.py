@@ -28,8 +28,8 @@ import regard
 from benchmarks.ablations import turns
 from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.explain.causes.contributions import contributions
+from regard.questions.see.see import see as see_traces
 from regard.text.tokens import encode_all
-from regard.trace import display
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
@@ -107,7 +107,7 @@ def see(quick: bool) -> None:
     parts = [("480 words", [long], None), ("25 texts of 78", short, None), ("a word 20 times", [followed], "bank")]
     for name, texts, word in parts:
         traces = model.trace(texts)
-        trace, look = partial(model.trace, texts), partial(display.see, traces, word)
+        trace, look = partial(model.trace, texts), partial(see_traces, traces, word)
         show(name, turns(trace, look, 3 if quick else 15), None)
 
 

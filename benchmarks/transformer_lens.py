@@ -42,7 +42,7 @@ def main() -> None:
     told("states", torch.stack([cache[f"blocks.{n}.hook_out"][0] for n in range(depth)]),
          torch.stack([trace.hidden_states[n + 1] for n in range(depth)]))  # fmt: skip
     told("logits", logits[0], trace.logits)
-    found = dict(model.attribution(trace, len(trace.tokens) - 1, "Paris", against="Rome").by())
+    found = dict(regard.attribution(model, trace, len(trace.tokens) - 1, "Paris", against="Rome").by())
     theirs = added_by_heads(model, cache, trace.hidden_states[-1][-1], "Paris", "Rome")
     ours = torch.tensor(
         [[found.get(f"layer {n}, head {h}", 0.0) for h in range(theirs.shape[1])] for n in range(depth)]

@@ -33,7 +33,7 @@ def main() -> None:
     ]
 
     def together() -> object:
-        return model.why(trace, word)
+        return regard.why(model, trace, word)
 
     def alone() -> object:
         return [model.trace(TEXT, interventions=each) for each in sets]

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+import regard
 from benchmarks.faithfulness.cases import Case
 from regard.capture.interventions.names import Part
 from regard.explain.causes.contributions import Contributions, contributions
@@ -90,13 +91,13 @@ def rolled_out(case: Case) -> list[float]:
 
 def gradient_times_input(case: Case) -> list[float]:
     """Gradient x input, of the token embeddings."""
-    found = case.model.attribute_to_tokens(case.trace, case.outcome, method="gradient x input")
+    found = regard.attribute_to_tokens(case.model, case.trace, case.outcome, method="gradient x input")
     return by_source(case, found.scores.split(list(found.sides)))
 
 
 def integrated(case: Case) -> list[float]:
     """Integrated gradients from the vocabulary's mean embedding in 32 steps."""
-    found = case.model.attribute_to_tokens(case.trace, case.outcome, steps=STEPS[0])
+    found = regard.attribute_to_tokens(case.model, case.trace, case.outcome, steps=STEPS[0])
     return by_source(case, found.scores.split(list(found.sides)))
 
 
@@ -182,7 +183,7 @@ def attention_calls(case: Case) -> list[dict[str, Any]]:
 
 def direct_attribution(case: Case) -> list[float]:
     """Direct logit attribution: what the heads' looks at a source wrote that the outcome reads, norms held fixed."""
-    found = case.model.attribution(case.trace, case.word, case.token, toward=case.toward)
+    found = regard.attribution(case.model, case.trace, case.word, case.token, toward=case.toward)
     sides = [torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in case.trace.sides]
     for writer, added in zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True):
         if writer.kind == "attention" and writer.source is not None:
