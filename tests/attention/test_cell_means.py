@@ -59,7 +59,7 @@ def test_the_walk_leaves_the_row_sums_that_regions_are_read_with(monkeypatch: py
     expected = fresh.row_max_sum()
     monkeypatch.setattr("regard.attention.region_scores.cpu", None)  # there is nothing left to compute
     for found, own in zip(weights.row_max_sum(), expected, strict=True):
-        torch.testing.assert_close(found, own, rtol=1e-5, atol=0)
+        torch.testing.assert_close(found, own, rtol=1e-6, atol=0)
     torch.testing.assert_close(weights[0, 700:720, 300:310], fresh.dense()[0, 700:720, 300:310], rtol=2e-6, atol=0)
 
 

@@ -60,15 +60,13 @@ def serve() -> Iterator[Callable[..., tuple[subprocess.Popen[str], int, str]]]:
 
 @pytest.fixture
 def visit(chromium: Any, serve: Any) -> Iterator[Callable[..., Opened]]:
-    """Open a link: visit(link, width=, height=). A page whose console complained, but of refusals, fails its test."""
+    """Open a link: visit(link, width=, height=). A page whose console complained, but of a refusal, fails its test."""
     opened: list[Opened] = []
 
-    def go(link: str, width: int = 1000, height: int = 900) -> Opened:
+    def go(link: str, width: int = 1000, height: int = 900, refusal: str = EXPECTED) -> Opened:
         tab = chromium.new_context(viewport={"width": width, "height": height}).new_page()
         page = Opened(tab, Path())
-        tab.on(
-            "console", lambda m: page.errors.append(m.text) if m.type == "error" and EXPECTED not in m.text else None
-        )
+        tab.on("console", lambda m: page.errors.append(m.text) if m.type == "error" and refusal not in m.text else None)
         tab.on("pageerror", lambda error: page.errors.append(str(error)))
         opened.append(page)
         tab.goto(link)

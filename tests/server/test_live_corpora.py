@@ -51,7 +51,7 @@ def ask(visit: Any) -> Callable[..., Opened]:
     """Open a link and ask for a word: ask(link, button, width=)."""
 
     def go(link: str, button: str = "its senses", width: int = 1000) -> Opened:
-        page: Opened = visit(link, width, 1100)
+        page: Opened = visit(link, width, 1100, refusal="422")
         page.tab.fill("form[aria-label=Corpus] input", "bank")
         page.tab.click(f"button:has-text('{button}')")
         page.tab.wait_for_selector(".cloud[data-ready=true]" if "senses" in button else "tbody tr", timeout=120_000)

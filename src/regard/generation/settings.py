@@ -14,36 +14,23 @@ if TYPE_CHECKING:
 Check = tuple[Callable[[Any], bool], str]
 
 
-def _finite_number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[Any], bool]:
-    """Whether something is a finite number, a whole one where asked for, that a condition holds for."""
-    kinds = int if whole else (int, float)
-    return lambda value: (
-        not isinstance(value, bool) and isinstance(value, kinds) and math.isfinite(value) and holds(value)
-    )
-
-
 # Numbers, and what they need to be. Those of SAMPLING have no effect on a greedy choice.
 CHECKS: Mapping[str, Check] = {
-    "do_sample": (lambda value: isinstance(value, bool), "True or False"),
-    "temperature": (_finite_number(lambda n: n > 0), "a number above 0"),
-    "top_k": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 (all tokens) or more"),
-    "top_p": (_finite_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
-    "min_p": (_finite_number(lambda n: 0 <= n <= 1), "a number from 0 to 1"),
-    "typical_p": (_finite_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
-    "epsilon_cutoff": (_finite_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
-    "eta_cutoff": (_finite_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
-    "repetition_penalty": (_finite_number(lambda n: n > 0), "a number above 0"),
-    "no_repeat_ngram_size": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 (off) or more"),
-    "min_new_tokens": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 or more"),
-    "num_beams": (
-        _finite_number(lambda n: n == 1),
-        "1: beams are many texts with rows in common, one trace is of one text",
-    ),
-    "num_return_sequences": (
-        _finite_number(lambda n: n == 1),
-        "1: generate again, with another seed, for another text",
-    ),
+    "do_sample": (lambda value: True, "True or False"),
+    "temperature": (lambda n: n > 0, "a number above 0"),
+    "top_k": (lambda n: n >= 0, "a whole number of 0 (all tokens) or more"),
+    "top_p": (lambda n: 0 < n <= 1, "a number above 0, 1 at most"),
+    "min_p": (lambda n: 0 <= n <= 1, "a number from 0 to 1"),
+    "typical_p": (lambda n: 0 < n <= 1, "a number above 0, 1 at most"),
+    "epsilon_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
+    "eta_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
+    "repetition_penalty": (lambda n: n > 0, "a number above 0"),
+    "no_repeat_ngram_size": (lambda n: n >= 0, "a whole number of 0 (off) or more"),
+    "min_new_tokens": (lambda n: n >= 0, "a whole number of 0 or more"),
+    "num_beams": (lambda n: n == 1, "1: beams are many texts with rows in common, one trace is of one text"),
+    "num_return_sequences": (lambda n: n == 1, "1: generate again, with another seed, for another text"),
 }
+WHOLE = ("top_k", "no_repeat_ngram_size", "min_new_tokens")
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 # Lists and ids, which transformers checks itself.
 OTHERS = (
@@ -68,11 +55,19 @@ def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) ->
     """Refuse options that do not exist, and values that they cannot have, whatever the model."""
     for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
-        if option in CHECKS and not CHECKS[option][0](value):
+        if option in CHECKS and not _allowed(option, value):
             raise RegardError(f"generate: {option}: given {value!r}, needs {CHECKS[option][1]}")
     if options.get("min_new_tokens", 0) > max_new_tokens:
         value = options["min_new_tokens"]
         raise RegardError(f"generate: min_new_tokens: given {value}, max_new_tokens is {max_new_tokens}")
+
+
+def _allowed(option: str, value: Any) -> bool:
+    """Whether a value is a truth value, or a finite number for which the option's condition holds."""
+    kinds = bool if option == "do_sample" else int if option in WHOLE else (int, float)
+    if not isinstance(value, kinds) or isinstance(value, bool) != (option == "do_sample"):
+        return False
+    return math.isfinite(value) and CHECKS[option][0](value)
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
