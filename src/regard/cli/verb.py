@@ -44,7 +44,7 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
     """Make the function of a question's verb."""
     argument, hints = typer.Argument(metavar=kind.texts[0], help=kind.texts[1]), get_type_hints(kind)
     texts: Any = Annotated[str | None, argument] if kind.single else Annotated[list[str] | None, argument]
-    inputs = {"texts": texts} | {each: INPUTS[each] for each in kind.inputs}
+    inputs = {"texts": texts} | {option: INPUTS[option] for option in kind.inputs}
     if kind.needs_model:
         inputs["model"] = options.NeededModel
     parameters = [keyword(option, annotation) for option, annotation in inputs.items()]
@@ -53,17 +53,17 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
         parameters.append(keyword("everything", options.All, False))
     signature = Signature([*parameters, keyword(PARAMETER, Outputs, NOTHING)])
 
-    def verb(**given: Any) -> None:
-        call = signature.bind(**given)
+    def verb(**arguments: Any) -> None:
+        call = signature.bind(**arguments)
         call.apply_defaults()
         values = call.arguments
         read = {option: values[option] for option in inputs if values[option] is not None}
         if isinstance(read.get("texts"), str):
             read["texts"] = [read["texts"]]
-        own = {field.name: values[field.name] for field in fields(kind)}
-        own |= {field.name: tuple(own[field.name] or ()) for field in fields(kind) if field.default == ()}
+        asked = {field.name: values[field.name] for field in fields(kind)}
+        asked |= {field.name: tuple(asked[field.name] or ()) for field in fields(kind) if field.default == ()}
         source = Source(**read, load=start.load_model)
-        ask(name, kind(**own), source, values[PARAMETER], values.get("everything"))
+        ask(name, kind(**asked), source, values[PARAMETER], values.get("everything"))
 
     verb.__signature__, verb.__doc__ = signature, kind.__doc__  # type: ignore[attr-defined]
     return writes(*kind.files)(verb)
@@ -78,13 +78,13 @@ def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
     """Make the parameter of a query's field. kind: its type."""
     known, name, default = field.metadata, option_name(field.name), field.default
     metavar, text = OPTIONS.get(name, (None, ""))
-    told: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
-    told |= {"show_default": known["shown"] or True, "parser": PARSERS.get(kind)}
+    settings: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
+    settings |= {"show_default": known["shown"] or True, "parser": PARSERS.get(kind)}
     if kind == tuple[str, ...]:
         kind, default = list[str] | None, None
     elif kind == tuple[int, ...] | None:
         kind = options.Numbers | None
-    return keyword(field.name, Annotated[kind, typer.Option(name, **told)], default)
+    return keyword(field.name, Annotated[kind, typer.Option(name, **settings)], default)
 
 
 def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: bool | None = None) -> None:
@@ -99,9 +99,9 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         answer = replace(answer, shape=outputs.shape)  # type: ignore[call-arg]
     if outputs.save.file is not None and outputs.save.layers is None:
         outputs = replace(outputs, save=replace(outputs.save, layers=answer.layers()))  # type: ignore[attr-defined]
-    said = visible(f"The model wrote the target itself: {source.written}\n")
-    first = [Text(said, style="dim")] if source.written and not query.names_targets else []
-    traces: Any = [getattr(each, "trace", each) for each in getattr(answer, "traces", ())]
+    message = visible(f"The model wrote the target itself: {source.written}\n")
+    first = [Text(message, style="dim")] if source.written and not query.names_targets else []
+    traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:
         (traces,) = traces
     report(answer, outputs, query.listed(answer, full=bool(everything)), first, everything=everything, traces=traces)
