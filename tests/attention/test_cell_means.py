@@ -56,10 +56,12 @@ def test_the_walk_leaves_the_row_sums_that_regions_are_read_with(monkeypatch: py
     weights, fresh = (one_head(made(1361, 1109, causal=True), 1) for _ in range(2))
     for _ in cell_means(weights):
         pass
-    expected = fresh.row_max_sum()
+    maximum, total = fresh.row_max_sum()
     monkeypatch.setattr("regard.attention.region_scores.cpu", None)  # there is nothing left to compute
-    for found, own in zip(weights.row_max_sum(), expected, strict=True):
-        torch.testing.assert_close(found, own, rtol=1e-6, atol=0)
+    left_maximum, left_total = weights.row_max_sum()
+    # A score near 0 is a difference of large products: its rounding error is relative to the largest score.
+    torch.testing.assert_close(left_maximum, maximum, rtol=0, atol=1e-6 * maximum.abs().max().item())
+    torch.testing.assert_close(left_total, total, rtol=1e-6, atol=0)
     torch.testing.assert_close(weights[0, 700:720, 300:310], fresh.dense()[0, 700:720, 300:310], rtol=2e-6, atol=0)
 
 
