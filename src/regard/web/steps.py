@@ -7,12 +7,11 @@ and leads to the same numbers.
 
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.causes.contributions import adds_up
+from regard.explain.causes.contributions import adds_up, projected_values
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
@@ -53,13 +52,6 @@ def steps_data(
         },
     }  # fmt: skip
     return data
-
-
-def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
-    """Compute what a whole weight of each head and key would add, before the bias, in float64."""
-    projection = output.weight.detach().double().cpu().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
-    own = values.detach().double().cpu().repeat_interleave(projection.shape[1] // len(values), 0)
-    return torch.einsum("hse,mhe->hsm", own, projection)
 
 
 def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:

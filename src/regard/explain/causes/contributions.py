@@ -227,3 +227,10 @@ def contribution_norms(
     own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
     squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
     return torch.stack(squares).clamp_min(0).sqrt().float()
+
+
+def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
+    """Compute W_O · value of each head and key, before the bias, in float64: the contribution of a weight of 1."""
+    projection = output.weight.detach().double().cpu().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
+    per_head = values.detach().double().cpu().repeat_interleave(projection.shape[1] // len(values), 0)
+    return torch.einsum("hse,mhe->hsm", per_head, projection)
