@@ -253,7 +253,7 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
     told: list[float] = []
 
     def look(layer: int | None, head: int | None, **given: Any) -> Any:
-        source = Source(**({"texts": [tmp_path / "text.txt"]} | given), load=lambda _: minilm)
+        source = Source(**({"texts": [str(tmp_path / "text.txt")]} | given), load=lambda _: minilm)
         query = MapQuery(layer=layer, head=head, top=3, far=5)
         return query.run(source, lambda done, of: told.append(done / of))
 

@@ -97,18 +97,18 @@ def see(
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
-def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":
+def listed_references(references: object) -> "list[Trace]":
     """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
     return _traces_as_list("references", references, "needs traces of the words: model.trace(['river', 'money'])")
 
 
-def listed_control(control: "Sequence[Trace] | None") -> "list[Trace] | None":
+def listed_control(control: object) -> "list[Trace] | None":
     """Return traces of neutral sentences as a list. Raises RegardError for what is no trace."""
     needs = "needs traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))"
     return None if control is None else _traces_as_list("control", control, needs)
 
 
-def _traces_as_list(what: str, given: "Trace | Sequence[Trace]", needs: str) -> "list[Trace]":
+def _traces_as_list(what: str, given: object, needs: str) -> "list[Trace]":
     if not isinstance(given, (Trace, Iterable)):
         raise RegardError(f"{what}: given {type(given).__name__}, {needs}")
     listed = [given] if isinstance(given, Trace) else list(given)

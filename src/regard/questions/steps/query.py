@@ -23,7 +23,7 @@ class StepsQuery(Query):
     saved_alone: ClassVar[bool] = True
     full: ClassVar[bool] = True
 
-    word: str = option(needed="a word of the text")
+    word: str | None = option(needed="a word of the text")
     layer: int = option(default=0)
     head: int = option(default=0)
 
@@ -31,4 +31,5 @@ class StepsQuery(Query):
         """Read the text, and list the steps."""
         from regard.questions.steps.answer import steps
 
+        assert self.word is not None  # the check of the query asks for it
         return steps(source.read_one("steps"), self.word, self.layer, self.head)
