@@ -87,6 +87,10 @@ CASES = {
 }
 
 
+def test_each_verb_has_a_case() -> None:
+    assert CASES.keys() | {"serve"} == set(NAMES)
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory, bank_folder: Path) -> Path:
     """What the verbs read."""

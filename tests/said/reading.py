@@ -12,6 +12,7 @@ from regard.display.answer import Answer
 from regard.display.sentences import MAX_SENTENCES, MAX_WORDS
 from regard.display.terminal_parts import plain_lines_of_parts
 
+STATES = {"hidden_states", "token_embeddings", "last_hidden_state"}
 NUMBER = r"[<>]?[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?%?"
 
 
@@ -59,10 +60,10 @@ def plain_and_few(sentences: Sequence[str], most: int = MAX_SENTENCES) -> None:
 
 
 def all_numbers(data: Any) -> Iterator[float]:
-    """Go through every number of JSON data, and the number of parts of every list."""
+    """Go through every number of JSON data but states, and the number of parts of every list."""
     if isinstance(data, dict):
-        for value in data.values():
-            yield from all_numbers(value)
+        for name in data.keys() - STATES:  # hundreds of numbers, among which any would be found
+            yield from all_numbers(data[name])
     elif isinstance(data, list | tuple):
         yield float(len(data))
         for value in data:
