@@ -42,14 +42,9 @@ def served(arguments: Sequence[str], url: str, folder: Path) -> Iterator[None]:
     log = folder / "server.log"
     with log.open("wb") as written:
         server = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=folder,
-            env=environment(folder),
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+            [sys.executable, "-m", *arguments], cwd=folder, env=environment(folder), stdout=written,
+            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
         try:
             wait_for(url, server, log)
             yield

@@ -20,7 +20,7 @@ SCREENS = {
     "laptop": (1300, 850, 260),
     "large": (1920, 1080, 260),
     "phone": (390, 844, 420),
-}  # px: width, height, top at most
+}  # px: width, height, top
 ABOVE = """() => { const box = document.querySelector("[data-main]").getBoundingClientRect();
     return [box.top, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0), box.height] }"""
 
@@ -60,11 +60,8 @@ def held(page: Any, used: float = 0) -> dict[str, Any]:
 
 def test_of_two_texts(page_of: Any, minilm: Model, bank: list[Trace], tmp_path: Path) -> None:
     references = [minilm.trace(word) for word in ("river", "money")]
-    write_html(
-        made_page := page_as_seen(bank, Choice(steps=True), "bank", references=references),
-        tmp_path / "see.html",
-        built_shell(made_page),
-    )
+    made = page_as_seen(bank, Choice(steps=True), "bank", references=references)
+    write_html(made, tmp_path / "see.html", built_shell(made))
     page = page_of(None, file=tmp_path / "see.html", width=1300)
     page.tab.set_viewport_size({"width": 1300, "height": 850})
     assert page.tab.evaluate(ABOVE)[0] <= 260  # at the first look, with the first findings

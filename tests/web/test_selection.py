@@ -24,15 +24,9 @@ def page() -> dict[str, Any]:
 
     return {
         "texts": [text("source", 3), text("target", 2)],
-        "calls": [
-            call(0, 0, 0, 4),
-            call(1, 0, 0, 4),
-            call(0, 1, 1, 5),
-            call(2, 1, 1, 2, numbers=[1, 7]),
-            call(0, 1, 0, 6),
-            call(0, 1, 0, 7, nth=1),
-        ],
-    }
+        "calls": [call(0, 0, 0, 4), call(1, 0, 0, 4), call(0, 1, 1, 5), call(2, 1, 1, 2, numbers=[1, 7]),
+                  call(0, 1, 0, 6), call(0, 1, 0, 7, nth=1)],
+    }  # fmt: skip
 
 
 def test_choices_are_the_calls_of_each_text_or_pair() -> None:

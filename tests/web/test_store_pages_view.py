@@ -115,14 +115,7 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     assert any(word.checked for _, word in told)
     moves = [(word.moved, word.random_moved) for _, word in told]
     assert rows_of(page.tab, "Marker words") == [
-        [
-            word.word,
-            f"sense {sense.name}",
-            f"{word.near}",
-            f"{word.near_others}",
-            f"{word.score:.2f}",
-            f"{word.checked}",
-        ]
+        f"{word.word}|sense {sense.name}|{word.near}|{word.near_others}|{word.score:.2f}|{word.checked}".split("|")
         + ["–" if v is None else f"{v:.2f}" for v in (word.changed, word.random_changed)]
         + [
             "–" if v is None else f"{v:.{decimals(moved)}f}"

@@ -131,18 +131,6 @@ def put_together(
     return page
 
 
-def page_reference_traces(
-    references: Trace | Sequence[Trace], word: str | None, findings: Sequence[str] | None
-) -> list[Trace]:
-    """Return reference words as a list. Raises RegardError for what is no trace, or nothing would be shown of."""
-    listed = listed_references(references)
-    if listed and word is None:
-        raise RegardError("references: they are words that a word is compared with: give word as well")
-    if listed and findings is not None:
-        raise RegardError("references: what is found of them is said by the page's own sentences: leave out findings")
-    return listed
-
-
 def page_as_seen(
     traces: Shown | Sequence[Shown],
     choice: Choice | None = None,
@@ -181,11 +169,10 @@ def seen_on_page(
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
     most = LONG if word is None else SCORED
-    windowed = [each.windowed for each in plain]
     sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]
     if max(len(side.tokens) for side in sides) > most:
         why = f"a text has more than {most:,} tokens"
-    elif any(windowed) and not all(windowed):
+    elif len({bool(each.windowed) for each in plain}) > 1:
         why = "some texts are read in windows and others are not"
     else:
         try:

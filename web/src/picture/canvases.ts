@@ -1,15 +1,8 @@
-// What is drawn on canvases: as lines and cells where they are lines and cells, else as an image of the canvas's own pixels.
+// What is drawn on canvases: as cells where it is cells, else as an image of the canvas's own pixels.
 import type { Grid } from "../data/format";
 import type { Rgb } from "../parts/colours";
-import { hex, paintOf } from "./colour";
-import { painted, round, type Box, type Shapes } from "./shapes";
-
-/** Lines of one colour and width, each from a place to a place on the canvas in px. */
-export interface Strokes {
-  colour: string; // of CSS
-  width: number;
-  lines: [number, number, number, number][]; // x, y, x, y
-}
+import { hex } from "./colour";
+import { round, type Box, type Shapes } from "./shapes";
 
 const CELLS = 10_000; // of a grid that is drawn cell by cell
 const SHARP = 2; // pixels of an image for each px, at least
@@ -20,12 +13,6 @@ export type Painter = (canvas: HTMLCanvasElement, ratio: number) => void;
 
 const painters = new WeakMap<HTMLCanvasElement, Painter>();
 const grids = new WeakMap<HTMLCanvasElement, ImageData>();
-const drawn = new WeakMap<HTMLCanvasElement, Strokes[]>();
-
-/** Tell what lines a canvas shows: a picture draws them, instead of their pixels. */
-export function keepStrokes(canvas: HTMLCanvasElement, strokes: Strokes[]): void {
-  drawn.set(canvas, strokes);
-}
 
 /** Tell how what a canvas shows is painted on another one, in any number of pixels a px: a picture has it sharp. */
 export function keepPainter(canvas: HTMLCanvasElement, paint: Painter): void {
@@ -51,19 +38,10 @@ export function drawCells(canvas: HTMLCanvasElement, rows: number, columns: numb
 
 /** Draw what a canvas shows into its box of the picture. */
 export function drawCanvas(shapes: Shapes, canvas: HTMLCanvasElement, box: Box): void {
-  const [strokes, cells] = [drawn.get(canvas), grids.get(canvas)];
+  const cells = grids.get(canvas);
   if (!canvas.width || !canvas.height || !(box.right > box.left)) return;
-  if (strokes) drawStrokes(shapes, box, strokes);
-  else if (cells && cells.width * cells.height <= CELLS) drawGrid(shapes, cells, box);
+  if (cells && cells.width * cells.height <= CELLS) drawGrid(shapes, cells, box);
   else drawImage(shapes, cells ? enlarged(canvas, box) : sharpened(canvas), box);
-}
-
-function drawStrokes(shapes: Shapes, box: Box, strokes: Strokes[]): void {
-  for (const { colour, width, lines } of strokes) {
-    if (!lines.length) continue;
-    const path = lines.map(([a, b, c, d]) => `M${round(box.left + a)} ${round(box.top + b)}L${round(box.left + c)} ${round(box.top + d)}`).join("");
-    shapes.add("path", { d: path, fill: "none", ...painted("stroke", paintOf(colour)), "stroke-width": width }, box);
-  }
 }
 
 /** Cells, those of one colour as one path. What is transparent is no cell. */

@@ -93,10 +93,3 @@ export function viewOf(views: View[], id: string): View | undefined {
 export function tabOf(shared: PageState, view: string): string {
   return `${shared.id}-tab-${view.replace(" ", "-")}`;
 }
-
-/** Where the focus is: the document, or the shadow tree that a notebook put the page into. */
-export function focusedTree(): Document | ShadowRoot {
-  let tree: Document | ShadowRoot = document;
-  while (tree.activeElement?.shadowRoot) tree = tree.activeElement.shadowRoot;
-  return tree;
-}
