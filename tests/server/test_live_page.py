@@ -90,15 +90,16 @@ def test_a_typed_text_is_traced_and_shown_with_the_librarys_weights(server: str,
 
 def test_the_first_screen_is_a_live_example_with_the_librarys_numbers(serve: Any, visit: Any, minilm: Any) -> None:
     _, port, token = serve()
-    page = visit(f"http://127.0.0.1:{port}/?token={token}")
+    page = visit(f"http://127.0.0.1:{port}/?token={token}", 1300, 850)
     page.tab.wait_for_selector("[data-head] [style]", timeout=60_000)
+    assert page.tab.evaluate("document.documentElement.scrollHeight") == 850
     text = page.tab.input_value("textarea")
     seen = regard.see(text, model=minilm)
     assert seen.findings()[0] in said(page)
     link = seen.summary.highlights[0].links[0]
     page.tab.wait_for_timeout(1500)  # while the arcs grow
     assert number(link.weight) in page.tab.locator("[data-weight='0']").all_text_contents()
-    assert page.tab.locator("[data-example]").count() == 3
+    assert page.tab.locator("[data-example]:visible").count() == 3
     assert page.tab.inner_text("body").count(minilm.name) == 1
     page.tab.click("[data-example]:has-text('Two senses')")
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
@@ -427,7 +428,12 @@ def test_everyone_can_use_it(server: str, visit: Any, width: int) -> None:
     page = visit(server, width)
     page.tab.emulate_media(reduced_motion="reduce")
     page.tab.evaluate(AXE.read_text())
-
+    for state in ("form", "[data-head] [style]"):  # before an answer, and with one
+        page.tab.wait_for_selector(state, timeout=60_000)
+        for name in ("another text", "Follow a word"):
+            box = page.tab.locator(f"[aria-label='{name}']").bounding_box()
+            assert box["x"] + box["width"] <= width
+            assert width > 390 or min(box["width"], box["height"]) >= 44
     page.tab.click("[data-example]:has-text('Two senses')", timeout=60_000)
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
     page.tab.click("[data-options]")
