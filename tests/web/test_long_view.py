@@ -123,6 +123,8 @@ def test_a_text_of_two_thousand_tokens_scrolls_in_its_column(opened: Any, minilm
     make_tiny(tmp_path / "gpt2", minilm, "gpt2", max_position_embeddings=4096)
     found = regard.see(" ".join([TEXT] * 25), model=tmp_path / "gpt2")
     assert len(found.traces[0].tokens) > 2000
+    shorter = regard.see(" ".join([TEXT] * 7), model=tmp_path / "gpt2")
+    assert put_together(shorter.traces[0]).findings == shorter.findings() != []  # of more than 512 tokens as well
     tab = opened(found).tab
     assert tab.evaluate(SIZE) == [1300, 850]
     token = found.page().opening["token"]

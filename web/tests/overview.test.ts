@@ -20,7 +20,7 @@ test("a head's strongest link leaves out the token itself and what stands apart"
 
 test("words of a sentence have the colour of the text that their clause names", () => {
   const known = new Set(["bank", "river", "loan", "grassy", "savings", "tired", "animal", "it"]);
-  const found = (sentence: string, texts = 2, followed: string | null = "bank") =>
+  const found = (sentence: string, texts = ["text 1", "text 2"], followed: string | null = "bank") =>
     marked(sentence, texts, followed, known).filter(({ kind }) => kind !== "plain").map(({ text, of }) => [text, of]);
   expect(found("Text 1 moves “bank” towards “river” (cosine 0.52, neutral 0.29 to 0.39) and text 2 away from “loan”.")).toEqual([
     ["“river”", 0],
@@ -28,13 +28,17 @@ test("words of a sentence have the colour of the text that their clause names", 
     ["“loan”", 1],
   ]);
   expect(found("“bank” attends to “grassy” in text 1 (0.84) and to “savings” in text 2 (0.40).").map(([, of]) => of)).toEqual([0, -1, 1, -1]);
-  expect(found("“it” attends to “tired” (0.71) and “animal” (0.68).", 1, null)).toEqual([["“tired”", 0], ["(0.71)", -1], ["“animal”", 0], ["(0.68)", -1]]);
-  expect(found("After “it” the model predicts “elsewhere” (0.27).", 1, null)).toEqual([["(0.27)", -1]]);
+  expect(found("“it” attends to “tired” (0.71) and “animal” (0.68).", ["text 1"], null)).toEqual([["“tired”", 0], ["(0.71)", -1], ["“animal”", 0], ["(0.68)", -1]]);
+  expect(found("After “it” the model predicts “elsewhere” (0.27).", ["text 1"], null)).toEqual([["(0.27)", -1]]);
+  const windows = [1, 2, 3].map((n) => `window ${n} of 3, tokens ${n} to ${n + 9}`);
+  expect(found("In window 3 of 3, “it” attends to “tired” (0.71).", windows, null)).toEqual([["“tired”", 2], ["(0.71)", -1]]);
+  const several = windows.flatMap((name, n) => (n < 2 ? [`text 1, ${name}`, `text 2, ${name}`] : [])).sort();
+  expect(found("In text 2, window 1 of 3, “it” attends to “tired”.", several, null)).toEqual([["“tired”", 2]]);
 });
 
 test("a sentence keeps all of its letters", () => {
   for (const sentence of ["Text 1 moves “a” (x and y) and text 2 “b”.", "and so on", "The “x” and “y” (1) and (2)", ""])
-    expect(marked(sentence, 2, null, new Set(["b"])).map(({ text }) => text).join("")).toBe(sentence);
+    expect(marked(sentence, ["text 1", "text 2"], null, new Set(["b"])).map(({ text }) => text).join("")).toBe(sentence);
 });
 
 test("an arc begins thin and ends as wide as its weight", () => {

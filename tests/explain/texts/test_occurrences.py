@@ -80,7 +80,7 @@ def test_every_occurrence_is_in_one_window_and_says_which(long) -> None:
     assert sum(len(words) for _, words in found.found) == 7
     summary = summarise(found.traces, "bank", unfolded=found)
     assert len(summary.occurrences) == 7
-    assert summary.labels == [f"1.{each.window}" for each in summary.windows]
+    assert summary.labels == [f"1.{each.window + 1}" for each in summary.windows]
     for occurrence in summary.occurrences:
         assert occurrence.label.startswith(summary.labels[occurrence.text])
         window = summary.windows[occurrence.text]

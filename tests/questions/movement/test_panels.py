@@ -184,7 +184,7 @@ def test_windows_are_named(minilm: Any) -> None:
     text = "A man is fishing on a river bank and another is sitting at a bank."
     windowed = minilm.trace(text, window=12)
     panel: Any = page_as_seen(windowed, None, "bank").panels[0]
-    assert [path["label"] for path in panel["paths"]] == ["1.0", "1.2"]
+    assert [path["label"] for path in panel["paths"]] == ["1.1", "1.3"]
     expected = [f"text 1, tokens {start} to {stop - 1}" for start, stop in windowed.spans[::2]]
     assert [path["of"] for path in panel["paths"]] == expected
 

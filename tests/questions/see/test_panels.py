@@ -136,7 +136,7 @@ def test_a_windows_place(minilm) -> None:
     found = seen([minilm.trace("a man on a river bank saw a bank of clouds", window=8)], "bank")
     rows = [line.split() for line in printed(found).splitlines()]
     for label, each in zip(found.summary.labels, found.summary.windows, strict=True):
-        of = [label, str(each.text + 1), str(each.window), "of", str(each.windows)]
+        of = [label, str(each.text + 1), str(each.window + 1), "of", str(each.windows)]
         assert [*of, str(each.start), "to", str(each.stop - 1)] in rows
 
 

@@ -208,7 +208,7 @@ def _summary_of_texts_side(
 ) -> Summary:
     """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
-    labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
+    labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     for trace in traces if word is None else ():
         sweep_long_text(trace)
     sinks_of_texts = [sinks(trace) for trace in traces]

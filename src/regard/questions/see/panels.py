@@ -119,7 +119,7 @@ def _sinks(summary: Summary, text: int) -> str:
 def windows(summary: Summary) -> list[Panel]:
     """List where each window comes from, of texts that were read in windows."""
     rows: list[list[Cell]] = [
-        [label, str(w.text + 1), f"{w.window} of {w.windows}", f"{w.start} to {w.stop - 1}"]
+        [label, str(w.text + 1), f"{w.window + 1} of {w.windows}", f"{w.start} to {w.stop - 1}"]
         for label, w in zip(summary.labels, summary.windows, strict=bool(summary.windows))
     ]
     note = "The model reads each window as a text. Each occurrence is shown in the window with most text around it."

@@ -72,10 +72,23 @@ def first_link(summary: Summary) -> WordLink | None:
     return next((occurrence.link for occurrence in summary.occurrences if occurrence.link is not None), None)
 
 
+def text_name(summary: Summary, text: int) -> str:
+    """Name a text, or a window of a text, in words."""
+    if not summary.windows:
+        return f"text {summary.labels[text]}"
+    own = summary.windows[text]
+    several = any(window.text for window in summary.windows)
+    return f"{f'text {own.text + 1}, ' if several else ''}window {own.window + 1} of {own.windows}"
+
+
 def occurrence_name(summary: Summary, label: str) -> str:
-    """Name an occurrence by the label that tables give it."""
+    """Name an occurrence by the label that tables give it, or by the window that it is in."""
     if len(summary.occurrences) == 1:
         return "the text"
+    if summary.windows:
+        text = next(occurrence.text for occurrence in summary.occurrences if occurrence.label == label)
+        letter = label.removeprefix(summary.labels[text])
+        return f"occurrence {letter} in {text_name(summary, text)}" if letter else text_name(summary, text)
     return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
 
 
@@ -153,7 +166,8 @@ def _ends(summary: Summary) -> dict[str, Any]:
         return {}
     (low, pair), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
     if len(occurrences) > 2:
-        return {"low_end": low, "high_end": high, "low_pair": f"{pair.a} and {pair.b}"}
+        names = [occurrence_name(summary, label) if summary.windows else label for label in (pair.a, pair.b)]
+        return {"low_end": low, "high_end": high, "low_pair": " and ".join(names)}
     start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:
         return {}
@@ -184,7 +198,7 @@ def _prediction(summary: Summary, text: int) -> dict[str, Any]:
     best, several = made.candidates[0], len(summary.texts) > 1
     where = {True: "after", False: "in place of", None: "at"}[made.after]
     place = f"{where} {numbered(summary.tokens[text], made.token)}"
-    place += f" in text {summary.labels[text]}" if several else ""
+    place += f" in {text_name(summary, text)}" if several else ""
     return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
 
 
@@ -193,7 +207,7 @@ def _whole_text(summary: Summary, text: int) -> dict[str, Any]:
     tokens, found = summary.tokens[text], summary.highlights[text]
     numbers = _prediction(summary, text) if summary.target is None else {}
     alone = "" if summary.target is None else "in the encoder, "
-    numbers["in_text"] = f"in text {summary.labels[text]}, " if len(summary.texts) > 1 else alone
+    numbers["in_text"] = f"in {text_name(summary, text)}, " if len(summary.texts) > 1 else alone
     if found.moved:
         moved = found.moved[0]
         numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
