@@ -98,11 +98,24 @@ def test_it_opens_at_the_sentence_and_goes_everywhere(opened: Any, minilm: Any) 
     tab.keyboard.press("Escape")
     tab.wait_for_timeout(150)
     shown_is(tab, trace, first.layer, first.head, first.query)
+    tab.set_viewport_size({"width": 390, "height": 400})  # its word is in the last line, what it looks at further down
+    tab.wait_for_timeout(150)
+    low = "book.scrollTop = each.offsetTop + each.offsetHeight + 4 - book.clientHeight"
+    tab.locator(CHOSEN).evaluate(f"each => {{ const book = each.parentElement; {low} }}")
+    tab.wait_for_selector("[data-far]")
+    word, callout = (tab.locator(each).bounding_box() for each in (CHOSEN, "[data-far]"))
+    assert callout["y"] + callout["height"] <= word["y"]
 
 
 def test_windows_a_phone_paper_and_a_picture(opened: Any, minilm: Any, tmp_path: Path) -> None:
     found = regard.see(minilm.trace(f"{TEXT} {TEXT}", window=64))
+    several = regard.see([minilm.trace(TEXT, window=64)] * 2).findings()
+    assert [each.split(", “")[0] for each in several] == [
+        f"In text {each} of 2" for each in ("1, window 1", "1, window 2", "2, window 1")
+    ]
     page = opened(found)
+    assert re.match("In window 1 of 5, \u2068?“", page.tab.inner_text("h1"))
+    assert page.tab.locator("h1 .word").count() > 0
     tab, opening = page.tab, found.page().opening
     tab.select_option("[data-choose=text]", "1")
     tab.wait_for_timeout(300)
