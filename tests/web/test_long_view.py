@@ -9,6 +9,7 @@ import pytest
 
 import regard
 from regard.explain.wording import number
+from regard.views.save_page import put_together
 from tests.support import make_tiny
 
 pytestmark = pytest.mark.browser

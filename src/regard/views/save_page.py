@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from regard.display.shown import LONG
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import SCORED
 from regard.files import check_output_file
@@ -168,10 +167,9 @@ def seen_on_page(
 ) -> Seen | Generation | list[str]:
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
-    most = LONG if word is None else SCORED
     sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]
-    if max(len(side.tokens) for side in sides) > most:
-        why = f"a text has more than {most:,} tokens"
+    if max(len(side.tokens) for side in sides) > SCORED:
+        why = f"a text has more than {SCORED:,} tokens"
     elif len({bool(each.windowed) for each in plain}) > 1:
         why = "some texts are read in windows and others are not"
     else:
