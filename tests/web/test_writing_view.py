@@ -77,6 +77,8 @@ def test_the_first_sentence_is_true_of_the_lens(first_view: Any) -> None:
     page = first_view(written)  # as the text itself has it
     assert found.findings()[0] in page.tab.inner_text("h1").replace("\u2068", "").replace("\u2069", "")
     assert page.tab.evaluate(CHOSEN) == str(first.token)
+    others = page.tab.locator(f"[data-lens]:not([data-lens^='{first.token - written.start}-'])")
+    assert set(others.all_inner_texts()) == {""}  # words are in the chosen column alone
     blue = [page.tab.get_attribute(f"[data-lens='{first.token - written.start}-{n}'] span", "style") for n in range(6)]
     assert ["font-weight" in style for style in blue] == [rank == 1 for rank in ranks]
 
