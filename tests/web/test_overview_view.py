@@ -60,6 +60,11 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
             sides = [*occurrence.tokens, 0, len(own) - 1]
             most = max(weight for k, weight in enumerate(own) if k not in sides)
             assert page.tab.get_attribute(f"[data-head='{n}-2-{head}']", "title").endswith(f" {number(most)}")
+        cell = page.tab.locator(f"[aria-selected=true][data-head^='{n}-']")  # of the link that the headline names
+        assert cell.get_attribute("data-head") == f"{n}-{link.layer}-{link.head}"
+        largest = page.tab.inner_text(f"[data-largest='{n}']")  # another one is named
+        own = two.traces[n].attention[int(largest.split()[2][:-1])][int(largest.split()[4][:-1]), occurrence.tokens[0]]
+        assert float(own.max()) > link.weight
     for reference in summary.references:
         place = f"[data-cosine='{reference.word} {int(reference.occurrence) - 1}']"
         assert number(reference.last_hidden_state) in page.tab.text_content(place)
@@ -83,17 +88,8 @@ def test_every_number_of_one_text_is_the_library_s(first_view: Any, one: Seen) -
     rows = page.tab.locator("[data-link]")
     said = rows.all_inner_texts()
     for link in links:
-        words = [
-            link.query_text,
-            "→",
-            link.key_text,
-            number(link.weight),
-            "layer",
-            str(link.layer),
-            "head",
-            str(link.head),
-        ]
-        assert words in [each.split() for each in said]
+        words = f"{link.query_text} → {link.key_text} {number(link.weight)} layer {link.layer} head {link.head}"
+        assert words.split() in [each.split() for each in said]
     weights = [float(each.split()[-5]) for each in said]
     assert weights == sorted(weights, reverse=True)
     told = {number(link.weight) for link in links if link.query == links[0].query}
@@ -228,6 +224,7 @@ def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm:
     assert page.tab.locator("[data-sentence] [aria-selected=true]").all_inner_texts() == ["bank", "bank"]
     assert page.tab.locator("[data-sentence] .number").all_inner_texts()[1] == "3"
     assert page.tab.locator("[data-curve]").count() == 3
+    assert f"Not drawn: 2 {bank[0].text}" in page.tab.inner_text(".names")
 
 
 def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(first_view: Any, two: Seen) -> None:

@@ -53,11 +53,12 @@ def texts_stage(
         if len(tokens) > LONGEST:
             links.append(None)
             continue
-        named: Any = summary.highlights[number].links if summary and len(texts) == 1 and summary.highlights else []
-        for own in summary.occurrences if summary and len(texts) > 1 else []:  # the sentences name their links
-            if (link := own.link) and own.text == number and len(own.tokens) == 1:
-                at = own.tokens[0]
-                named = [Link(link.layer, link.head, at, own.word, link.token, link.text, link.weight, 0.0)]
+        named: Any = summary.highlights[number].links if summary and summary.highlights else []
+        for own in reversed(summary.occurrences) if summary and not summary.windows else []:  # as the sentences do
+            if (link := own.link) and own.text == number:
+                at = own.tokens[0]  # of several tokens, link.weight is the mean
+                weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
+                named = [Link(link.layer, link.head, at, own.word, link.token, link.text, weight, 0.0), *named]
         sinks: Any = page.texts[number]["tokens"]
         links.append([
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
