@@ -24,6 +24,7 @@ from tests.web.tables import read_number
 pytestmark = pytest.mark.browser
 SIZE = 1201
 STORIES = SHARED / "models" / "stories260K"
+needs_stories = pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES}")
 
 
 @pytest.fixture(scope="module")
@@ -516,7 +517,7 @@ def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: An
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
+@needs_stories
 def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: Any, serve: Any) -> None:
     text = "Once upon a time, there was a little"
     _, port, token = serve("--model", str(STORIES), text)
@@ -556,6 +557,7 @@ def test_the_chosen_token_is_patched_from_the_other_text(server: str, visit: Any
     assert f"“bank” ends at cosine {number(cosine)} to before" in said(page)
 
 
+@needs_stories
 def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
     model, text = regard.load(STORIES), "Once upon a time there was a little"
     _, port, token = serve("--model", str(STORIES))
@@ -599,6 +601,7 @@ def test_a_score_is_split_where_it_is_looked_at_and_linked(server: str, visit: A
     page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
 
 
+@needs_stories
 def test_two_models_read_one_text_and_are_named(serve: Any, visit: Any) -> None:
     _, port, token = serve("--model", str(STORIES), "--model", "all-MiniLM-L6-v2")
     page = visit(f"http://127.0.0.1:{port}/?token={token}")

@@ -202,7 +202,7 @@ def test_a_killed_worker_is_told_and_the_run_goes_on(texts: str, group: list["su
     os.kill(workers_of(run.pid)[0], signal.SIGKILL)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (2, "")
-    lines = [line for line in err.splitlines() if " tokens a second" not in line]  # of progress
+    lines = [line for line in err.splitlines() if " tokens/s" not in line]  # of progress
     assert len(lines) == 1, err
     assert "a worker was ended before its shard was written" in lines[0]
     assert not leftovers(Path("store"))
