@@ -362,24 +362,21 @@ def readable_token(tokenizer: Any, number: int) -> str:
     piece = str(tokenizer.convert_ids_to_tokens(number))
     if piece and not piece.strip(BLANK):
         return " " * len(piece)  # decoders leave out the blank that begins a text
-    return _token_piece_from_bytes(piece) if "\ufffd" in decoded else decoded or piece
+    if "\ufffd" not in decoded:
+        return decoded or piece
+    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
+    if byte is None and not all(character in _BYTES for character in piece):
+        return piece
+    spelled = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
+    try:
+        return spelled.decode()
+    except UnicodeDecodeError:
+        return spelled_token_bytes(spelled)
 
 
 def spelled_token_bytes(piece: bytes) -> str:
     """Spell bytes that are no characters by themselves."""
     return "".join(f"\\x{byte:02x}" for byte in piece)
-
-
-def _token_piece_from_bytes(piece: str) -> str:
-    """Decode what a vocabulary's own spelling stands for, where it spells bytes; else the spelling."""
-    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
-    if byte is None and not all(character in _BYTES for character in piece):
-        return piece
-    decoded = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
-    try:
-        return decoded.decode()
-    except UnicodeDecodeError:
-        return spelled_token_bytes(decoded)
 
 
 def unequal_token_counts(text: str, count: int, other: str, counted: int) -> RegardError:
