@@ -114,13 +114,13 @@ def _ours(settings: Settings) -> Way:
     import regard
     from regard.corpus.reading.document import Document
     from regard.corpus.writing.cut_windows import settings_for_texts, window_size
-    from regard.corpus.writing.read_words import Reading
+    from regard.corpus.writing.read_words import DocumentReader
     from regard.corpus.writing.shard import write_shard
     from regard.corpus.writing.workers import build_shard
 
     model = regard.load()
     settings = settings_for_texts(settings, model)
-    reading = Reading(model, [5], window_size(model, settings), settings)
+    reading = DocumentReader(model, [5], window_size(model, settings), settings)
     gc.freeze()  # as a worker does
 
     def run(texts: list[str], folder: Path) -> int:

@@ -53,10 +53,10 @@ def labelled_occurrences(description: str | None) -> tuple[list[dict], int]:
 def main() -> None:
     rows, top = labelled_occurrences(__doc__)
     import regard
-    from regard.corpus.asking.places import Place, embed_places
+    from regard.corpus.asking.places import WordSpan, embed_places
 
     model = regard.load()
-    places = [Place(row["text"], row["start"], row["end"]) for row in rows]
+    places = [WordSpan(row["text"], row["start"], row["end"]) for row in rows]
     vectors = embed_places(model, places, [5])[:, 0, 0]
     print(f"{len(rows)} occurrences of {len({row['lemma'] for row in rows})} nouns; {machine()}")
     for sense in ("sense", "key"):

@@ -40,7 +40,7 @@ Word = tuple[np.ndarray, np.ndarray]  # vectors, labels
 
 def unambiguous_places(folder: Path) -> tuple[list[str], list, list]:
     """Nouns in sentences of six words or more with none of the others; and with a made-up word in their place."""
-    from regard.corpus.asking.places import Place
+    from regard.corpus.asking.places import WordSpan
 
     with zipfile.ZipFile(folder / "tatoeba_fra_eng" / "fra-eng.zip") as archive:
         lines = archive.read("fra.txt").decode().splitlines()
@@ -54,8 +54,8 @@ def unambiguous_places(folder: Path) -> tuple[list[str], list, list]:
             text = own[int(n * max(1, len(own) / EACH))]
             start, end = re.search(rf"\b{noun}\b", text, re.IGNORECASE).span()
             names.append(noun)
-            kept.append(Place(text, start, end))
-            replaced.append(Place(text[:start] + MADE_UP + text[end:], start, start + len(MADE_UP)))
+            kept.append(WordSpan(text, start, end))
+            replaced.append(WordSpan(text[:start] + MADE_UP + text[end:], start, start + len(MADE_UP)))
     return names, kept, replaced
 
 
@@ -104,13 +104,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     folder = parser.parse_args().folder
     import regard
-    from regard.corpus.asking.places import Place, embed_places
+    from regard.corpus.asking.places import WordSpan, embed_places
 
     model = regard.load()
     lines = (folder / "semcor_nouns" / "nouns.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     names, kept, replaced = unambiguous_places(folder)
-    places = [[Place(row["text"], row["start"], row["end"]) for row in rows], kept, replaced]
+    places = [[WordSpan(row["text"], row["start"], row["end"]) for row in rows], kept, replaced]
     in_semcor, with_own, with_made_up = (embed_places(model, each, [5])[:, 0, 0].astype(np.float16) for each in places)
     lemmas, nouns = np.array([row["lemma"] for row in rows]), np.array(names)
     senses = np.array([row["sense"] for row in rows])

@@ -181,7 +181,7 @@ def turned(file: Path) -> str:
 
 def translations(prepared: Any, sources: list[str]) -> list[str]:
     """What the model makes of texts, the likeliest token each time, in batches of like lengths."""
-    from regard.nn.decoding import Choice, translate
+    from regard.nn.decoding import Sampling, translate
     from regard.train.batches import padded
 
     end = prepared.tokenizer.eos_token_id
@@ -195,7 +195,7 @@ def translations(prepared: Any, sources: list[str]) -> list[str]:
         with torch.no_grad():
             written = translate(
                 prepared.model, ids, mask=mask, max_new_tokens=2 * ids.shape[1] + 10, end=end,
-                choose=Choice(do_sample=False).chooser(),
+                choose=Sampling(do_sample=False).chooser(),
             )  # fmt: skip
         for n, new in zip(chosen, written, strict=True):
             found[n] = prepared.tokenizer.decode(new, skip_special_tokens=True).strip()

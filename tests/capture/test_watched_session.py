@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import regard
-from regard.capture.watched_session import Layer, stages_of, window_positions
+from regard.capture.watched_session import WatchedLayer, stages_of, window_positions
 from regard.errors import RegardError
 
 PICTURE = np.random.default_rng(5).integers(0, 255, (24, 24, 3), dtype=np.uint8)
@@ -146,7 +146,8 @@ def test_each_token_has_one_place_in_one_window(data: Any) -> None:
 
 def test_a_stage_begins_with_other_states() -> None:
     a, b, c = torch.zeros(1, 4, 2), torch.ones(1, 4, 2), torch.ones(1, 2, 2)
-    layers = [Layer("0", a, b, []), Layer("1", b.clone(), a, []), Layer("2", b, b, []), Layer("3", c, c, [])]
+    states = (a, b), (b.clone(), a), (b, b), (c, c)
+    layers = [WatchedLayer(str(n), *both, []) for n, both in enumerate(states)]
     assert stages_of(layers) == [range(2), range(2, 3), range(3, 4)]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regard.corpus.shard_reader import Columns, cells_at, integers
+from regard.corpus.shard_reader import RowColumns, cells_at, integers
 from regard.corpus.store_tables import StoreTables
 from tests.support.stores import Document, write_store
 
@@ -58,7 +58,7 @@ def test_some_rows_of_a_table_are_lists_and_equal_strings_one() -> None:
     found = cells_at(table.slice(1), np.array([4, 1, 1]), ["word", "n", "line"])
     assert found == {"word": ["b", "bank", "bank"], "n": [5, 2, 2], "line": [None, 1, 1]}
     assert found["word"][1] is found["word"][2]
-    columns = Columns(["n", "word"])
+    columns = RowColumns(["n", "word"])
     assert len(columns) == 0
     assert columns.row.tolist() == columns.numbers("n").tolist() == columns.list("word") == []
     columns.add("s", np.array([7, 8, 8]), found)

@@ -11,7 +11,7 @@ import torch
 import regard
 from regard.display.terminal_parts import plain_text_of_parts
 from regard.explain.causes.layer_updates import layer_updates
-from regard.explain.frames import Table, to_frame
+from regard.explain.frames import Tabular, to_frame
 from regard.explain.logits import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
 from tests.support.own_models import opened
@@ -97,7 +97,7 @@ def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     with pytest.raises(regard.RegardError, match="to_frame: given str, needs something that regard.explain found"):
         to_frame(["rows"])  # type: ignore[list-item]
     with pytest.raises(NotImplementedError):
-        Table().rows()
+        Tabular().rows()
 
 
 def test_without_pandas(trace: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import regard
-from regard.nn.decoding import Choice, model_in_evaluation_mode, translate, write_with_transformer
+from regard.nn.decoding import Sampling, model_in_evaluation_mode, translate, write_with_transformer
 from regard.text import tokenizers
 from tests.support.own_models import TEXTS, opened, pair
 
@@ -13,9 +13,9 @@ from tests.support.own_models import TEXTS, opened, pair
 def test_draws_have_the_models_shares() -> None:
     logits = torch.tensor([[1.0, 3.0, 2.0, 0.0]]).expand(40_000, -1)
     for choice, allowed in (
-        (Choice(do_sample=True, seed=1), [0, 1, 2, 3]),
-        (Choice(do_sample=True, seed=1, top_k=2, temperature=2.0), [1, 2]),
-        (Choice(do_sample=True, seed=1, top_p=0.8), [1, 2]),  # 0.64 alone is less, 0.88 together is enough
+        (Sampling(do_sample=True, seed=1), [0, 1, 2, 3]),
+        (Sampling(do_sample=True, seed=1, top_k=2, temperature=2.0), [1, 2]),
+        (Sampling(do_sample=True, seed=1, top_p=0.8), [1, 2]),  # 0.64 alone is less, 0.88 together is enough
     ):
         drawn = choice.chooser()(logits).bincount(minlength=4) / 40_000
         mask = torch.tensor([n in allowed for n in range(4)])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard import AttentionMap, attend
-from regard.explain.causes.layer_updates import Attending, LayerUpdate, Source
+from regard.explain.causes.layer_updates import Attending, LayerUpdate, UpdateSource
 from regard.explain.logits import Candidate, Prediction
 from regard.explain.texts.occurrences import Occurrence, OccurrencePair, WordUpdates, most_brought
 from regard.explain.texts.summary import Summary
@@ -189,7 +189,7 @@ def _updates(rng: random.Random, own: Occurrence, tokens: list[Token], sinks: se
     for layer in range(LAYERS):
         shares = [rng.gauss(0, size) for _ in tokens]
         order = sorted(range(len(tokens)), key=lambda n: -abs(shares[n]))
-        top = [Source(n, tokens[n].text, shares[n], 1.0) for n in order]
+        top = [UpdateSource(n, tokens[n].text, shares[n], 1.0) for n in order]
         part = Attending(sum(shares), 1.0, sum(shares), 0.0, 0.0, top)
         steps.append(LayerUpdate(layer, 1.0, part, None, 1 - sum(shares), 1.0, 0.0))
     return WordUpdates(own.label, steps, None, most_brought(steps, other_words(tokens, own.tokens, sinks)))

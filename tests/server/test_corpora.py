@@ -14,7 +14,7 @@ from regard.corpus.manifest import ModelSummary
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.errors import RegardError
-from regard.server.corpora import Places, corpus_page, reader_of
+from regard.server.corpora import PanelOccurrences, corpus_page, reader_of
 from regard.server.requests import CorpusRequest
 from tests.support.own_models import opened
 from tests.support.own_models import opened as tiny
@@ -137,12 +137,12 @@ def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: A
 
 
 @pytest.fixture
-def places(bank_store: Any) -> Places:
+def places(bank_store: Any) -> PanelOccurrences:
     found = look_up(bank_store, "bank")
-    return Places(bank_store, found.shard, found.row.tolist(), 200)
+    return PanelOccurrences(bank_store, found.shard, found.row.tolist(), 200)
 
 
-def test_places_are_told_in_their_order_as_far_as_there_are_any(places: Places) -> None:
+def test_places_are_told_in_their_order_as_far_as_there_are_any(places: PanelOccurrences) -> None:
     told = places.told(0, 500)
     assert len(told) == len(places) == 16
     texts = ["".join(each["context"].values()) for each in told]  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def test_places_are_told_in_their_order_as_far_as_there_are_any(places: Places) 
         assert refused.value.status_code == 404
 
 
-def test_a_place_has_its_text_and_the_model_that_reads_it(places: Places, minilm: Any) -> None:
+def test_a_place_has_its_text_and_the_model_that_reads_it(places: PanelOccurrences, minilm: Any) -> None:
     [told] = places.told(3, 1)
     found = places.passage(3, [opened("gpt"), minilm])
     assert found["model"] == 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regard.corpus import schema
-from regard.corpus.asking.places import Place, embed_places
+from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
@@ -116,7 +116,7 @@ def write_bank_store(folder: Path, minilm: Any) -> Path:
     shards = []
     for some in (documents[::2], documents[1::2]):
         rows = word_rows(some)
-        places = [Place(some[row["part"]].text, row["start"], row["end"]) for row in rows]
+        places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in rows]
         shards.append((some, embed_places(minilm, places, [3, 5])[:, :, 0].astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "", digest_model(minilm), 6, 12, 384)
     return write_store(folder, shards, model=model, layers=(3, 5))

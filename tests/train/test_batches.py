@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.train.batches import IGNORED, NextToken, Translation
+from regard.train.batches import IGNORED, NextToken, PairBatches
 
 
 def test_blocks_are_labelled_with_the_next_token() -> None:
@@ -30,7 +30,7 @@ def pairs(count: int) -> list[tuple[list[int], list[int]]]:
 
 
 def test_every_pair_comes_once_a_time_round() -> None:
-    data = Translation(pairs(211), pairs(13), start=0, filler=2, batch=50, seed=5)
+    data = PairBatches(pairs(211), pairs(13), start=0, filler=2, batch=50, seed=5)
     place, seen, orders = (0, 0), Counter(), []
     while place[0] < 2:
         if place[1] == 0:
@@ -53,7 +53,7 @@ def test_every_pair_comes_once_a_time_round() -> None:
 
 
 def test_the_rows_of_a_team_are_all_of_them() -> None:
-    data = Translation(pairs(37), pairs(3), start=0, filler=2, batch=90, seed=5)
+    data = PairBatches(pairs(37), pairs(3), start=0, filler=2, batch=90, seed=5)
     batch, _ = data.batch((0, 0))
     parts = [batch.part(rank, 2) for rank in (0, 1)]
     assert sum(part.tokens for part in parts) == batch.tokens
@@ -67,4 +67,4 @@ def test_texts_that_are_too_short() -> None:
     with pytest.raises(RegardError, match="needs to be a part between 0 and 1"):
         NextToken(torch.arange(300), block=17, batch=5, held_out=2.0, seed=3)
     with pytest.raises(RegardError, match="the longest sentence alone has 8"):
-        Translation(pairs(37), pairs(3), start=0, filler=2, batch=7, seed=5)
+        PairBatches(pairs(37), pairs(3), start=0, filler=2, batch=7, seed=5)

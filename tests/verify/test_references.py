@@ -6,12 +6,12 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.verify.references import STATES, WEIGHTS, Reading, apart, layers
+from regard.verify.references import STATES, WEIGHTS, CheckedInput, apart, layers
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
 
 
-def reading(kind: str) -> Reading:
-    return Reading(Model(tiny(kind, DECODERS[kind], language=True), None, name=kind), {"ids": IDS})
+def reading(kind: str) -> CheckedInput:
+    return CheckedInput(Model(tiny(kind, DECODERS[kind], language=True), None, name=kind), {"ids": IDS})
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gemma2", "gpt_oss"])
@@ -58,7 +58,7 @@ def test_differences_name_their_place_and_nan_is_infinite() -> None:
 
 def test_layers_of_a_pair_have_their_maps_and_own_weights() -> None:
     asked = {"ids": IDS, "target_ids": TARGET}
-    found = Reading(Model(tiny("marian", PAIRS["marian"]), None, name="marian"), asked)
+    found = CheckedInput(Model(tiny("marian", PAIRS["marian"]), None, name="marian"), asked)
     seen = list(layers(found.trace, found.own))
     assert [each.part for each in seen] == [None] * 5 + ["cross"] * 3
     for each in seen:

@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.web import widget
-from regard.web.widget import Call
+from regard.web.widget import PageCall
 
 
 def page() -> dict[str, Any]:
@@ -32,8 +32,8 @@ def page() -> dict[str, Any]:
 def test_choices_are_the_calls_of_each_text_or_pair() -> None:
     choices = widget.calls_on_page(page())
     assert list(choices) == ["source", "target", "target → source"]
-    assert choices["target"] == [Call(0, 0, tuple(range(5)), 2, 2, True), Call(2, 0, (1, 7), 2, 2, True)]
-    assert choices["target → source"][1] == Call(0, 1, tuple(range(7)), 2, 3, False)
+    assert choices["target"] == [PageCall(0, 0, tuple(range(5)), 2, 2, True), PageCall(2, 0, (1, 7), 2, 2, True)]
+    assert choices["target → source"][1] == PageCall(0, 1, tuple(range(7)), 2, 3, False)
     assert [widget.text_name_on_page(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
     assert widget.chosen_call(choices, "target", 2) == choices["target"][1]
     assert widget.chosen_call(choices, "target", 1) is None

@@ -43,7 +43,7 @@ WINDOWED = {
 }
 
 
-class Layer(NamedTuple):
+class WatchedLayer(NamedTuple):
     """A layer: the path of its module, the states that entered and left it, and its attention calls."""
 
     path: str
@@ -104,7 +104,7 @@ class WatchedSession(Session):
             capture=Capture(keep=keep, comparison=comparison), attention_outputs={}, notes=tuple(notes),
         )  # fmt: skip
 
-    def _layers(self, item: ModelInput) -> tuple[list[Layer], list[str], Any]:
+    def _layers(self, item: ModelInput) -> tuple[list[WatchedLayer], list[str], Any]:
         """Run the model. Return its layers in order, a note on calls outside of them, and a final norm's output."""
         states: dict[str, tuple[Any, Any]] = {}
 
@@ -125,14 +125,14 @@ class WatchedSession(Session):
                 raise
             except Exception as error:  # any: models raise whatever they run into
                 raise unreadable_inputs(item, self.model, self.name, error) from error
-        layers, others = dict[str, Layer](), dict[str, None]()
+        layers, others = dict[str, WatchedLayer](), dict[str, None]()
         for call in calls.values():
             parts = call.path.split(".")
             paths = (".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
             path = next((path for path in paths if path in states), "")
             entered, left = states.get(path, (None, None))
             if left is not None and getattr(entered, "shape", None) == getattr(left, "shape", ()):
-                layers.setdefault(path, Layer(path, entered, left, [])).calls.append(call)
+                layers.setdefault(path, WatchedLayer(path, entered, left, [])).calls.append(call)
             else:
                 others[call.path] = None
         ordered = list(layers.values())
@@ -190,7 +190,7 @@ def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[i
     return windows.reshape(-1, size[0] * size[1])
 
 
-def stages_of(layers: Sequence[Layer]) -> list[range]:
+def stages_of(layers: Sequence[WatchedLayer]) -> list[range]:
     """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the one before gave."""
     pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
     starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]

@@ -25,7 +25,7 @@ STRINGS = {
 }
 
 
-class Columns:
+class RowColumns:
     """Columns of rows. shard: the shard of each row; row: its number there."""
 
     def __init__(self, names: Sequence[str]) -> None:

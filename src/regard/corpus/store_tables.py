@@ -17,7 +17,7 @@ from regard.corpus.closeness import closeness_sentence
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
-from regard.corpus.shard_reader import Cells, Columns, ShardReader, cells_at, integers
+from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
 from regard.model_files.folder import DEFAULT_NAME
@@ -133,9 +133,9 @@ class StoreTables:
                 self._views = connect(self.path, self.manifest, self.shards.values())
         return select(self._views, query, parameters, self.shards.values())
 
-    def rows_with(self, field: str, value: str, columns: Sequence[str]) -> Columns:
+    def rows_with(self, field: str, value: str, columns: Sequence[str]) -> RowColumns:
         """Find the rows with a word or a lemma, shard by shard. field: "word" or "lemma"."""
-        found, wanted = Columns(columns), list(dict.fromkeys([field, *columns]))
+        found, wanted = RowColumns(columns), list(dict.fromkeys([field, *columns]))
 
         def read(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
             there = []
@@ -156,9 +156,9 @@ class StoreTables:
         tables = (table for shard in self.shards.values() for _, table in shard.tables("rows", [field]))
         return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
 
-    def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> Columns:
+    def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> RowColumns:
         """Read the rows of these numbers, by their shards, in the order of their numbers; those that there are."""
-        found = Columns(columns)
+        found = RowColumns(columns)
         for name, numbers in wanted.items():
             shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
             rows = rows[rows >= 0]

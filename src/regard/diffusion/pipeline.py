@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.capture.watching.call_sites import CallSites
-from regard.capture.watching.seen import Seen
+from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.watch import watching
 from regard.capture.watching.watch_mode import WatchMode
 from regard.diffusion.heat import HeatLayer, PromptHeat
@@ -51,7 +51,7 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
     model = painting_model(pipeline)
     modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
     recorder = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
-    recorder.mode = WatchMode(Seen(CallSites(model), on_call=recorder.see))
+    recorder.mode = WatchMode(WatchedCalls(CallSites(model), on_call=recorder.see))
     hook = model.register_forward_pre_hook(recorder.begin_step, with_kwargs=True)
     try:
         with encoded_text(pipeline, recorder.begin_text) as recorder.texts, watching(recorder.mode):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.display.panels import Data, Later, Panel, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
-from regard.explain.frames import Table
+from regard.explain.frames import Tabular
 from regard.files import check_output_file, plain_json_values, write_json
 from regard.trace.status import Status
 
@@ -55,7 +55,7 @@ class Read:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(Table):
+class Answer(Tabular):
     """What was found. about: what was read. format: the name of its JSON. one_line: as which its JSON is written."""
 
     format: ClassVar[str]

@@ -1,6 +1,6 @@
 """Give what was found as data frames of pandas (extra `pandas`): a row for each item, a column for each figure.
 
-What has a table is a `Table`: the scores of heads, a ranking of causes, contributions, layer updates, the logit lens,
+What has a table is a `Tabular`: the scores of heads, a ranking of causes, contributions, layer updates, the logit lens,
 and where an occurrence looks. `found.to_frame()` is the frame of one, `to_frame(many)` of several, one below the other:
 of the layers that `layer_updates` lists, or of all occurrences in a summary.
 """
@@ -21,7 +21,7 @@ else:
 Row = dict[str, str | int | float | bool | None]
 
 
-class Table(Shown):
+class Tabular(Shown):
     """Data that has a table, as which it shows itself."""
 
     def rows(self) -> list[Row]:
@@ -44,11 +44,11 @@ class Table(Shown):
         return to_frame(self)
 
 
-def to_frame(tables: Table | Iterable[Table]) -> DataFrame:
+def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
     """Make a `pandas.DataFrame` of one table, or of several of one kind, one below the other."""
     given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
-        if not isinstance(each, Table):
+        if not isinstance(each, Tabular):
             raise RegardError(f"to_frame: given {type(each).__name__}, needs something that regard.explain found")
     try:
         import pandas

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
 from regard.models.readout import Readout
 from regard.text.tokens import Spelled
@@ -103,7 +103,7 @@ def predict(
 
 
 @dataclass(frozen=True)
-class Layer:
+class LensLayer:
     """What one state would say: the likeliest tokens first.
 
     state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: those of the token that the whole
@@ -117,7 +117,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class LogitLens(Table):
+class LogitLens(Tabular):
     """The lens at one token. at, after, occurrence: as in a prediction. final: what the whole model finds likeliest.
 
     difference: the largest one between the logits that the lens reads from the last state and the model's own.
@@ -129,7 +129,7 @@ class LogitLens(Table):
     after: bool
     occurrence: str | None
     final: Candidate
-    layers: list[Layer]
+    layers: list[LensLayer]
     difference: float
 
     def rows(self) -> list[Row]:
@@ -174,7 +174,7 @@ def logit_lens(
 
 def lens_layers(
     readout: Readout, trace: Trace, row: int, own: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
-) -> tuple[list[Layer], float]:
+) -> tuple[list[LensLayer], float]:
     """Read what each state of a row predicts, and how far the last state's logits are off the model's own.
 
     readout: of the model, from any trace of it. chosen: the id whose rank and probability are kept.
@@ -184,7 +184,7 @@ def lens_layers(
     logits = readout(torch.cat([states[-1:], states]))
     difference = readout.check(logits[[0, -1]], own)
     layers = [
-        Layer(n, candidates(logits[n + 1], names, top), 1 + int((chances > chances[chosen]).sum()),
+        LensLayer(n, candidates(logits[n + 1], names, top), 1 + int((chances > chances[chosen]).sum()),
               float(chances[chosen]))
         for n, chances in enumerate(logits[1:].double().softmax(-1))
     ]  # fmt: skip

@@ -26,7 +26,7 @@ from regard.generation.step_ablation import (
     with_tokens,
     within_pass,
 )
-from regard.nn.decoding import OPTIONS, Choice, write_with_transformer
+from regard.nn.decoding import OPTIONS, Sampling, write_with_transformer
 from regard.text.continuation import begun, continued
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
@@ -36,7 +36,7 @@ from regard.trace.trace import PairTrace, Trace
 TraceOne = Callable[[Encoded, Encoded | None, Sequence[Intervention], Statistics | None], Trace | PairTrace]
 
 
-class RegardGenerator(Generator[Choice]):
+class RegardGenerator(Generator[Sampling]):
     """Generates with a `regard.Transformer`. trace: traces one text, with its target for an encoder-decoder."""
 
     caches = ("dynamic",)
@@ -52,11 +52,11 @@ class RegardGenerator(Generator[Choice]):
 
     def settings(
         self, options: dict[str, Any], max_new_tokens: int, seed: int | None
-    ) -> tuple[Choice, tuple[str, ...]]:
+    ) -> tuple[Sampling, tuple[str, ...]]:
         """Check the options; returns how the next token is chosen."""
         for option in options:
             check_option_name(option, OPTIONS)
-        choice = Choice(**options, seed=seed)
+        choice = Sampling(**options, seed=seed)
         idle = [option for option in SAMPLING if option in options]
         if idle and not choice.do_sample:
             raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
@@ -69,7 +69,7 @@ class RegardGenerator(Generator[Choice]):
             return prompt
         return replace(prompt, tokens=prompt.tokens[:-1], segments=None)
 
-    def generate_one(self, prompt: Encoded, request: Request[Choice]) -> Generated:
+    def generate_one(self, prompt: Encoded, request: Request[Sampling]) -> Generated:
         """Write to one prompt and trace all of it."""
         started, tokenizer = time.perf_counter(), self._reader.tokenizer
         before = begun(tokenizer, self._model.config.start) if self._pairs else prompt
@@ -88,7 +88,7 @@ class RegardGenerator(Generator[Choice]):
         return Generated(whole.text, text if before.text else text.lstrip(), ids, len(before.tokens), ended, trace)
 
     def _decode(
-        self, prompt: Encoded, before: Encoded, request: Request[Choice], interventions: Sequence[Intervention]
+        self, prompt: Encoded, before: Encoded, request: Request[Sampling], interventions: Sequence[Intervention]
     ) -> tuple[list[int], Ended]:
         """The new ids, and why there are no more. before: the decoder's text so far."""
         model, tokenizer = self._model, self._reader.tokenizer

@@ -67,7 +67,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SampledRows:
     """Rows of a pass to compare the joined map with: their numbers, weights on the keys from first on, and outputs."""
 
     rows: Int[Tensor, " r"]
@@ -112,7 +112,7 @@ class JoinedCall:
         self.path, self.nth, self.cross = call.path, call.nth, cross
         self.query, self.key, self.value = Rows(), Rows(), Rows()
         self.kernels: set[str] = set()
-        self.samples: list[Sample] = []
+        self.samples: list[SampledRows] = []
         self.rule = replace(call.weights.rule, mask=None, bias=None)
         self.bias = None if call.weights.rule.bias is None else _WrittenRows()
         self.allowed = _WrittenRows() if isinstance(mask, Tensor) and mask.dtype == torch.bool else None
@@ -156,7 +156,7 @@ class JoinedCall:
         place = PassRange.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
         first, seen = (0, call.weights.key.shape[2]) if self.cross else (place.first, place.seen)
         assert call.output is not None
-        sample = Sample(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
+        sample = SampledRows(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
         if len(self.samples) > 2 and not last:
             self.samples.pop()
         self.samples.append(sample)

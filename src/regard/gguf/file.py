@@ -157,7 +157,7 @@ def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
     package: Any = gguf
     nothing = numpy.zeros(1, numpy.uint32)  # stands for each item
 
-    class Reader(package.GGUFReader):
+    class ArrayReader(package.GGUFReader):
         data: Any
         mapped: Any = None
 
@@ -172,4 +172,4 @@ def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
             count, size = lists[at]
             return size, [nothing], [0] * count, [package.GGUFValueType.UINT32]
 
-    return Reader
+    return ArrayReader

@@ -63,7 +63,7 @@ def default_folder(*, weights: bool = True) -> Path:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedFolder:
     """A checked model folder. config: its config.json. held: the sizes of its checkpoint."""
 
     folder: Path
@@ -71,7 +71,7 @@ class Checked:
     held: CheckpointSizes
 
 
-def check_model_folder(folder: Path) -> Checked:
+def check_model_folder(folder: Path) -> CheckedFolder:
     """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone."""
     if not (folder / CONFIG).exists():
         if (folder / PIPELINE).exists():
@@ -92,7 +92,7 @@ def check_model_folder(folder: Path) -> Checked:
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
-    return Checked(folder, config, checkpoint)
+    return CheckedFolder(folder, config, checkpoint)
 
 
 def check_model_files(folder: Path, *, every: bool = True) -> None:

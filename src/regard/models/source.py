@@ -23,7 +23,7 @@ def load_any(name: str | None) -> "Model":
 
 
 @dataclass
-class Reading:
+class TracedTexts:
     """Traces, their texts with a target each (None for a single stack), and the model, if one was loaded.
 
     names: how token ids are spelled, None for as far as the texts tell. generated: for each pair, whether the model
@@ -93,7 +93,7 @@ class Source:
         if self.window is not None and self.targets:
             raise RegardError("--window: texts with a target cannot be read in windows")
 
-    def read(self, *, needs_model: bool = False) -> Reading:
+    def read(self, *, needs_model: bool = False) -> TracedTexts:
         """Trace the texts, or open the file. needs_model: also load the model of a file, which --model has to name."""
         if self.open_file is not None:
             return self._opened(needs_model)
@@ -102,7 +102,7 @@ class Source:
         names, generated, targets = spelling(model.tokenizer), [False] * len(texts), list(self.targets)
         if self.images:
             asked = texts[0] if len(texts) == 1 else texts or None
-            return Reading(model.trace(asked, images=list(self.images)), [], model, names)
+            return TracedTexts(model.trace(asked, images=list(self.images)), [], model, names)
         if self.chat is not None:
             traces = [model.trace(messages=read_chat_file(self.chat))]
         elif self.seconds:
@@ -111,21 +111,21 @@ class Source:
             if model.pairs:
                 raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
             traces = [model.trace(text, window=self.window, stride=self.stride) for text in texts]
-            return Reading(traces, [(text, None) for text in texts], model, names)
+            return TracedTexts(traces, [(text, None) for text in texts], model, names)
         elif targets:
             traces = model.trace(texts, target=targets)
-            return Reading(traces, list(zip(texts, targets, strict=True)), model, names, generated)
+            return TracedTexts(traces, list(zip(texts, targets, strict=True)), model, names, generated)
         elif model.pairs:
             written = [_target_written_by_model(model, text) for text in texts]
             both: list[tuple[str, str | None]]
             both = [(text, target.text) for text, target in zip(texts, written, strict=True)]
             self.written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(both, 1))
-            return Reading([each.trace for each in written], both, model, names, [True] * len(texts))
+            return TracedTexts([each.trace for each in written], both, model, names, [True] * len(texts))
         else:
             traces = model.trace(texts)
-        return Reading(traces, [(trace.text, None) for trace in traces], model, names)
+        return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
 
-    def read_again(self) -> Reading:
+    def read_again(self) -> TracedTexts:
         """Trace the texts of a saved file anew, for what a file doesn't hold."""
         from regard.text.tokens import given_texts
         from regard.trace.trace import PairTrace
@@ -149,7 +149,7 @@ class Source:
             for there, here in sides:
                 here.text, here.tokens = there.text, there.tokens
             new.append(trace)
-        return Reading(new, old.texts, model, spelling(model.tokenizer), [False] * len(new))
+        return TracedTexts(new, old.texts, model, spelling(model.tokenizer), [False] * len(new))
 
     def read_one(self, verb: str) -> Any:
         """Read the one trace of a single text, which isn't an encoder-decoder's."""
@@ -164,7 +164,7 @@ class Source:
             raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
         return traces[0]
 
-    def _opened(self, needs_model: bool, *, names: bool = True) -> Reading:
+    def _opened(self, needs_model: bool, *, names: bool = True) -> TracedTexts:
         from regard.models.load import load_tokenizer
         from regard.trace.file import open_traces
 
@@ -175,8 +175,9 @@ class Source:
             raise RegardError("--logit-lens with --open needs --model: a file does not hold the language head")
         model = self.load(self.model) if needs_model else None
         if self.model is None or not names:
-            return Reading(traces, texts)
-        return Reading(traces, texts, model, spelling(load_tokenizer(self.model) if model is None else model.tokenizer))
+            return TracedTexts(traces, texts)
+        tokenizer = load_tokenizer(self.model) if model is None else model.tokenizer
+        return TracedTexts(traces, texts, model, spelling(tokenizer))
 
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:

@@ -30,7 +30,7 @@ def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Sampling:
     """How the next token is chosen: the likeliest one, or (do_sample) drawn.
 
     temperature: logits are divided by it. top_k: only the k likeliest are drawn from, 0 for all. top_p: only the
@@ -107,7 +107,7 @@ def write_with_transformer(
     if limit is not None and length + max_new_tokens > limit and not slide:
         needed = f"{length} tokens and {max_new_tokens} new ones"
         raise RegardError(f"write: {needed} are more than the {limit} the model takes")
-    choose = Choice().chooser() if choose is None else choose
+    choose = Sampling().chooser() if choose is None else choose
     written: list[list[int]] = [[] for _ in range(ids.shape[0])]
     open_rows = set(range(ids.shape[0]))
     caches, new_ids = model.caches(), ids

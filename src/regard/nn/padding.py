@@ -10,7 +10,7 @@ from regard.errors import RegardError
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PaddedPositions:
     """positions: (L,) where all texts have the same. keys: which are real, None where that need not be said.
 
     stop: one more than the largest position, or an upper bound of that.
@@ -27,7 +27,7 @@ def positions_in_padded_batch(
     start: int = 0,
     *,
     causal: bool = False,
-) -> Places:
+) -> PaddedPositions:
     """Return where the tokens of a batch stand, each in its own text.
 
     mask: True or 1 for real tokens. start: the first one's position. causal: whether padding on the right is out of
@@ -36,15 +36,15 @@ def positions_in_padded_batch(
     length = ids.shape[1]
     plain = torch.arange(start, start + length, device=ids.device)
     if mask is None:
-        return Places(plain, None, start + length)
+        return PaddedPositions(plain, None, start + length)
     if mask.shape != ids.shape:
         raise RegardError(f"mask: given shape {tuple(mask.shape)}, needs {tuple(ids.shape)} as the ids have")
     real = mask.bool()
     if bool(real.all()):
-        return Places(plain, None, length)
+        return PaddedPositions(plain, None, length)
     if not bool((real[:, 1:] & ~real[:, :-1]).any()):  # padding on the right alone: positions count from 0 all the same
-        return Places(plain, None if causal else real, length)
-    return Places((real.cumsum(1) - 1).clamp(min=0), real, int(real.sum(1).max()))
+        return PaddedPositions(plain, None if causal else real, length)
+    return PaddedPositions((real.cumsum(1) - 1).clamp(min=0), real, int(real.sum(1).max()))
 
 
 def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:

@@ -20,7 +20,7 @@ from regard.nn.config import TransformerConfig
 from regard.nn.feed_forward import ACTIVATIONS
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.layer import norm_of, stack
-from regard.nn.padding import Places, check_transformer_ids, positions_in_padded_batch
+from regard.nn.padding import PaddedPositions, check_transformer_ids, positions_in_padded_batch
 from regard.nn.positions import Learned, sinusoidal_at
 
 
@@ -204,7 +204,7 @@ class Transformer(nn.Module):
         """Return the language head's linear layer."""
         return self.head
 
-    def _embed(self, ids: Tensor, at: Places, segments: Tensor | None) -> Tensor:
+    def _embed(self, ids: Tensor, at: PaddedPositions, segments: Tensor | None) -> Tensor:
         """(B, L, M): what enters the first layer."""
         check_transformer_ids(ids, at.stop, self.config.vocabulary, self.config.length)
         x = self.embedding(ids)

@@ -36,7 +36,7 @@ BESIDE = 2  # further source tokens of a row
 
 
 @dataclass(frozen=True)
-class Link:
+class AlignmentLink:
     """A target token and the source token that its row attends to most, apart from special tokens and sinks.
 
     translation, word: of which words they are. outdone: special tokens or a sink receive more.
@@ -68,7 +68,7 @@ def alignment_findings(summary: Summary) -> list[str]:
     return written
 
 
-def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Link]:
+def links_of_alignment(summary: Summary, alignment: Alignment) -> list[AlignmentLink]:
     """List the target's words with the source word that each attends to most as it is written, token by token."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
@@ -80,14 +80,15 @@ def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Link]:
         row, top = token.written, token.written.top[0]
         outdone = max([row.special, *(sink.weight for sink in row.sinks)]) > top.weight
         if wordlike(ours[token.token]) and wordlike(theirs[top.token]):
-            links.append(Link(token.token, top.token, top.weight, ours[token.token], theirs[top.token], outdone))
+            named = ours[token.token], theirs[top.token]
+            links.append(AlignmentLink(token.token, top.token, top.weight, *named, outdone))
     return links
 
 
-def translated_differently(summary: Summary) -> list[tuple[Link, Link]]:
+def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, AlignmentLink]]:
     """Find words that two texts have once and translate differently, by the clearest link of each, clearest first."""
     assert summary.target is not None
-    found: list[dict[str, Link]] = []
+    found: list[dict[str, AlignmentLink]] = []
     for alignment in summary.target.alignments[:TEXTS]:
         source = summary.tokens[alignment.text]
         names = [spelling(source, word).casefold() for word in words(source)]
@@ -99,13 +100,13 @@ def translated_differently(summary: Summary) -> list[tuple[Link, Link]]:
     return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))
 
 
-def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Link]) -> dict[str, Any]:
+def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[AlignmentLink]) -> dict[str, Any]:
     """Collect the numbers of a text's sentences. already: links that another sentence names."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
     clear, several = [link for link in links if link.weight >= CLEAR], len(summary.target.alignments) > 1
-    shown: list[Link] = []
+    shown: list[AlignmentLink] = []
     for link in clear:
         if all(link.word != other.word and link.translation != other.translation for other in [*already, *shown]):
             shown.append(link)

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 LINES = 500  # occurrences that a page lists
 
 
-class Places:
+class PanelOccurrences:
     """Occurrences in the order in which a panel shows them. Several threads may ask."""
 
     def __init__(self, store: Store, shards: Sequence[str], rows: Sequence[int], context: int) -> None:
@@ -133,7 +133,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
     if asked.like is not None and (lacking := _give_model(store, models)):
         raise lacking
     lines = store.find(asked.word, like=asked.like, top=LINES)
-    places = Places(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
+    places = PanelOccurrences(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
     return CachedPage(lines.page(), places={0: places})
 
 
@@ -166,7 +166,7 @@ def senses_kept(store: Store, found: Senses) -> CachedPage:
     shown = found.found.take(order), found.found.take(panels.example_numbers(found))
     numbers = 0, len(page.panels) - 1
     places = {
-        panel: Places(store, each.shard, each.row.tolist(), found.context)
+        panel: PanelOccurrences(store, each.shard, each.row.tolist(), found.context)
         for panel, each in zip(numbers, shown, strict=True)
     }
     return CachedPage(page, places=places, alone=found.page)

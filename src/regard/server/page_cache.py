@@ -13,7 +13,7 @@ from regard.server.tiles import ZoomMap
 from regard.web.page import Page
 
 if TYPE_CHECKING:  # of what servers without a store do without
-    from regard.server.corpora import Places
+    from regard.server.corpora import PanelOccurrences
 
 
 @dataclass
@@ -26,7 +26,7 @@ class CachedPage:
 
     page: Page
     maps: dict[int, ZoomMap] = field(default_factory=dict)
-    places: "dict[int, Places]" = field(default_factory=dict)
+    places: "dict[int, PanelOccurrences]" = field(default_factory=dict)
     alone: Callable[[], Page] | None = None
     data: bytes = b""
     size: int = 0
@@ -51,7 +51,7 @@ class CachedPage:
             raise HTTPException(404, f"call: given {call}, its weights are not served, or there is no such call")
         return self.maps[call]
 
-    def places_of(self, panel: int) -> "Places":
+    def places_of(self, panel: int) -> "PanelOccurrences":
         """What the points or rows of a panel are. Raises HTTPException where they are no places, or there is none."""
         if panel not in self.places:
             raise HTTPException(404, f"panel: given {panel}, its rows are no places, or there is no such panel")

@@ -36,7 +36,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class HeadAblation(Strict):
+class HeadAblationRequest(Strict):
     """A head's output set to zero."""
 
     kind: Literal["head"]
@@ -49,7 +49,7 @@ class HeadAblation(Strict):
         return ablate(head(self.layer, self.head, part=self.part))
 
 
-class EdgeAblation(Strict):
+class EdgeAblationRequest(Strict):
     """The attention of one word or token to another, left out of the softmax: in one layer and head, or in all."""
 
     kind: Literal["edge"]
@@ -87,10 +87,10 @@ class StatePatch(Strict):
         )  # fmt: skip
 
 
-Change = Annotated[HeadAblation | EdgeAblation | StatePatch, Field(discriminator="kind")]
+Change = Annotated[HeadAblationRequest | EdgeAblationRequest | StatePatch, Field(discriminator="kind")]
 
 
-def change_name(change: HeadAblation | EdgeAblation | StatePatch, trace: AnyTrace) -> str:
+def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, trace: AnyTrace) -> str:
     """Name a change in a sentence: "without layer 2, head 1". trace: whose tokens have numbers."""
 
     def at(place: Place) -> str:

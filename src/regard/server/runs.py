@@ -29,7 +29,7 @@ SAMPLES = 20
 
 
 @dataclass(frozen=True)
-class Head:
+class WatchedHead:
     """Which attention of the watched sentence is meant. layer: None lets the page choose. head: None for the mean."""
 
     layer: int | None = None
@@ -55,7 +55,7 @@ def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: TaskQueues, sh
         number: Index, layer: HeadNumber = None, head: HeadNumber = None, part: Part | None = None
     ) -> Response:
         """How the attention of a run's watched sentence forms: its page, and which head that is of."""
-        own, asked = _run_of(runs, number), Head(layer, head, part)
+        own, asked = _run_of(runs, number), WatchedHead(layer, head, part)
         found = await work.do("regions", lambda task: _watched_page(own, number, asked, shelf, limits, task))
         return Response(found, media_type="application/json")
 
@@ -103,7 +103,9 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: PageCache, limits: Limits, task: Task) -> bytes:
+def _watched_page(
+    run: FollowedRun, number: int, asked: WatchedHead, shelf: PageCache, limits: Limits, task: Task
+) -> bytes:
     """Put the page of the watched sentence together, as `regard evolve --html` does, and keep it to be asked for.
 
     Returns JSON: the page, the name that it is kept by, its last step, which head it is of, and which one formed.

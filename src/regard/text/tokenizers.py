@@ -125,14 +125,14 @@ def word_pieces(
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class PaddedBatch:
     """Texts as a model reads them together. mask: True for real tokens, False for padding on the right."""
 
     ids: Int[Tensor, "B L"]
     mask: Bool[Tensor, "B L"]
 
 
-def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) -> Batch:
+def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) -> PaddedBatch:
     """Encode texts as ids, padded to a length; by default to the longest.
 
     Raises:
@@ -154,7 +154,7 @@ def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) ->
         raise RegardError("the tokenizer has no padding token, texts of unlike length cannot be put together")
     ids = torch.tensor([row + [pad or 0] * (width - len(row)) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
-    return Batch(ids, torch.arange(width)[None] < lengths[:, None])
+    return PaddedBatch(ids, torch.arange(width)[None] < lengths[:, None])
 
 
 def tokenizer_files(tokenizer: Any) -> dict[str, str]:

@@ -106,7 +106,7 @@ class NextToken:
         return Batch(rows[:, :-1], rows[:, 1:])
 
 
-class Translation:
+class PairBatches:
     """Sentence pairs in batches of like lengths, at most `batch` tokens of the longer side each, in another order every
     time round."""
 

@@ -17,7 +17,7 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
-from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
+from regard.train.batches import Data, NextToken, PairBatches, encode_pairs, encode_training_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import (
     Pair,
@@ -189,7 +189,7 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     if not kept:
         raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
-    data = Translation(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
+    data = PairBatches(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
     config = pair_config(len(tokenizer), start, settings)
     apart = len(pairs) - len(training) - len(held)
     notes: tuple[str, ...] = (

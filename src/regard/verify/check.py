@@ -27,7 +27,7 @@ from regard.nn.transformer import Transformer
 from regard.text.tokens import check_texts
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import call_numbers
-from regard.verify.references import RESULT, STATES, WEIGHTS, Reading, apart, layers
+from regard.verify.references import RESULT, STATES, WEIGHTS, CheckedInput, apart, layers
 
 PASSED, FAILED, NOT_TESTED = "passed", "FAILED", "not tested"
 TABLE: list[list[Template]] = [
@@ -146,7 +146,7 @@ def check(
     model = model if isinstance(model, Model) else load(model)
     if isinstance(model.model, Transformer):
         raise RegardError(f"check: {model.name} is a regard.Transformer: there is no other code to compare it with")
-    readings = [Reading(model, each) for each in _inputs(model, texts, inputs, seed)]
+    readings = [CheckedInput(model, each) for each in _inputs(model, texts, inputs, seed)]
     first, longest = readings[0], max(readings, key=lambda each: each.size)
     checks: dict[str, Iterator[Result]] = {
         "attention weights": _compared(WEIGHTS, readings),
@@ -209,14 +209,14 @@ def _result(name: str, findings: Iterator[Result]) -> Result:
     return replace(max(found, key=lambda each: (each.difference or 0.0) / (each.allowed or 1.0)), check=name)
 
 
-def _allowed(reading: Reading, least: float, rounding: float | None) -> float:
+def _allowed(reading: CheckedInput, least: float, rounding: float | None) -> float:
     """Return how large a difference may be. rounding: of the own code, None if that isn't known."""
     unit = torch.finfo(reading.model.model.dtype).eps  # only in half precision do these bounds matter
     least, most = max(least, 4 * unit), max(MOST, 16 * unit)
     return max(least, min(most, TIMES * (least if rounding is None else rounding)))
 
 
-def _compared(fields: Any, readings: Sequence[Reading], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
+def _compared(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
     """Compare traces with the own code's passes. traces, owns: instead of the readings' own."""
     for each, trace, own in zip_longest(readings, traces, owns):
         ours = (trace or each.trace).as_transformers(attentions=fields is WEIGHTS)
@@ -225,13 +225,13 @@ def _compared(fields: Any, readings: Sequence[Reading], traces: Any = (), owns: 
             yield Result("", found[0], allowed, f"{found[1]} of {each.size} tokens")
 
 
-def _rounding(reading: Reading, fields: tuple[str, ...]) -> float | None:
+def _rounding(reading: CheckedInput, fields: tuple[str, ...]) -> float | None:
     """Return how far the own code is from float64; None if that isn't known."""
     found = None if reading.exact is None else apart(reading.own, reading.exact, fields)
     return found and found[0]
 
 
-def _padded_batch(model: Model, readings: Sequence[Reading]) -> Iterator[Result]:
+def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Result]:
     """Compare texts traced in one batch with the own code's pass over each alone."""
     if len({each.size for each in readings}) < 2:
         raise RegardError("needs texts of different lengths")
@@ -244,7 +244,7 @@ def _padded_batch(model: Model, readings: Sequence[Reading]) -> Iterator[Result]
     yield from chain(*(_compared(each, readings, traces) for each in fields))
 
 
-def _statistics(reading: Reading) -> Iterator[Result]:
+def _statistics(reading: CheckedInput) -> Iterator[Result]:
     """Compare statistics, asked of a map and computed with the pass, with those of the own code's weights."""
     kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, PICTURE))
     for how, trace in (("", reading.trace), (", computed with the pass", kept)):
@@ -281,7 +281,7 @@ def _relative(found: Tensor, expected: Tensor) -> float:
     return float((found.cpu() - expected).abs().nan_to_num(math.inf).max()) / (largest or 1.0)
 
 
-def _regions(reading: Reading) -> Iterator[Result]:
+def _regions(reading: CheckedInput) -> Iterator[Result]:
     """Compare a part of each matrix, computed by itself, with the own code's weights."""
     allowed = _allowed(reading, LEAST, _rounding(reading, WEIGHTS))
     for layer in layers(reading.trace, reading.own):
@@ -290,7 +290,7 @@ def _regions(reading: Reading) -> Iterator[Result]:
         yield Result("", float(found.max()), allowed, f"part of {layer.name}")
 
 
-def _contributions(reading: Reading) -> Iterator[Result]:
+def _contributions(reading: CheckedInput) -> Iterator[Result]:
     """Compare each token's contribution through each head with own weight × value × output projection, in float64."""
     if reading.model.model.dtype.itemsize < torch.float32.itemsize:
         raise RegardError("in half precision, contributions add up no better than the model's own sums")
@@ -324,7 +324,7 @@ def _parts(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -
     return parts
 
 
-def _ablated_head(reading: Reading) -> Iterator[Result]:
+def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
     """Compare the result without a head with the own code's, run with that head's output projection set to 0."""
     trace = reading.trace.sides[-1]
     blocks = {layer: trace.attention_outputs[layer] for layer, _ in call_numbers(trace.attention_outputs)}
@@ -344,7 +344,7 @@ def _ablated_head(reading: Reading) -> Iterator[Result]:
         yield replace(each, where=f"without head {number} of layer {layer}")
 
 
-def _generation(reading: Reading) -> Iterator[Result]:
+def _generation(reading: CheckedInput) -> Iterator[Result]:
     """Compare tokens with transformers' own `generate`, weights and logits with one pass over all tokens."""
     if "input_ids" not in reading.inputs:
         raise RegardError("it reads no text")
@@ -354,7 +354,7 @@ def _generation(reading: Reading) -> Iterator[Result]:
     wrong = [n for n, (ours, own) in enumerate(zip_longest(written.ids, theirs)) if ours != own]
     yield Result("", math.inf if wrong else 0.0, VECTORS, f"token {wrong[0]} differs" if wrong else "")
     sides = [[token.id for token in side.tokens] for side in written.trace.sides]
-    whole = Reading(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
+    whole = CheckedInput(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
     if not wrong and _relative(logits, whole.own.logits[0, -len(logits) - 1 : -1].cpu()) > MOST:
         raise RegardError("its own code gives other logits with a cache than in one pass")
     yield from chain(_compared(WEIGHTS, [whole], [written.trace]), _compared(RESULT, [whole], [written.trace]))

@@ -59,7 +59,7 @@ def listed(output: Any, name: str) -> list[Tensor]:
     return found[:-1] if name in STATES else found
 
 
-class Layer(NamedTuple):
+class ComparedLayer(NamedTuple):
     """The attention of one layer. name: of its weights in the output. part: "cross" for cross-attention."""
 
     name: str
@@ -70,7 +70,7 @@ class Layer(NamedTuple):
     own: Float[Tensor, "H L S"]
 
 
-def layers(trace: Trace | PairTrace, own: Any) -> Iterator[Layer]:
+def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
     """Yield every layer of a trace for which the model's own code returns weights."""
     for name in WEIGHTS[:1] if isinstance(trace, Trace) else WEIGHTS[1:]:
         side: Trace = trace.sides[0 if name == "encoder_attentions" else -1]
@@ -78,10 +78,10 @@ def layers(trace: Trace | PairTrace, own: Any) -> Iterator[Layer]:
         maps = side.cross if part else side.attention
         numbers = [number for number, call in call_numbers(maps) if not call]
         for number, weights in zip(numbers, listed(own, name), strict=False):
-            yield Layer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
+            yield ComparedLayer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
 
 
-class Reading:
+class CheckedInput:
     """An input as `Model.trace` takes it, its trace, and the own code's passes, as the model is and in float64."""
 
     def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:

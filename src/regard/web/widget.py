@@ -22,7 +22,7 @@ VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names 
 
 
 @dataclass(frozen=True)
-class Call:
+class PageCall:
     """What a page says of one attention call, as far as one can choose in it.
 
     heads: the numbers of those that it has. queries, keys: how many tokens. same: whether both are of one text.
@@ -40,20 +40,20 @@ class Call:
         return self.queries if side == "gives" else self.keys
 
 
-Choices = Mapping[str, Sequence[Call]]  # by the name of the text, as the page's menu has it
+Choices = Mapping[str, Sequence[PageCall]]  # by the name of the text, as the page's menu has it
 
 
-def calls_on_page(page: Mapping[str, Any]) -> dict[str, list[Call]]:
+def calls_on_page(page: Mapping[str, Any]) -> dict[str, list[PageCall]]:
     """Read a page's data: the calls of each text, or pair of texts, by its name."""
     texts = page["texts"]
-    found: dict[str, list[Call]] = {}
+    found: dict[str, list[PageCall]] = {}
     for call in page["calls"]:
         queries, keys = texts[call["queries"]], texts[call["keys"]]
         same = call["queries"] == call["keys"]
         name = queries["name"] if same else f"{queries['name']} → {keys['name']}"
         length, size = (len(text["tokens"]["text"]) for text in (queries, keys))
         heads = tuple(call["head_numbers"] or range(call["heads"]))
-        found.setdefault(name, []).append(Call(call["layer"], call["nth"], heads, length, size, same))
+        found.setdefault(name, []).append(PageCall(call["layer"], call["nth"], heads, length, size, same))
     return found
 
 
@@ -64,7 +64,7 @@ def text_name_on_page(page: Mapping[str, Any], call: int) -> str:
     return first if of["queries"] == of["keys"] else f"{first} → {second}"
 
 
-def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> Call | None:
+def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> PageCall | None:
     """Look a call up; None where a text's layer has no such call.
 
     choices: the calls of a page, by the name of their text. nth: which of the layer's calls.
@@ -205,7 +205,7 @@ class AttentionWidget(anywidget.AnyWidget):
             display(bundle[0], metadata=bundle[1], raw=True)
 
     @property
-    def _call(self) -> Call:
+    def _call(self) -> PageCall:
         found = chosen_call(self._choices, self.text, self.layer, self.nth)
         return found or self._choices[self.text][0]
 

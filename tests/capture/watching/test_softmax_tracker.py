@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import regard
-from regard.capture.watching.seen import Seen
+from regard.capture.watching.seen import WatchedCalls
 from regard.errors import RegardError
 from tests.support.handwritten import HANDWRITTEN, Mixture, NoAttention, Sinks, TalkingHeads, WithProjections
 
@@ -27,7 +27,7 @@ class Module(nn.Module):
         return self.function(x)
 
 
-def watched(module: nn.Module, x: Tensor = X) -> Seen:
+def watched(module: nn.Module, x: Tensor = X) -> WatchedCalls:
     with regard.watch(module) as seen:
         module(x)
     return seen

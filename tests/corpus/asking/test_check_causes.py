@@ -2,11 +2,11 @@ import numpy as np
 
 from regard.corpus.asking.check_causes import check_causes
 from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.places import Place, embed_places
+from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.asking.vectors import unit
 
 TEXT = "He withdrew money from the bank."
-PLACE = Place(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
+PLACE = WordSpan(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
 
 
 def clusters_at(*centroids: np.ndarray) -> Clusters:

@@ -20,8 +20,8 @@ from regard.corpus.asking.clusters import (
     silhouette_and_separation,
     words_around_occurrence,
 )
-from regard.corpus.asking.occurrences import Part
-from regard.corpus.asking.places import Place
+from regard.corpus.asking.occurrences import DocumentPart
+from regard.corpus.asking.places import WordSpan
 from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from tests.said.reading import numbers_in
@@ -142,19 +142,20 @@ def test_real_senses_of_bank(minilm) -> None:
 
 
 def test_excerpts_end_where_words_end() -> None:
-    part = Part(100, "one two three bank four five six", "a", None, {})
-    assert excerpt_around_occurrence(part, 114, 118, 7) == Place("three bank four", 6, 10)
-    assert excerpt_around_occurrence(part, 114, 118, 99) == Place(part.text, 14, 18)
-    assert excerpt_around_occurrence(Part(0, "aaaabankbbbb", "a", None, {}), 4, 8, 2) == Place("aabankbb", 2, 6)
+    part = DocumentPart(100, "one two three bank four five six", "a", None, {})
+    assert excerpt_around_occurrence(part, 114, 118, 7) == WordSpan("three bank four", 6, 10)
+    assert excerpt_around_occurrence(part, 114, 118, 99) == WordSpan(part.text, 14, 18)
+    part = DocumentPart(0, "aaaabankbbbb", "a", None, {})
+    assert excerpt_around_occurrence(part, 4, 8, 2) == WordSpan("aabankbb", 2, 6)
 
 
 def test_the_word_itself_is_no_context() -> None:
-    assert near(Place("A Bank; a bank of Clay.", 2, 6)) == {"a", "of", "clay"}
+    assert near(WordSpan("A Bank; a bank of Clay.", 2, 6)) == {"a", "of", "clay"}
 
 
 def test_parts_of_a_compound_are_words_of_their_own() -> None:
     """Else cutting "fast-fish" would cut "fast" from itself."""
-    assert words_around_occurrence(Place("A fast-fish is a Fish", 2, 6)) == {
+    assert words_around_occurrence(WordSpan("A fast-fish is a Fish", 2, 6)) == {
         "a": [(0, 1), (15, 16)], "fish": [(7, 11), (17, 21)], "is": [(12, 14)]
     }  # fmt: skip
 

@@ -13,7 +13,7 @@ from regard.corpus.asking.disambiguate import (
     stratified_folds,
     train_disambiguator,
 )
-from regard.corpus.asking.places import POOLINGS, Place
+from regard.corpus.asking.places import POOLINGS, WordSpan
 from regard.errors import RegardError
 
 RIVERS = (
@@ -94,7 +94,7 @@ def test_too_little_to_learn_from_is_refused() -> None:
 
 def test_bank_is_told_apart_by_the_model(minilm) -> None:
     examples = [
-        Labelled(Place(text, text.index("bank"), text.index("bank") + 4), "bank", label)
+        Labelled(WordSpan(text, text.index("bank"), text.index("bank") + 4), "bank", label)
         for label, texts in (("river", RIVERS), ("money", MONEYS))
         for text in texts
     ]
@@ -116,7 +116,7 @@ def test_words_are_found_by_their_number(tmp_path: Path) -> None:
         '\ufeffsentence,position,label,word\n"The (Bank), he said.",1,money,\nTwo  banks of\u00a0clay,1, river ,bank\n',
     )
     first, second = read_labelled(file)
-    assert first == Labelled(Place("The (Bank), he said.", 5, 9), "bank", "money")
+    assert first == Labelled(WordSpan("The (Bank), he said.", 5, 9), "bank", "money")
     assert first.place.form == "Bank"
     assert (second.place.form, second.word, second.label) == ("banks", "bank", "river")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.places import POOLINGS, Place, embed_places, read_passage
+from regard.corpus.asking.places import POOLINGS, WordSpan, embed_places, read_passage
 from regard.corpus.embed_texts import embed
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store
@@ -25,8 +25,8 @@ def test_embeddings_are_those_of_the_trace(minilm) -> None:
     text = "He was withdrawing unfathomably."
     start = text.index("unfath")
     places = [
-        Place(RIVER, RIVER.index("bank"), RIVER.index("bank") + 4),
-        Place(text, start, start + len("unfathomably")),
+        WordSpan(RIVER, RIVER.index("bank"), RIVER.index("bank") + 4),
+        WordSpan(text, start, start + len("unfathomably")),
     ]
     found = embed_places(minilm, places, [2, 5])
     assert found.shape == (2, 2, len(POOLINGS), 384)
@@ -41,7 +41,7 @@ def test_embeddings_are_those_of_the_trace(minilm) -> None:
 
 
 def test_many_places_keep_their_order(minilm) -> None:
-    one, other = Place(RIVER, 6, 7), Place(MONEY, 8, 12)
+    one, other = WordSpan(RIVER, 6, 7), WordSpan(MONEY, 8, 12)
     found = embed_places(minilm, [one, other] * 20, [5])
     np.testing.assert_allclose(found[::2], np.broadcast_to(found[:1], found[::2].shape), atol=1e-5)
     np.testing.assert_allclose(found[1::2], np.broadcast_to(found[1:2], found[1::2].shape), atol=1e-5)
@@ -50,7 +50,7 @@ def test_many_places_keep_their_order(minilm) -> None:
 
 def test_a_word_without_a_token_is_refused(minilm) -> None:
     with pytest.raises(RegardError, match="reached no token"):
-        embed_places(minilm, [Place("a \u200b b", 2, 3)], [5])
+        embed_places(minilm, [WordSpan("a \u200b b", 2, 3)], [5])
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from regard.corpus import schema
 from regard.corpus.asking.occurrences import Line
-from regard.corpus.asking.places import Place, embed_places
+from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.questions import find as question
 from regard.corpus.questions.find import Concordance, contexts_of, find, length_of
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, minilm) -> Path:
     ]
     shards = []
     for some in (documents[:2], documents[2:]):
-        places = [Place(some[row["part"]].text, row["start"], row["end"]) for row in word_rows(some)]
+        places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in word_rows(some)]
         shards.append((some, embed_places(minilm, places, [3, 5])[:, :, 0].astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "", 6, 12, 384)
     return write_store(tmp_path_factory.mktemp("stores") / "s", shards, model=model, layers=(3, 5))

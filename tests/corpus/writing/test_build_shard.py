@@ -13,7 +13,7 @@ from regard.corpus.reading.document import Document
 from regard.corpus.schema import TOP
 from regard.corpus.settings import Settings, Where, chosen_layers_to_store
 from regard.corpus.writing.cut_windows import window_of_each_word, window_size
-from regard.corpus.writing.read_words import Reading
+from regard.corpus.writing.read_words import DocumentReader
 from regard.corpus.writing.shard import ShardTables
 from regard.corpus.writing.workers import build_shard
 from regard.models.model import Model
@@ -42,7 +42,7 @@ def model(request: pytest.FixtureRequest, minilm: Model, tmp_path_factory: pytes
 def shard(model: Model, texts: Sequence[str], settings: Settings = FULL, start: int = 0) -> ShardTables:
     """The shard of texts that are documents named by their numbers."""
     layers = chosen_layers_to_store(settings.layers, count_layers(model), model.name)
-    reading = Reading(model, layers, window_size(model, settings), settings)
+    reading = DocumentReader(model, layers, window_size(model, settings), settings)
     return build_shard(reading, [Document(f"{n:03}", text, start, "a.txt", n, {}) for n, text in enumerate(texts)])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.display.panels import InContext
-from regard.questions.map.answer import Place
+from regard.questions.map.answer import TokenInText
 from regard.questions.map.whole import matrix
 from tests.support import RIVER
 
@@ -44,6 +44,6 @@ def test_the_page_opens_at_the_layer_and_has_the_tables(bank) -> None:
 
 def test_a_token_in_its_text() -> None:
     text = "one two\n\nbank three four five six seven"
-    assert Place(2, "bank", 9, 13, text).in_text() == InContext("one two ", "bank", " three four five six seven")
-    assert Place(0, "one", 0, 3, text).in_text().left == ""
-    assert Place(9, "[SEP]", 39, 39, text).in_text() == InContext("", "[SEP]", "")
+    assert TokenInText(2, "bank", 9, 13, text).in_text() == InContext("one two ", "bank", " three four five six seven")
+    assert TokenInText(0, "one", 0, 3, text).in_text().left == ""
+    assert TokenInText(9, "[SEP]", 39, 39, text).in_text() == InContext("", "[SEP]", "")

@@ -28,7 +28,7 @@ Sum = tuple[list[int], int, int]  # storages of the terms and of what they gave,
 ModuleOutput = tuple[int, str, int]  # storage of what a module gave, its path below the layer, and when it gave it
 
 
-class _Sums(OperationMode):
+class _SumLog(OperationMode):
     """Keeps the sums of two tensors of a layer that runs: their terms, what they gave, and when.
 
     A tensor times a number counts as the tensor. written: when each storage was written into. time: in operations.
@@ -67,7 +67,7 @@ class _Sums(OperationMode):
 def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) -> Iterator[FeedForwardPaths]:
     """Watch the pass inside the block; fills the modules found. attention_paths: modules that call attention."""
     paths: FeedForwardPaths = {}
-    sums = _Sums()
+    sums = _SumLog()
     with ExitStack() as hooks:
         for number, (path, _) in enumerate(stacks):
             _Watch(number, model, path, attention_paths, sums, paths).hook(hooks)
@@ -79,7 +79,7 @@ class _Watch:
     """Watches the layers of one stack."""
 
     def __init__(
-        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _Sums, paths: FeedForwardPaths
+        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _SumLog, paths: FeedForwardPaths
     ) -> None:
         self.stack, self.model, self.path, self.sums, self.paths = stack, model, path, sums, paths
         self.attention = attention

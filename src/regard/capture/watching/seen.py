@@ -20,7 +20,7 @@ NO_FACTOR = "it is no factor of a sum of vectors"
 MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 
 
-class Seen(Calls):
+class WatchedCalls(Calls):
     """The attention calls of a block, by (path, n-th call), and by path alone if it made one call.
 
     passed_over: each softmax that was not taken for attention, once for each line.

@@ -20,7 +20,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Call
-from regard.capture.watching.seen import Seen
+from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.torch_internals import in_backward_pass
 from regard.errors import RegardError
 from regard.files import plain_json_values
@@ -29,7 +29,7 @@ STATISTICS = ("entropy", "largest_weight", "distance", "first_token")
 SWEEP = Statistics.only(top=1, entropy=True, received=True, distance=True)
 
 
-class Steps:
+class StepLogger:
     """Opens a block around the first training pass of every n-th step, and logs the calls that `add` was given."""
 
     def __init__(self, module: nn.Module, every: int, log: Any) -> None:
@@ -42,10 +42,10 @@ class Steps:
         self._calls: list[tuple[str, Tensor]] = []
 
     def __reduce__(self) -> Any:
-        return Steps, (nn.Identity(), 1, None)  # the hooks of a copied or saved module do nothing
+        return StepLogger, (nn.Identity(), 1, None)  # the hooks of a copied or saved module do nothing
 
     @contextmanager
-    def watching(self, block: Callable[[], AbstractContextManager[None]], seen: Seen) -> Iterator[None]:
+    def watching(self, block: Callable[[], AbstractContextManager[None]], seen: WatchedCalls) -> Iterator[None]:
         """Enter the block around each pass to watch. seen: its calls, if there is no log."""
         self._block, self._seen = block, seen
         hooks = [

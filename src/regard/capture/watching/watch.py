@@ -11,8 +11,8 @@ from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, abla
 from regard.attention.recording import call_namer, open_records
 from regard.capture.interventions.names import Ablate, Edge
 from regard.capture.watching.call_sites import CallSites, without_wrappers
-from regard.capture.watching.seen import Seen
-from regard.capture.watching.steps import Steps
+from regard.capture.watching.seen import WatchedCalls
+from regard.capture.watching.steps import StepLogger
 from regard.capture.watching.watch_mode import WatchMode
 from regard.checks import is_whole
 from regard.errors import RegardError
@@ -22,7 +22,7 @@ from regard.errors import RegardError
 def watch(
     module: nn.Module | None = None, *, interventions: Sequence[Ablate | Ablation] | Ablate | Ablation = (),
     copy: bool = False, keep: int | None = None, every: int | None = None, log: Any = None,
-) -> Iterator[Seen]:  # fmt: skip
+) -> Iterator[WatchedCalls]:  # fmt: skip
     """Watch the attention calls of a module inside the block, as the module computes them.
 
         with regard.watch(model) as seen:
@@ -62,9 +62,9 @@ def watch(
     if isinstance(interventions, Ablate | Ablation):
         interventions = [interventions]
     ablations = [_as_ablation(intervention) for intervention in interventions]
-    steps = Steps(module, every, log) if module is not None and every is not None else None
+    steps = StepLogger(module, every, log) if module is not None and every is not None else None
     sites = CallSites(None if module is None else without_wrappers(module))
-    seen = Seen(sites, keep=keep, on_call=steps.add if steps is not None and log is not None else None)
+    seen = WatchedCalls(sites, keep=keep, on_call=steps.add if steps is not None and log is not None else None)
     mode = WatchMode(seen, copy=copy)
     with ExitStack() as stack:
         block = stack.enter_context(ablating(ablations)) if ablations else None

@@ -23,7 +23,7 @@ from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
 from regard.capture.watching.call_sites import Site
-from regard.capture.watching.seen import Seen
+from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
 from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
@@ -43,7 +43,7 @@ SLOW_PATH = (
 class WatchMode(TorchFunctionMode):
     """Watches one block. seen: what it saw. error: the first one that an ablation or `Seen.on_call` raised."""
 
-    def __init__(self, seen: Seen, *, copy: bool = False) -> None:
+    def __init__(self, seen: WatchedCalls, *, copy: bool = False) -> None:
         super().__init__()
         self.seen = seen
         self.error: RegardError | None = None
@@ -216,8 +216,8 @@ class WatchMode(TorchFunctionMode):
     ) -> None:  # fmt: skip
         """Add a call to what was seen. The innermost of nested watches adds it to the open records too."""
         records, tensors = open_records.get(), {"value": self._kept(value), "output": output}
-        innermost = next((calls for calls in reversed(records) if isinstance(calls, Seen)), None) is self.seen
-        for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, Seen))):
+        innermost = next((calls for calls in reversed(records) if isinstance(calls, WatchedCalls)), None) is self.seen
+        for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, WatchedCalls))):
             calls.add(site.path, kernel, weights, ablations, site.where, **tensors)
 
 

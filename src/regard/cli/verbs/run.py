@@ -20,7 +20,7 @@ from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_readable, plain_json_values, write_json
 
 if TYPE_CHECKING:
-    from regard.capture.watching.seen import Seen
+    from regard.capture.watching.seen import WatchedCalls
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Arguments of the program.")]
@@ -101,7 +101,7 @@ def _execute(script: Path, arguments: list[str]) -> int:
     return 0
 
 
-def _write(seen: "Seen", file: Path) -> None:
+def _write(seen: "WatchedCalls", file: Path) -> None:
     """Write the table as JSON, with the weights of small calls."""
     from regard.display.answer import VERSION
 
@@ -115,7 +115,7 @@ def _write(seen: "Seen", file: Path) -> None:
     write_json(plain_json_values(data), file, indent=1)
 
 
-def _draw(seen: "Seen", file: Path) -> list[str]:
+def _draw(seen: "WatchedCalls", file: Path) -> list[str]:
     """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
     from regard.display.elements.canvas import empty_figure, write_figure
     from regard.display.elements.heatmap import paint_heatmap

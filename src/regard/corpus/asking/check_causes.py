@@ -14,14 +14,14 @@ from jaxtyping import Float
 
 from regard.capture.interventions.names import Ablate, ablate, edge
 from regard.corpus.asking.clusters import Clusters, words_around_occurrence
-from regard.corpus.asking.places import Place, layer_states_as_array, word_at, word_there
+from regard.corpus.asking.places import WordSpan, layer_states_as_array, word_at, word_there
 from regard.corpus.asking.vectors import unit
 from regard.models.model import Model
 from regard.trace.trace import Trace
 
 
 @dataclass(frozen=True)
-class Checked:
+class CutEffect:
     """What cutting did to occurrences of a sense.
 
     changed: the share that changes its nearest centroid. moved: the mean of 1 - cosine between the embeddings with and
@@ -37,7 +37,7 @@ class Checked:
 
 def check_causes(
     model: Model,
-    places: Sequence[Place],
+    places: Sequence[WordSpan],
     clusters: Clusters,
     sense: int,
     words: Sequence[str],
@@ -45,7 +45,7 @@ def check_causes(
     *,
     most: int,
     seed: int = 0,
-) -> tuple[dict[str, Checked], int]:
+) -> tuple[dict[str, CutEffect], int]:
     """Cut each of some words from occurrences of a sense, in at most so many of them a word, drawn at random.
 
     Returns what was found for each word, and how many excerpts were left out, because in them alone, without the rest
@@ -70,11 +70,11 @@ def check_causes(
         moved = 1 - unit(done[1:]) @ unit(done[0])
         for n, word in enumerate(causes):
             effects[word].append((*changed[2 * n : 2 * n + 2], *moved[2 * n : 2 * n + 2]))
-    return {word: Checked(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, astray
+    return {word: CutEffect(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, astray
 
 
 def _embed_with_causes_cut(
-    model: Model, place: Place, causes: Sequence[str], layer: int, random: np.random.Generator
+    model: Model, place: WordSpan, causes: Sequence[str], layer: int, random: np.random.Generator
 ) -> Float[np.ndarray, "runs M"]:
     """The occurrence's embedding: as it is, then for each cause with it cut and with another word cut."""
     plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
@@ -83,7 +83,7 @@ def _embed_with_causes_cut(
     for cause in causes:
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
-            spans = [Place(place.text, *span) for span in by_name[name]]
+            spans = [WordSpan(place.text, *span) for span in by_name[name]]
             there = [other for span in spans if (other := word_there(plain, span)) is not None]
             sets.append([ablate(edge(word, other)) for other in there])
     rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.asking.occurrences import Part
-from regard.corpus.asking.places import Place
+from regard.corpus.asking.occurrences import DocumentPart
+from regard.corpus.asking.places import WordSpan
 from regard.corpus.asking.vectors import unit
 from regard.corpus.settings import normal
 from regard.errors import RegardError
@@ -164,7 +164,7 @@ def _k_means(
     return labels, centroids
 
 
-def excerpt_around_occurrence(part: Part, start: int, end: int, reach: int = REACH) -> Place:
+def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: int = REACH) -> WordSpan:
     """Cut the text around an occurrence out of a part of a document, to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
@@ -174,10 +174,10 @@ def excerpt_around_occurrence(part: Part, start: int, end: int, reach: int = REA
     if right < len(part.text):
         blanks = list(re.finditer(r"\s", part.text[last:right]))
         right = last + blanks[-1].start() if blanks else right
-    return Place(part.text[left:right], first - left, last - left)
+    return WordSpan(part.text[left:right], first - left, last - left)
 
 
-def words_around_occurrence(place: Place) -> dict[str, list[tuple[int, int]]]:
+def words_around_occurrence(place: WordSpan) -> dict[str, list[tuple[int, int]]]:
     """Find where each other word of an excerpt stands, by how it is looked up, as the rows of a store have them."""
     found: dict[str, list[tuple[int, int]]] = {}
     for start, end in word_spans(place.text):
@@ -187,7 +187,7 @@ def words_around_occurrence(place: Place) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def near(place: Place) -> set[str]:
+def near(place: WordSpan) -> set[str]:
     """List the words around an occurrence, as they are looked up, itself left out."""
     return set(words_around_occurrence(place))
 

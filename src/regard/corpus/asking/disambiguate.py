@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.asking.places import Place
+from regard.corpus.asking.places import WordSpan
 from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from regard.files import check_regular
@@ -34,7 +34,7 @@ FOLDS = 5  # of cross-validation; and one fifth is put aside
 class Labelled:
     """A word in a sentence, and the label of its sense. word: what it is learned and asked by."""
 
-    place: Place
+    place: WordSpan
     word: str
     label: str
 
@@ -72,7 +72,7 @@ def _read_labelled_row(row: dict[str, str | None], where: str) -> Labelled:
     match = EDGES.match(sentence[start:end])
     if match is not None and match[1]:
         start, end = start + match.start(1), start + match.end(1)
-    place = Place(sentence, start, end)
+    place = WordSpan(sentence, start, end)
     word = (row.get("word") or "").strip() or place.form
     return Labelled(place, unicodedata.normalize("NFC", word).casefold(), label.strip())
 

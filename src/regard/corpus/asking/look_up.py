@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from regard.corpus.asking.occurrences import BLANKS, COLUMNS, FIELDS, Occurrences, Part, in_store_order
+from regard.corpus.asking.occurrences import BLANKS, COLUMNS, FIELDS, DocumentPart, Occurrences, in_store_order
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
@@ -93,7 +93,7 @@ def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]],
 
 
 def _stand_alike(
-    part: Part, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, behind: str
+    part: DocumentPart, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, behind: str
 ) -> bool:
     """Whether words of a text that stand side by side are those asked for, with the same between and beside them."""
     text = part.text

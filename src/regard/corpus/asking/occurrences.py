@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.shard_reader import Columns
+from regard.corpus.shard_reader import RowColumns
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 
@@ -91,7 +91,7 @@ class Occurrences:
             found[own] = read
         return found
 
-    def texts(self) -> "dict[tuple[str, int], Part]":
+    def texts(self) -> "dict[tuple[str, int], DocumentPart]":
         """Read the parts of documents that they stand in, by shard and part."""
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
@@ -99,7 +99,7 @@ class Occurrences:
         there = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
         cells = zip(*(there.list(name) for name in PARTS), strict=True)
         found = {
-            (shard, int(row)): Part(start, text, source, line, dict(metadata))
+            (shard, int(row)): DocumentPart(start, text, source, line, dict(metadata))
             for shard, row, (start, text, source, line, metadata) in zip(there.shard, there.row, cells, strict=True)
         }
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
@@ -127,7 +127,7 @@ class Occurrences:
 
 
 @dataclass(frozen=True)
-class Part:
+class DocumentPart:
     """A part of a document: its text, from character start of the document on, and where it was read."""
 
     start: int
@@ -152,7 +152,7 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
     return found.take([places[key] for key in zip(shards, rows, strict=True)])
 
 
-def in_store_order(tables: StoreTables, rows: Columns) -> Occurrences:
+def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
     """Make occurrences of rows with `COLUMNS`, sorted as they stand in the texts."""
     numbers = {name: n for n, name in enumerate(tables.shards)}
     shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)

@@ -28,7 +28,7 @@ BLANK = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
-class Place:
+class WordSpan:
     """A word in a text, by its characters [start, end)."""
 
     text: str
@@ -42,7 +42,7 @@ class Place:
 
 
 def embed_places(
-    model: "Model", places: Sequence[Place], layers: Sequence[int]
+    model: "Model", places: Sequence[WordSpan], layers: Sequence[int]
 ) -> Float[np.ndarray, "places layers poolings M"]:
     """Embed words at their places: from each layer, by each of `POOLINGS`."""
     if model.pairs:
@@ -61,7 +61,7 @@ def embed_places(
     return np.stack(found)
 
 
-def word_at(trace: "Trace", place: Place) -> Word:
+def word_at(trace: "Trace", place: WordSpan) -> Word:
     """Find the tokens of a place in the trace of its text."""
     found = word_there(trace, place)
     if found is None:
@@ -69,7 +69,7 @@ def word_at(trace: "Trace", place: Place) -> Word:
     return found
 
 
-def word_there(trace: "Trace", place: Place) -> Word | None:
+def word_there(trace: "Trace", place: WordSpan) -> Word | None:
     """Find the tokens of a place in the trace of its text; None where the tokenizer has none there."""
     tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
     return Word(place.form, place.start, place.end, tokens) if tokens else None

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from regard.corpus.asking.clusters import excerpt_around_occurrence
 from regard.corpus.asking.look_up import check_keeps_words, look_up
-from regard.corpus.asking.occurrences import BLANKS, CONTEXT, MOST, Line, Occurrences, Part, flat_rows
+from regard.corpus.asking.occurrences import BLANKS, CONTEXT, MOST, DocumentPart, Line, Occurrences, flat_rows
 from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
@@ -62,7 +62,7 @@ def length_of(contexts: Sequence[InContext]) -> int:
     return 2 * sum(len(each.left) + len(each.right) for each in contexts)
 
 
-def _context(part: Part, start: int, end: int, reach: int) -> InContext:
+def _context(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
     place = excerpt_around_occurrence(part, start, end, reach)
     left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
     before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
@@ -196,13 +196,13 @@ def find(
 
 def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
     """Embed a word in a sentence as the store's rows were."""
-    from regard.corpus.asking.places import Place, embed_places
+    from regard.corpus.asking.places import WordSpan, embed_places
 
     spans = find_spans(sentence, word)
     if len(spans) > 1:
         raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
     used = tables.layer if layer is None else layer
-    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [Place(sentence, *spans[0])], [used])[0, 0, 0]
+    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0, 0]
     return vector
 
 

@@ -37,7 +37,7 @@ TOKENS = 512  # at most about as many are read twice, of each shard's
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class DocumentReader:
     """With what the documents are read: the model, the layers whose states are kept, the windows and the settings.
 
     digest: of the model, by which what is converted of it is kept; "" where nothing is.
@@ -71,7 +71,7 @@ class Reading:
 
 
 @dataclass(eq=False)
-class Part:
+class CutPart:
     """A part of a document and its words. document_window (n,): the window of the part that each is taken from. place
     (n,): its first token there."""
 
@@ -126,7 +126,7 @@ class _Words:
         return total / self.count.reshape(-1, *[1] * (total.ndim - 1))
 
 
-def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
+def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> Found:
     """Run the windows that have kept words through the model; all windows where heads are summed over everything."""
     settings = reading.settings
     firsts = np.cumsum([0, *(len(part.units) for part in parts)])
@@ -149,11 +149,11 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
 
 
 def _add_batch(
-    reading: Reading,
+    reading: DocumentReader,
     found: Found,
     batch: StateBatch,
     ids: Int[np.ndarray, "B L"],
-    parts: Sequence[Part],
+    parts: Sequence[CutPart],
     runs: Sequence[_Run],
     firsts: Int[np.ndarray, " p"],
     counted: Sequence[np.ndarray],
@@ -183,7 +183,7 @@ def _add_batch(
             _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, runs)
 
 
-def _windows_to_read(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
+def _windows_to_read(parts: Sequence[CutPart], *, everything: bool) -> list[_Run]:
     """The windows that are read. everything: those without a kept word too."""
     runs = []
     for number, part in enumerate(parts):
@@ -196,7 +196,7 @@ def _windows_to_read(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
     return runs
 
 
-def _empty(reading: Reading, count: int) -> Found:
+def _empty(reading: DocumentReader, count: int) -> Found:
     """What is kept of so many words, before any was read."""
     settings, depth = reading.settings, count_layers(reading.model)
     width, heads = vector_width(settings, reading.model), count_heads(reading.model)
@@ -209,7 +209,7 @@ def _empty(reading: Reading, count: int) -> Found:
     return Found(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
 
 
-def _words_of_windows(parts: Sequence[Part], runs: Sequence[_Run], firsts: Int[np.ndarray, " p"]) -> _Words:
+def _words_of_windows(parts: Sequence[CutPart], runs: Sequence[_Run], firsts: Int[np.ndarray, " p"]) -> _Words:
     """The words of a batch's windows, one window after another."""
     none = [np.zeros(0, np.int64)]
     return _Words(
@@ -220,14 +220,14 @@ def _words_of_windows(parts: Sequence[Part], runs: Sequence[_Run], firsts: Int[n
     )
 
 
-def _counted(part: Part, causal: bool) -> np.ndarray:
+def _counted(part: CutPart, causal: bool) -> np.ndarray:
     """The window that each token of a part counts in, as a query of the heads' sums; -1 for special ones."""
     every = np.arange(len(part.cut.ids))
     return np.where(part.cut.special, -1, window_of_each_word(every, every, part.cut.spans, causal))
 
 
 def _marks(
-    parts: Sequence[Part], runs: Sequence[_Run], counted: Sequence[np.ndarray]
+    parts: Sequence[CutPart], runs: Sequence[_Run], counted: Sequence[np.ndarray]
 ) -> tuple[Bool[np.ndarray, "B L"], Bool[np.ndarray, "B L"]]:
     """Which tokens of a batch's windows are special, and which count as queries: never a window's first."""
     special, asks = [], []
@@ -246,7 +246,7 @@ def _put_sources(
     layer: int,
     words: _Words,
     mean: Float[np.ndarray, "n L"],
-    parts: Sequence[Part],
+    parts: Sequence[CutPart],
     runs: Sequence[_Run],
 ) -> None:
     """Put the characters and the weights of what a batch's words look at most in their places."""

@@ -26,7 +26,7 @@ from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS
 from regard.corpus.writing.cut_windows import CutText, WindowSize, cut_texts, find_windows, window_of_each_word
-from regard.corpus.writing.read_words import Found, Part, Reading, read_words
+from regard.corpus.writing.read_words import CutPart, DocumentReader, Found, read_words
 from regard.corpus.writing.shard import ShardPlan, ShardTables, read_counts, sort_rows, write_shard
 from regard.corpus.writing.words import find_tokens, find_words
 from regard.errors import RegardError
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 Span = tuple[str, int, int, str, str]  # a row of spans.parquet
 
 
-def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
+def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> ShardTables:
     """Read documents and make the tables of their shard; the same documents give the same tables."""
     settings = reading.settings
-    parts: list[Part] = []
+    parts: list[CutPart] = []
     spans: list[Span] = []
     unknown = reading.model.tokenizer.unk_token_id
     texts = [each.text for each in documents]
@@ -69,12 +69,12 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
     return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens, found.closeness)
 
 
-def _part(document: Document, cut: CutText, reading: Reading) -> tuple[Part, list[tuple[int, int, str]]]:
+def _part(document: Document, cut: CutText, reading: DocumentReader) -> tuple[CutPart, list[tuple[int, int, str]]]:
     """The words of a part that are kept; and those that are not read whole, with their characters and why."""
     settings = reading.settings
     if settings.unit == "texts":
         every = np.arange(len(cut.windows))
-        return Part(document, cut, find_windows(cut), every, np.zeros_like(every)), []
+        return CutPart(document, cut, find_windows(cut), every, np.zeros_like(every)), []
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
     if settings.unit == "words":
@@ -87,7 +87,7 @@ def _part(document: Document, cut: CutText, reading: Reading) -> tuple[Part, lis
     units, window = units.take(kept), window[kept]
     firsts = np.array([start for start, _ in cut.spans])
     place = units.first - firsts[window] + cut.before
-    return Part(document, cut, units, window, place), long + [(a, b, "dropped") for a, b in missed]
+    return CutPart(document, cut, units, window, place), long + [(a, b, "dropped") for a, b in missed]
 
 
 def _unread(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
@@ -145,7 +145,7 @@ def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
     return pa.table({"layer": layer, "head": head} | sums, schema=schema.heads(SUMS))
 
 
-def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, depth: int) -> "pa.Table":
+def rows_table(parts: Sequence[CutPart], part_rows: Sequence[int], found: Found, depth: int) -> "pa.Table":
     """Make rows.parquet, not sorted yet."""
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ class Job:
 Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether it was built now
 
 
-def build(job: Job, reading: Reading, plan: ShardPlan) -> dict[str, int]:
+def build(job: Job, reading: DocumentReader, plan: ShardPlan) -> dict[str, int]:
     """Build and write one shard, and return its counts."""
     counts = read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
     give_memory_back()
@@ -290,7 +290,7 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def prepare(job: Job) -> Reading:
+def prepare(job: Job) -> DocumentReader:
     """Load a job's model into this process and set it up as the job says; once for each job."""
     if _worker.get("job") != job:
         import torch
@@ -308,8 +308,8 @@ def prepare(job: Job) -> Reading:
     return _worker["reading"]
 
 
-def _reading(job: Job, model: Model) -> Reading:
-    return Reading(model, list(job.layers), job.size, job.settings, job.digest)
+def _reading(job: Job, model: Model) -> DocumentReader:
+    return DocumentReader(model, list(job.layers), job.size, job.settings, job.digest)
 
 
 def _work(job: Job, plan: ShardPlan) -> dict[str, int]:

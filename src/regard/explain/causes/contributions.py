@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import InexactError, RegardError
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
@@ -33,7 +33,7 @@ TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from wha
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Contributions(Table):
+class Contributions(Tabular):
     """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
 
     norms: length of each part, by head and source. shares: each part's projection onto the vector, as a fraction of its

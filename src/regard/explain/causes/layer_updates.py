@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.contributions import TOLERANCE, Contributions, contributions
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
@@ -27,7 +27,7 @@ LARGEST_SHARES = "largest shares through attention"  # what heads a column of th
 
 
 @dataclass(frozen=True)
-class Source:
+class UpdateSource:
     """What one token gave through all heads of an attention block: its share of the update, and its length."""
 
     token: int
@@ -50,11 +50,11 @@ class Attending:
     sources_share: float
     norm_share: float
     bias_share: float
-    top: list[Source]
+    top: list[UpdateSource]
 
 
 @dataclass(frozen=True)
-class LayerUpdate(Table):
+class LayerUpdate(Tabular):
     """One layer's update of a word's vector; shares are NaN where it did not move at all.
 
     attention, cross: None where the layer has none. error: how far the parts' sum is from the update, or a part from
@@ -117,7 +117,7 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             parts.append(Attending(
                 share=float(moved @ toward), length=float(moved.norm()), sources_share=float(shares.sum()),
                 norm_share=float(norm @ toward), bias_share=float(bias @ toward),
-                top=[Source(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
+                top=[UpdateSource(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
             ))  # fmt: skip
             total += by_source.sum(0) + bias + norm
             error = max(error, part.error)

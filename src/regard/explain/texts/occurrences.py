@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine, known, unit
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
@@ -23,7 +23,7 @@ from regard.trace.word_rows import gives, vector
 
 
 @dataclass(frozen=True)
-class Occurrence(Table):
+class Occurrence(Tabular):
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
     hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 
 from regard.errors import RegardError
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.weights.alignment import align
 from regard.explain.weights.head_scores import NAMES, HeadScores
 from regard.explain.weights.sinks import cross_sinks
@@ -25,7 +25,7 @@ CROSS_SCORES = ("written", "read", "successor", "special")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadMeans(Table):
+class HeadMeans(Tabular):
     """The scores of every head by their names, (layers, H) each; NaN where no query has such a key.
 
     entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with a

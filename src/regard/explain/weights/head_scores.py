@@ -32,7 +32,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import held_attention_calls, maps_between_tokens
 from regard.explain.weights.sinks import sinks_of
 from regard.trace.layer_subset import CallNumber
@@ -45,7 +45,7 @@ Scores = Float[Tensor, "layers H"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadScores(Table):
+class HeadScores(Tabular):
     """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
 
     calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
@@ -100,7 +100,7 @@ def head_scores(trace: Trace) -> HeadScores:
     calls, maps = held_attention_calls(trace), maps_between_tokens(trace)
     ids = torch.tensor([token.id for token in trace.tokens])
     special = torch.tensor([token.special for token in trace.tokens])
-    sums = [_Sums(weights, ids, special) for weights in maps]
+    sums = [_ScoreSums(weights, ids, special) for weights in maps]
     found = sinks_of(maps, trace.tokens, received=[total.received for total in sums])
     sink_tokens = [sink.token for sink in found]
     rows = [total.means(sink_tokens) for total in sums]
@@ -121,7 +121,7 @@ def head_scores(trace: Trace) -> HeadScores:
     )
 
 
-class _Sums:
+class _ScoreSums:
     """What the scores of one map (H, L, L) are made of, from one pass over its rows.
 
     received: what each key gets from all queries (H, L). counted: what it gets from those that count.

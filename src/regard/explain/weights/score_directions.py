@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.checks import from_zero
 from regard.errors import RegardError
-from regard.explain.frames import Row, Table
+from regard.explain.frames import Row, Tabular
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
@@ -27,7 +27,7 @@ MAX_NAMED_TOKENS = 4  # tokens at each end of a direction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreDirections(Table):
+class ScoreDirections(Tabular):
     """The pairs of directions of one head over a text, the strongest first. In float64.
 
     strength: singular values. share: each one's part of the sum of all squared scores (masked ones too), less the mean

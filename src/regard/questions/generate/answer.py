@@ -15,7 +15,7 @@ from regard.display.panels import Cell, Column, Data, Panel, Shares, Strip, Tabl
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
-from regard.explain.logits import Candidate, Layer, Names, candidates, lens_layers, names_of
+from regard.explain.logits import Candidate, LensLayer, Names, candidates, lens_layers, names_of
 from regard.explain.weights.sinks import sinks
 from regard.explain.wording import count_of_tokens, fixed, named, number, word_numbered
 from regard.generation.generator import Generated
@@ -71,7 +71,7 @@ class WrittenToken:
     probability: float
     rank: int
     likeliest: list[Candidate]
-    layers: list[Layer] = field(default_factory=list)
+    layers: list[LensLayer] = field(default_factory=list)
 
     @property
     def others(self) -> list[Candidate]:
@@ -139,7 +139,7 @@ def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]
     return found
 
 
-def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[list[Layer]], str]:
+def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[list[LensLayer]], str]:
     """Read what each state would have written in the place of each token; returns how exact that is, or why not."""
     assert trace.logits is not None
     numbers = range(given, len(trace.tokens))

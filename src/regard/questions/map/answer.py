@@ -76,7 +76,7 @@ def of_matrix(matrix: "Matrix") -> list[str]:
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenInText:
     """A token of the text, its characters [start, end), and the text around it."""
 
     token: int
@@ -103,7 +103,7 @@ class Receiver:
     attention. sink: whether it is an attention sink.
     """
 
-    place: Place
+    place: TokenInText
     received: float
     largest: float | None
     share: float
@@ -116,8 +116,8 @@ class FarPair:
     """A query that attends to a key far from it, in one head."""
 
     head: int
-    query: Place
-    key: Place
+    query: TokenInText
+    key: TokenInText
     weight: float
     distance: int
 

@@ -33,7 +33,7 @@ from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.models.windows import Plan, merge_statuses_of_windows
-from regard.questions.map.answer import AROUND, FarPair, HeadFigures, Matrix, Place, Receiver
+from regard.questions.map.answer import AROUND, FarPair, HeadFigures, Matrix, Receiver, TokenInText
 from regard.questions.map.panels import ATTENDED
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
@@ -45,7 +45,7 @@ CELLS = 256  # rows and columns of the picture at most
 
 
 @dataclass
-class Sums:
+class MapSums:
     """Figures of H heads over L tokens, for `matrix_of`.
 
     largest: the largest weight from another token in any head, exact from 0.05 on. picture, band: mean of heads. sinks:
@@ -91,7 +91,7 @@ def matrix(
     sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
     sunk = torch.zeros_like(special)
     sunk[sorted(sinks)] = True
-    sums = Sums(
+    sums = MapSums(
         received=received.double(), largest=largest.cpu(),
         picture=picture.mean(0).double(), band=None, entropy=entropy.double().mean(-1),
         distance=distance.double().mean(-1), special=received[:, special].double().sum(-1) / length,
@@ -110,7 +110,14 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 
 
 def matrix_of(
-    sums: Sums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read, traces: Sequence[Trace]
+    sums: MapSums,
+    tokens: Sequence[Token],
+    layer: int,
+    head: int | None,
+    *,
+    top: int,
+    about: Read,
+    traces: Sequence[Trace],
 ) -> Matrix:
     """Make the numbers for a person from the sums of a pass."""
     ((text, _),) = about.texts
@@ -124,10 +131,10 @@ def matrix_of(
     numbers = range(len(sums.received)) if head is None else [head]
     each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, sums.sink_tokens, strict=True)
 
-    def place(number: int) -> Place:
+    def place(number: int) -> TokenInText:
         token = tokens[number]
         start, end = max(0, token.start - AROUND), token.end + AROUND
-        return Place(number, token.text, token.start, token.end, text[start:end])
+        return TokenInText(number, token.text, token.start, token.end, text[start:end])
 
     return Matrix(
         layer=layer,
@@ -288,14 +295,14 @@ class _Whole:
         self.received[head, keys] += part[:, keys.start - shift : keys.stop - shift].double().sum(0)
         offer_rows(self.pairs, part, head, rows, special | sunk, shift)
 
-    def sums(self) -> Sums:
+    def sums(self) -> MapSums:
         """What came in, as means."""
         heads, length = self.received.shape
         entropy, distance, special, sink, sunk = self.totals / length
         plan, found = self.plan, self.band
         band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
         near = self.near.means()
-        return Sums(
+        return MapSums(
             self.received, self.largest, None, band, entropy, distance, special, sink, sunk, near, self.pairs,
             self.sinks,
         )  # fmt: skip

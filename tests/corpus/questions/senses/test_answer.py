@@ -3,7 +3,7 @@ import pytest
 
 import regard
 from regard.corpus.asking.disambiguate import Labelled
-from regard.corpus.asking.places import Place
+from regard.corpus.asking.places import WordSpan
 from regard.corpus.store import Store
 from regard.errors import RegardError
 
@@ -67,7 +67,7 @@ def test_what_a_cut_moves_is_what_a_trace_says(bank_store: Store, minilm, layer:
 def test_labelled_sentences_name_the_senses(bank_store: Store) -> None:
     def labelled(text: str, label: str) -> Labelled:
         at = text.index("bank")
-        return Labelled(Place(text, at, at + 4), "bank", label)
+        return Labelled(WordSpan(text, at, at + 4), "bank", label)
 
     rivers = [
         "He fished from the bank of the river",

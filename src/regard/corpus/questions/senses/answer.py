@@ -23,7 +23,7 @@ from regard.corpus.asking.clusters import (
 from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
-from regard.corpus.asking.places import Place
+from regard.corpus.asking.places import WordSpan
 from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.questions.find import LONGEST, contexts_of, length_of
 from regard.corpus.questions.senses import panels as shown
@@ -35,7 +35,7 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 
 if TYPE_CHECKING:
-    from regard.corpus.asking.check_causes import Checked
+    from regard.corpus.asking.check_causes import CutEffect
 
 EXAMPLES = 5
 WORDS = 5  # of the context, for each sense
@@ -238,7 +238,7 @@ def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R 
 
 def _context_words(
     tables: StoreTables,
-    places: Sequence[Place],
+    places: Sequence[WordSpan],
     clusters: Clusters,
     layer: int,
     words: int,
@@ -254,7 +254,7 @@ def _context_words(
     for sense in range(clusters.k):
         telling = marker_words(contexts, labels, sense, words)
         own = [n for n, label in enumerate(labels) if label == sense]
-        results: dict[str, Checked] = {}
+        results: dict[str, CutEffect] = {}
         if checked and telling:
             from regard.corpus.asking.check_causes import check_causes
 

@@ -29,7 +29,7 @@ Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A text, and what one of its words attends to.
 
     tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
@@ -91,7 +91,7 @@ def drawable(trace: Any) -> list[int]:
     return [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[1:] == (size, size)] if size else []
 
 
-def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Line]:
+def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[TextLine]:
     """Choose the sentences: of the two occurrences that end furthest apart, else of all texts.
 
     layer, head: whose weights are drawn, None for those that the sentences name.
@@ -110,7 +110,7 @@ def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: in
 
 def _line(
     summary: Summary, trace: Trace, text: int, own: Occurrence | None, layer: int | None, head: int | None, row: bool
-) -> Line:
+) -> TextLine:
     """Choose the word and its arcs. row: all weights of one head are drawn, not the links that stand out."""
     sinks, layers = [sink.token for sink in summary.sinks[text]], drawable(trace)
     apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
@@ -135,10 +135,10 @@ def _line(
         weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
         arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
     label = summary.labels[text] if own is None else own.label
-    return Line(label, trace, tokens, apart, at, arcs, layers, strongest, links, asked)
+    return TextLine(label, trace, tokens, apart, at, arcs, layers, strongest, links, asked)
 
 
-def fork(summary: Summary, shown: Sequence[Line]) -> Fork | None:
+def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
     """Choose how to draw a word's way through the layers; None where its states are not held."""
     if summary.word is None or summary.movement is None or len(shown) < 2:
         return None
@@ -161,13 +161,15 @@ def fork(summary: Summary, shown: Sequence[Line]) -> Fork | None:
     return Fork(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
 
 
-def same_start(summary: Summary, shown: Sequence[Line]) -> bool:
+def same_start(summary: Summary, shown: Sequence[TextLine]) -> bool:
     """Tell whether the word is the same token in both lines."""
     labels = {line.label for line in shown}
     return any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in summary.pairs)
 
 
-def marked(sentence: str, shown: Sequence[Line], followed: str, known: set[str]) -> list[tuple[str, int | None, bool]]:
+def marked(
+    sentence: str, shown: Sequence[TextLine], followed: str, known: set[str]
+) -> list[tuple[str, int | None, bool]]:
     """Cut a sentence into (text, number of the line whose colour it has, whether it is an aside), as the page does.
 
     followed: the word without a colour. known: the words that the picture shows, in small letters.
@@ -182,7 +184,7 @@ def marked(sentence: str, shown: Sequence[Line], followed: str, known: set[str])
     return cut
 
 
-def pieces(line: Line) -> list[tuple[str, bool]]:
+def pieces(line: TextLine) -> list[tuple[str, bool]]:
     """Each token as its text has it, and whether a blank is before it."""
     made: list[tuple[str, bool]] = []
     end, blank = 0, False
@@ -196,7 +198,7 @@ def pieces(line: Line) -> list[tuple[str, bool]]:
 
 
 def laid(
-    line: Line, width: Callable[[str], int | float], room: int | float
+    line: TextLine, width: Callable[[str], int | float], room: int | float
 ) -> list[tuple[int | float, int | float, int]]:
     """Lay the shown tokens out in lines: (left, width, line) of each. width: of a text; room: of a line."""
     own = pieces(line)[line.shown.start : line.shown.stop]

@@ -7,7 +7,7 @@ from typing import Any
 from regard.display.elements.colours import TEXTS
 from regard.display.elements.pen import ribbon, text_width
 from regard.explain.wording import number
-from regard.questions.see.picture.lines import Line, laid, pieces
+from regard.questions.see.picture.lines import TextLine, laid, pieces
 from regard.text.quoting import visible
 
 SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # pixels: of letters, from line to line, of sentences, of all
@@ -15,7 +15,7 @@ SHADES = 8  # of the heads
 SMALL, LARGE = "font:11px system-ui,'Noto Sans',sans-serif", f"font:{SIZE}px Georgia,'Noto Serif',serif"
 
 
-def small_stage(lines: Sequence[Line]) -> str:
+def small_stage(lines: Sequence[TextLine]) -> str:
     """Make the HTML of sentences, without controls or scripts. Its colours go with those of the letters around it."""
     drawn, y = "", 0.0
     for n, line in enumerate(lines):
@@ -35,7 +35,7 @@ def _tag(name: str, said: str = "", **attributes: object) -> str:
     return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in own.items()) + f">{said}</{name}>"
 
 
-def _marks(line: Line, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+def _marks(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """The grounds of tokens, the arcs to those that are in the word's line, and the weights; a frame for the word."""
     boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
     first = boxes[line.tokens[0]]
@@ -62,7 +62,7 @@ def _marks(line: Line, places: Sequence[tuple[int | float, int | float, int]], b
     return _tag("g", drawn, fill="currentColor")
 
 
-def _words(line: Line, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+def _words(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
     """The tokens as the text has them, special ones small."""
     written, drawn = pieces(line), ""
     for k, (left, wide, row) in zip(line.shown, places, strict=True):
@@ -73,7 +73,7 @@ def _words(line: Line, places: Sequence[tuple[int | float, int | float, int]], b
     return drawn
 
 
-def _heads(line: Line, y: int | float) -> tuple[str, int | float]:
+def _heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
     """A cell for every head, in shades, and how high they are. Layers go across where they are more than heads."""
     turned = len(line.layers) > len(line.strongest[0])
     down, across = (len(line.layers), len(line.strongest[0]))[:: -1 if turned else 1]

@@ -19,7 +19,7 @@ from regard.explain.texts.summary import Summary, curves, leaves_range
 from regard.explain.wording import capital, number, short_head, signed
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import lines as stage
-from regard.questions.see.picture.lines import Line
+from regard.questions.see.picture.lines import TextLine
 from regard.questions.see.sentences import findings
 from regard.text.quoting import direction, short
 from regard.trace.status import exactness
@@ -49,7 +49,7 @@ IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
 class Stage:
     """The stage of a summary. lines: what `stage.lines` chose of its traces."""
 
-    def __init__(self, summary: Summary, lines: Sequence[Line], pen: Pen, look: Style) -> None:
+    def __init__(self, summary: Summary, lines: Sequence[TextLine], pen: Pen, look: Style) -> None:
         self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
         self.two = summary.word is not None and len(lines) > 1
         compared = bool(summary.references) and summary.movement is not None
@@ -384,7 +384,7 @@ class Stage:
             pen.text(x + wide, base, said, look.small, GREY, "right")
 
 
-def write_headline(pen: Pen, summary: Summary, lines: Sequence[Line], without: str = "") -> None:
+def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], without: str = "") -> None:
     """Write the first sentence of what was found as a title, and the next below it, without those that begin so."""
     own = [said for said in findings(summary) if not (without and re.match(without, said))]
     said = own or ["No head attends to a word more than usual."]
@@ -397,12 +397,12 @@ def write_headline(pen: Pen, summary: Summary, lines: Sequence[Line], without: s
     pen.headline([said[0], *asked, *said[1:3]], first)
 
 
-def paint_slide(part: FigureBase, summary: Summary, lines: Sequence[Line]) -> None:
+def paint_slide(part: FigureBase, summary: Summary, lines: Sequence[TextLine]) -> None:
     """Draw the slide into a part of a figure that is 16:9."""
     Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide()
 
 
-def paint_column(summary: Summary, lines: Sequence[Line]) -> Figure:
+def paint_column(summary: Summary, lines: Sequence[TextLine]) -> Figure:
     """Draw the column: panels a, b and c, as wide as one of a paper."""
     high = 12 + sum(each + 8 for _, each in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
     figure = Plot(figsize=(COLUMN / 72, high / 72))

@@ -57,7 +57,7 @@ def paint_seen(
     return stack_rows_in_figure([paint, *_asked(summary)], WIDE), _left_out(summary, lines)
 
 
-def _left_out(summary: Summary, lines: Sequence[stage.Line], shape: Shape = "slide") -> list[str]:
+def _left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = "slide") -> list[str]:
     """Say which occurrences, texts and predictions are not drawn."""
     shown, count = min(len(lines), ROWS), len(summary.occurrences if summary.word is not None else summary.texts)
     which = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
