@@ -42,7 +42,10 @@ def half_precision_notes(session: Any, source: Encoded, target: Encoded | None, 
         float((ours.weights.dense() - theirs.weights.dense()).abs().max())
         for ours, theirs in zip(half.calls, full.calls, strict=True)
     ]
-    states = [_relative_difference(half.last[key], full.last[key]) for key in half.last]
+    states = [
+        float((half.last[key].float() - wide).abs().max() / wide.abs().max().clamp(min=1e-30))
+        for key, wide in full.last.items()
+    ]
     return (
         f"The model computes in {name}. Compared with float32, attention weights differ by up to "
         f"{max(weights, default=0.0):.1e} and last states by up to {max(states, default=0.0):.1e} of their largest "
@@ -80,8 +83,3 @@ def _computing_in_float32(model: nn.Module) -> Iterator[None]:
     finally:
         for tensors, name, tensor in replaced:
             tensors[name] = tensor
-
-
-def _relative_difference(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference of two tensors, of the second's largest number."""
-    return float((ours.float() - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from regard.corpus.embed_texts import Runner
@@ -47,7 +46,10 @@ def _build_shards_on_ray(workers: int | None, job: Job, plans: Iterable[ShardPla
     mark = job.folder / f".seen-{uuid.uuid4().hex}{PART}"
     mark.mkdir()
     try:
-        _check_store_on_nodes(mark)
+        look = ray.remote(num_cpus=0)(_check_store_on_node)  # every node has to see what this process has made
+        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        ray.get([look.options(scheduling_strategy=strategy(node, soft=False)).remote(str(mark)) for node in nodes])
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
         shared = ray.put(job)
         at_once = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -103,16 +105,6 @@ def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-
-
-def _check_store_on_nodes(mark: Path) -> None:
-    """Check that every node sees the store's folder, by what this process has made in it."""
-    import ray
-
-    look = ray.remote(num_cpus=0)(_check_store_on_node)
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    ray.get([look.options(scheduling_strategy=strategy(node, soft=False)).remote(str(mark)) for node in nodes])
 
 
 def _check_store_on_node(mark: str) -> None:

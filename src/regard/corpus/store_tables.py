@@ -216,8 +216,14 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
     try:
-        for name in TABLES:
-            _view(connection, name, shards)
+        for name in TABLES:  # no view without a shard, and none of heads without statistics
+            files = [each.folder / f"{name}.parquet" for each in shards]
+            files = [file for file in files if name != "heads" or file.is_file()]
+            if files:
+                listed = ", ".join(_quoted_for_sql(str(file)) for file in files)
+                columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
+                source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
+                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
         if manifest.quarantine:
             quarantine = store / "quarantine.parquet"
             if sha256_of_shard_file(quarantine) != manifest.quarantine:
@@ -228,9 +234,9 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     except duckdb.Error as error:
         raise RegardError(f"store {str(store)!r}: {str(error).splitlines()[0]}") from error
     connection.execute("CREATE TABLE shards (number BIGINT, name VARCHAR, parts BIGINT, rows BIGINT, tokens BIGINT)")
-    listed = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(each.summary for each in shards)]
-    if listed:
-        connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", listed)
+    rows = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(each.summary for each in shards)]
+    if rows:
+        connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", rows)
     connection.execute(f"SET allowed_directories = [{_quoted_for_sql(str(store))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -260,17 +266,6 @@ def select(
         raise RegardError(f"sql: {str(error).splitlines()[0]}") from error
     finally:
         cursor.close()
-
-
-def _view(connection: "duckdb.DuckDBPyConnection", name: str, shards: Collection[ShardReader]) -> None:
-    """Make the view of one table over all shards: none without a shard, and no heads without statistics."""
-    files = [each.folder / f"{name}.parquet" for each in shards]
-    files = [file for file in files if name != "heads" or file.is_file()]
-    if files:
-        listed = ", ".join(_quoted_for_sql(str(file)) for file in files)
-        columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
-        source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
-        connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
 
 
 def _quoted_for_sql(text: str) -> str:

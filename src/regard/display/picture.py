@@ -22,7 +22,12 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")
-    grids = _grids(panels)
+    grids: list[
+        tuple[str, int, list[Panel]]
+    ] = []  # group, places across, panels: all panels of a grid are equally wide
+    for (group, heat), run in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
+        each = list(run)
+        grids += [(group, min(ACROSS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
     drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
     wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
     rows: list[Row] = []
@@ -37,18 +42,6 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
         ]
         rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, above, across, highs, wide)))
     return stack_rows_in_figure(rows, wide)
-
-
-def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
-    """(group, places across, panels) of each part of the picture: heat maps of one group are one, others by themselves.
-
-    Of one grid all are equally wide, those of a last line that is not full as well.
-    """
-    grids: list[tuple[str, int, list[Panel]]] = []
-    for (group, heat), own in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
-        each = list(own)
-        grids += [(group, min(ACROSS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
-    return grids
 
 
 def _painter(

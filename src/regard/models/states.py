@@ -121,7 +121,10 @@ class _Reading:
         keep = self.keep
         if len(pack) > 1:
             keep = replace(keep, windows=tuple((len(batch), len(windows[batch[0]].ids)) for batch in pack))
-            texts = [_side_by_side(texts)]
+            segments = None
+            if all(text.segments is not None for text in texts):
+                segments = tuple(number for text in texts for number in text.segments or ())
+            texts = [Encoded("", tuple(token for text in texts for token in text.tokens), segments, (), ())]
         done = model._session.run(texts, None, [()] * len(texts), keep)
         stack = max(done.stacks.values(), key=lambda states: states.count, default=None)
         if stack is None:
@@ -148,14 +151,6 @@ class _Reading:
             of_run = torch.stack([states[0, run].unflatten(0, (count, size)) for states in wanted], 1)
             batches.append(StateBatch(batch, of_run, maps[number :: len(pack)]))
         return batches
-
-
-def _side_by_side(texts: Sequence[Encoded]) -> Encoded:
-    """One row of the tokens of several windows."""
-    segments = None
-    if all(text.segments is not None for text in texts):
-        segments = tuple(number for text in texts for number in text.segments or ())
-    return Encoded("", tuple(token for text in texts for token in text.tokens), segments, (), ())
 
 
 def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]]:

@@ -83,7 +83,11 @@ class ZoomMap:
             coarser = _coarser_tile_means(means, CELL, self._next - first, self.keys)
             self._begun[row // 2 : row // 2 + len(coarser)] = coarser
             progress((self._next - first) / self.length / self.heads)
-        self._levels.append(_pyramid_of_tiles(self._begun, self.length, self.keys))
+        levels, cell = [self._begun], 1 << FINEST
+        while max(levels[-1].shape) > SIDE:
+            levels.append(_coarser_tile_means(levels[-1], cell, self.length, self.keys))
+            cell *= 2
+        self._levels.append(levels)
         self._next = 0
 
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
@@ -146,15 +150,6 @@ class ZoomMap:
         top, bottom = rows.start * cell, min(self.length, rows.stop * cell)
         left, right = cols.start * cell, min(self.keys, cols.stop * cell)
         return region_cell_means(self._each[head][0, top:bottom, left:right].float(), cell).numpy()
-
-
-def _pyramid_of_tiles(finest: Means, length: int, size: int) -> list[Means]:
-    """Means of twice, four times, … as many weights each way, until a tile has all; a cell counts by its weights."""
-    levels, cell = [finest], 1 << FINEST
-    while max(levels[-1].shape) > SIDE:
-        levels.append(_coarser_tile_means(levels[-1], cell, length, size))
-        cell *= 2
-    return levels
 
 
 def _coarser_tile_means(means: Means, cell: int, length: int, size: int) -> Means:

@@ -115,8 +115,15 @@ def word_pieces(
     read = list(_texts_to_tokenize(texts))
     # The library numbers single characters as it happens to meet them, another way each time, and that decides ties
     # between pieces. Given to it sorted, among the special tokens, they make a vocabulary that is always the same.
-    alphabet = _alphabet(whole, read, size - len(special))
-    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=[*special, *alphabet], show_progress=False)
+    alphabet: set[str] = set()
+    for text in read:
+        for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
+            alphabet.add(word[0])
+            alphabet.update(f"##{character}" for character in word[1:])
+    if len(alphabet) > (room := size - len(special)):
+        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(alphabet)}")
+    tokens = [*special, *sorted(alphabet)]
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=tokens, show_progress=False)
     trained = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
     trained.normalizer, trained.pre_tokenizer = whole.normalizer, whole.pre_tokenizer
     trained.train_from_iterator(read, trainer)
@@ -201,22 +208,6 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
             raise RegardError(f"{str(config_file)!r} cannot be read: {str(error).splitlines()[0]}") from error
         check_tokenizer(made)
         return made
-
-
-def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> list[str]:
-    """Collect the characters that begin words, and those that go on words (with "##"), sorted.
-
-    Raises:
-        RegardError: there is no room for so many.
-    """
-    alphabet: set[str] = set()
-    for text in texts:
-        for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
-            alphabet.add(word[0])
-            alphabet.update(f"##{character}" for character in word[1:])
-    if len(alphabet) > room:
-        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(alphabet)}")
-    return sorted(alphabet)
 
 
 def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":

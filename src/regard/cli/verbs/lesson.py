@@ -161,8 +161,11 @@ def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path 
                 _print_text(cell.content, out)
                 continue
             _print_code(cell.content, out)
-            if step and not _goes_on(out):
-                return
+            if step:
+                out.print("Enter runs this, q leaves: ", style="dim", end="")
+                line = sys.stdin.readline()
+                if not line or line.strip().lower() == "q":
+                    return
             shown = run_cell(cell, str(file), names)
             if type(shown).__name__ == "Picture":
                 kept = f"written to {shown.file}" if figures else "--figures FOLDER keeps it"
@@ -265,10 +268,3 @@ def plain_formula(formula: "re.Match[str]") -> str:
     text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
     text = re.sub(r"([_^])\{([^{}]*)\}", r"\1(\2)", text)
     return re.sub(r" +", " ", text).replace("_", r"\_").replace("*", r"\*")
-
-
-def _goes_on(out: "Console") -> bool:
-    """Wait for Enter; q, or the end of the input, leaves."""
-    out.print("Enter runs this, q leaves: ", style="dim", end="")
-    line = sys.stdin.readline()
-    return bool(line) and line.strip().lower() != "q"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from regard.corpus.asking.clusters import excerpt_around_occurrence
 from regard.corpus.asking.look_up import check_keeps_words, look_up
@@ -183,13 +183,18 @@ def find(
         if like is not None:
             vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
             similarity = cosines(vectors, _embed_like(tables, word, like, layer))
-    order = _order_of_found_lines(found, similarity, chosen, layer)
+    order = np.arange(len(found))
+    if chosen == "meaning":
+        ranked = principal_axes(found.vectors(layer), 1)[0][:, 0] if similarity is None else -similarity
+        order = np.argsort(ranked, kind="stable")
     if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
         order = order[:top]
     picked = found.take(order)
     lines = picked.lines(context, None if similarity is None else similarity[order].tolist())
-    if chosen in ("left", "right"):
-        lines = sorted(lines, key=lambda line: _context_key(line, chosen))[:top]
+    if chosen == "left":  # the nearest word first
+        lines = sorted(lines, key=lambda line: line.left.casefold().split()[::-1])[:top]
+    elif chosen == "right":
+        lines = sorted(lines, key=lambda line: line.right.casefold().split())[:top]
     used = tables.layer if layer is None else layer
     return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
 
@@ -204,20 +209,3 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     used = tables.layer if layer is None else layer
     vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0, 0]
     return vector
-
-
-def _order_of_found_lines(
-    found: Occurrences, similarity: Float[np.ndarray, " n"] | None, sort: str, layer: int | None
-) -> Int[np.ndarray, " n"]:
-    """The order of occurrences, as far as it does not depend on their contexts."""
-    if sort != "meaning":
-        return np.arange(len(found))
-    if similarity is not None:
-        return np.argsort(-similarity, kind="stable")
-    return np.argsort(principal_axes(found.vectors(layer), 1)[0][:, 0], kind="stable")
-
-
-def _context_key(line: Line, side: str) -> list[str]:
-    """The words beside an occurrence, the nearest first."""
-    words = (line.left if side == "left" else line.right).casefold().split()
-    return words[::-1] if side == "left" else words

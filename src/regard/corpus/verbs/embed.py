@@ -61,7 +61,9 @@ def embed(
         from regard.corpus.writing.words import check_lemma_language
 
         check_lemma_language(lemma)
-    sizes = _sizes(find_files(paths, follow_links=follow_links))
+    files = find_files(paths, follow_links=follow_links)
+    plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
+    sizes = sum(each.stat().st_size for each in files) if plain else None  # about how many characters there are
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.questions.embed import Embedded, missing_words
 
@@ -96,12 +98,6 @@ def _layers_option_value(given: str) -> tuple[int, ...] | None:
         return tuple(n for part in parts for n in ([int(part)] if part.strip()[:1] == "-" else whole_numbers(part)))
     except (ValueError, typer.BadParameter) as error:
         raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3-5") from error
-
-
-def _sizes(files: list[Path]) -> int | None:
-    """About how many characters there are to read, by the files' bytes; None where that is not known."""
-    plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
-    return sum(each.stat().st_size for each in files) if plain else None
 
 
 class _Line:

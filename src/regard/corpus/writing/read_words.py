@@ -159,7 +159,13 @@ def _add_batch(
     counted: Sequence[np.ndarray],
 ) -> None:
     """Put what a batch gave in its places. runs: its windows."""
-    words = _words_of_windows(parts, runs, firsts)
+    none = [np.zeros(0, np.int64)]
+    words = _Words(
+        np.concatenate(none + [firsts[run.part] + run.words for run in runs]),
+        np.repeat(np.arange(len(runs)), [len(run.words) for run in runs]),
+        np.concatenate(none + [parts[run.part].place[run.words] for run in runs]),
+        np.concatenate(none + [parts[run.part].units.count[run.words] for run in runs]),
+    )
     if reading.settings.unit == "texts":
         states = pool_windows(batch.states[:, -1], reading.pooling)[words.row, None]
     else:
@@ -207,17 +213,6 @@ def _empty(reading: DocumentReader, count: int) -> Found:
     if settings.where is not None:
         sources = np.full(size, -1), np.full(size, -1), np.zeros(size, np.float32)
     return Found(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
-
-
-def _words_of_windows(parts: Sequence[CutPart], runs: Sequence[_Run], firsts: Int[np.ndarray, " p"]) -> _Words:
-    """The words of a batch's windows, one window after another."""
-    none = [np.zeros(0, np.int64)]
-    return _Words(
-        np.concatenate(none + [firsts[run.part] + run.words for run in runs]),
-        np.repeat(np.arange(len(runs)), [len(run.words) for run in runs]),
-        np.concatenate(none + [parts[run.part].place[run.words] for run in runs]),
-        np.concatenate(none + [parts[run.part].units.count[run.words] for run in runs]),
-    )
 
 
 def _counted(part: CutPart, causal: bool) -> np.ndarray:

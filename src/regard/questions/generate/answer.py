@@ -408,13 +408,11 @@ def generated(plain: Generated, steered: Generated | None = None, push: str = ""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
     readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])
-    written = [_generated_text_written(each, readout) for each in both]
+    written = []
+    for done in both:
+        trace = done.trace
+        if not isinstance(trace, Trace):
+            raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")
+        found = writing(trace, done.start, done.ended, names_of(trace), readout)
+        written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, found))
     return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)
-
-
-def _generated_text_written(done: Generated, readout: Opens | None) -> Written:
-    trace = done.trace
-    if not isinstance(trace, Trace):
-        raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")
-    found = writing(trace, done.start, done.ended, names_of(trace), readout)
-    return Written(done.text.removesuffix(done.new), done.new, trace.tokens, found)

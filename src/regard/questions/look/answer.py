@@ -29,7 +29,7 @@ from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import spearman
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed, named
-from regard.images.patches import Box, Fill, Patches
+from regard.images.patches import Box, Fill
 from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
@@ -338,7 +338,11 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
     weights = trace.attention[layer].dense().double().cpu()  # (H, L, L)
     head = None if head is None else from_zero("head", head, len(weights), f"layer {layer} has")
     chosen = weights.mean(0) if head is None else weights[head]
-    query, who = _who_looks(trace, patches, word)
+    query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
+    who = "the average patch" if query is None else "[CLS]"
+    if trace.text:
+        query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
+        who = named(trace.tokens, query)
     row = chosen[query] if query is not None else chosen[patches.first :].mean(0)
     received = patches.heat(weights.mean(0).mean(0))
     median = float(received.median())
@@ -375,12 +379,3 @@ def _numbers_of_look(look: Look, where: str) -> Numbers:
     if look.removal is not None:
         numbers |= look.removal.numbers(look.who, numbers.get("answer", "the next token"))
     return numbers
-
-
-def _who_looks(trace: Trace, patches: Patches, word: str | None) -> tuple[int | None, str]:
-    """The number of the token that looks, None for all patches together, and its name."""
-    if not trace.text:
-        query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
-        return query, "the average patch" if query is None else "[CLS]"
-    query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
-    return query, named(trace.tokens, query)
