@@ -115,15 +115,15 @@ _WHERE = {
 
 _METHODS = {  # what maps, calls, traces and tables are made of, shown and saved by
     "GivenMap": "regard.attention.given_map",
-    "attention_html": "regard.display.shown",
-    "calls_html": "regard.display.shown",
-    "generated_parts": "regard.views.shown",
+    "attention_html": "regard.display.notebook",
+    "calls_html": "regard.display.notebook",
+    "generated_parts": "regard.views.show",
     "parts_html": "regard.display.notebook",
     "plain_text_of_parts": "regard.display.terminal_parts",
-    "plot_trace": "regard.views.shown",
-    "rows_parts": "regard.display.shown",
+    "plot_trace": "regard.views.show",
+    "rows_parts": "regard.display.notebook",
     "save_calls": "regard.trace.file",
-    "trace_parts": "regard.views.shown",
+    "trace_parts": "regard.views.show",
 }
 ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("plot", "save", "show")})
 

@@ -1,5 +1,6 @@
 """`regard.show`: the widget in a notebook, a file and a browser elsewhere; what it says where neither is to be had."""
 
+import io
 import re
 import sys
 import types
@@ -8,13 +9,22 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
+from rich.console import Console
 
 import regard
+from regard.display.notebook import parts_html
+from regard.explain.texts.summary import summarise
+from regard.explain.wording import number
+from regard.questions.see.answer import Seen
+from regard.questions.see.picture.lines import lines
 from regard.questions.see.see import see
+from regard.questions.see.sentences import findings
 from regard.views import show
 from regard.web import built_page
 from tests.questions.patch.test_panels import made as sweep
+from tests.support.own_models import translator
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +181,142 @@ def test_what_was_found_is_a_file_and_in_a_notebook_alive(
     assert "Patch by patch" in (tmp_path / "a.html").read_text(encoding="utf-8")
     with pytest.raises(regard.RegardError, match="bare: it is for a notebook's live page"):
         regard.show(sweep(), file=tmp_path / "b.html", bare=True)
+
+
+def test_a_word(bank, minilm) -> None:
+    seen = regard.see(bank[0], "bank", references=minilm.trace(["money", "river"]))
+    assert isinstance(seen, Seen)
+    assert seen.findings() == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
+    assert "• " + seen.findings()[0] in " ".join(str(seen).split())
+    assert repr(seen) == str(seen)
+    console = Console(width=90, record=True, file=io.StringIO())
+    console.print(seen)
+    assert "river" in console.export_text()
+    with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
+        regard.see(bank[0], "lake")
+
+
+def test_html_is_light_escaped_and_offline(minilm) -> None:
+    trace = minilm.trace('a <script>alert("1")</script> \x1b[31m river & bank <img src="http://x.y/z">')
+    for page in (trace._repr_html_(), regard.see(trace, "bank")._repr_html_()):
+        assert page.startswith("<svg ")
+        assert "<script" not in page
+        assert "<img" not in page
+        assert "\x1b" not in page
+        assert "&lt;" in page
+        assert not re.search(r"<(link|script|img|iframe)|url\(|@import", page)
+        assert len(page) < 20_000
+    assert parts_html([]) == ""
+
+
+def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
+    page = re.sub(r"<[^>]+>", "", bank[0]._repr_html_())
+    assert findings(summarise([bank[0]]))[0][:40] in " ".join(page.split())
+    assert repr(bank[0]).startswith("Trace('Write a poem")
+
+
+def test_a_map_in_a_notebook(bank) -> None:
+    weights = bank[0].attention
+    page = weights[0]._repr_html_()
+    received = weights[0].dense().double().mean((0, 1)).tolist()
+    assert re.findall(r'title="([^"]+)">([^<]+)<', page) == [
+        (f"{value:.2f}", token.text) for value, token in zip(received, bank[0].tokens, strict=True)
+    ]
+    most = max(value for value, token in zip(received, bank[0].tokens, strict=True) if not token.special)
+    assert page.count("#2b7bba 65%") == 1  # the token that receives most, special ones, which are grey, aside
+    assert f"Mean attention received in this map (strongest color: {most:.2f})" in page
+    assert page.count("#888") == 2
+    assert all(each._repr_html_() in weights._repr_html_() for each in weights)
+    assert "<b>attention[5]</b>" in weights._repr_html_()
+
+
+def test_a_short_text_is_the_small_stage(bank) -> None:
+    seen = regard.see(bank[0], "bank")
+    page = seen._repr_html_()
+    (line,) = lines(seen.summary, bank[:1], None, None)
+    assert page.count("<svg ") == 1
+    assert f'aria-label="{bank[0].text}"' in page
+    words = re.findall(r"<text [^>]*>([^<]+)</text>", page)
+    assert [token.characters for token in bank[0].tokens if not token.special] == [
+        word for word, token in zip(words[-len(bank[0].tokens) :], bank[0].tokens, strict=True) if not token.special
+    ]
+    assert {number(weight) for _, weight, *_ in line.arcs} <= set(words)
+    cells = "".join(re.findall(r' d="(M[^"C]+)"', page)).count("z")
+    assert cells == 6 * 12
+    assert "currentColor" in page
+    assert all(word not in page for word in ("<button", "onclick"))
+    assert seen.findings()[0] in page
+    assert see(bank, "bank")._repr_html_().count("<svg ") == 1
+
+
+def test_an_encoder_decoder(tmp_path) -> None:
+    text, target = "a bank of a river", "la rive"
+    model = translator(text, target)
+    pair = model.trace(text, target=target)
+    seen = regard.see(pair, "bank")
+    assert seen.summary.target is not None
+    assert "<table" in pair._repr_html_()
+    assert regard.see(text, "bank", target=target, model=model).findings() == seen.findings()
+    pair.save(tmp_path / "a.safetensors")
+    assert regard.see(regard.open(tmp_path / "a.safetensors"), "bank").findings() == seen.findings()
+
+
+def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert regard.see(bank[0], "bank")._repr_html_().endswith("</ul>")
+    assert "• " in str(regard.see(bank[0], "bank"))
+    assert capsys.readouterr().out == ""
+
+
+def test_what_a_model_wrote(tmp_path) -> None:
+    written = translator("a bank of a river", "la rive").generate("a bank of a river", max_new_tokens=4)
+    page = re.sub(r"<[^>]+>", "", written._repr_html_())
+    assert page.startswith(written.text.split("\n")[0][:10])
+    assert written.plot().findobj(plt.Axes)
+
+
+def test_a_table_shows_its_rows(minilm, bank) -> None:
+    from regard.explain.weights.head_scores import head_scores
+
+    scores = head_scores(bank[0])
+    page = scores._repr_html_()
+    lines = [re.findall(r">([^<>]*)</td>", line) for line in page.split("<tr>")]
+    row = scores.rows()[3]
+    line = next(line for line in lines if line[:3] == ["0", "0", "3"])
+    assert f"{row['previous']:.3f}" in line
+    assert f"… and {6 * 12 - 40} more rows" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"references": ["river"]}, "references: given str, needs traces of the words"),
+        ({"control": ["The bank."]}, "control: given str, needs traces of neutral sentences: model.trace"),
+        ({"top": 0}, "top: given 0, needs a number from 1 on"),
+        ({"layer": 9}, "layer 9 is out of range"),
+        ({"head": -13}, "head -13 is out of range"),
+    ],
+)
+def test_what_cannot_be_looked_at(bank, given, says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says):
+        regard.see(bank[0], "bank", **given)
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_one_reference_and_bad_axes(bank, minilm) -> None:
+    assert [each.word for each in regard.see(bank[0], "bank", references=minilm.trace("river")).summary.references] == [
+        "river"
+    ]
+    with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
+        bank[0].attention[0].plot(axes=3)
+    with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
+        bank[0].attention[0].plot(head="a")
+
+
+def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
+    why = regard.why(minilm, bank[0], "bank")
+    page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
+    assert why.findings()[0] in page
+    assert f"{why.tokens[0].effect:.2f}" in page
+    assert why.findings()[0][:40] in " ".join(str(why).split())
+    assert repr(why) == str(why)

@@ -16,9 +16,8 @@ from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
 from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name, of_model
 from regard.capture.interventions.call_ids import CallNumbering
-from regard.capture.interventions.names import Ablate, Edge
+from regard.capture.interventions.names import Ablate, Edge, Places, tokens_at
 from regard.capture.interventions.patch import Patch
-from regard.capture.interventions.places import Places, tokens_at
 from regard.capture.interventions.resolve import Changes, Intervention, checked, needs_stacks
 from regard.capture.interventions.steer import Steer
 from regard.capture.session import Session

@@ -17,9 +17,8 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
 from regard.trace.layer_subset import LayerSubset
-from regard.trace.shown import ShownTrace
 from regard.trace.status import Status, largest_status_difference
-from regard.trace.trace import PairTrace, Trace, is_causal
+from regard.trace.trace import PairTrace, ShownTrace, Trace, is_causal
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from regard.nn import kv_cache as kv_cache
     from regard.nn import layer as layer
     from regard.nn import multihead as multihead
-    from regard.nn import padding as padding
     from regard.nn import positions as positions
     from regard.nn import single_head as single_head
     from regard.nn import transformer as transformer

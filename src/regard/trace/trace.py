@@ -24,7 +24,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -36,15 +36,44 @@ from regard.errors import OutOfRangeError, RegardError
 from regard.images.patches import Patches
 from regard.lazy import from_above
 from regard.model_files.pooling import Pooling
+from regard.shown import Shown
 from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
 from regard.trace.sentence_embedding import check_pooling, pool
-from regard.trace.shown import ShownTrace
 from regard.trace.status import Status, merge_statuses
 from regard.trace.word_rows import vector
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+
+class ShownTrace(Shown):
+    """A trace that shows itself. windowed: whether its text was read in windows."""
+
+    windowed: ClassVar[bool] = False
+
+    def plot(
+        self,
+        word: str | None = None,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        shape: Literal["slide", "column"] = "slide",
+    ) -> "Figure":
+        """Draw what `regard.see` finds, as `regard see --figure` does; of a pair its alignment.
+
+        layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
+        """
+        return from_above("plot_trace")(self, word, layer, head, shape)
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """What a notebook shows of it."""
+        return from_above("trace_parts")(self, width)
+
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:

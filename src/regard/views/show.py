@@ -6,17 +6,19 @@ import webbrowser
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
 
-from regard.display.notebook import parts_html
-from regard.display.shown import LONG
+from regard.display.notebook import LONG, parts_html
+from regard.display.terminal_parts import trust_lines_in_terminal
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, longest
+from regard.questions.generate.answer import generated
 from regard.questions.see.see import listed_control, listed_references, see
 from regard.shown import WIDTH, Shown
+from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import put_together, save_page
@@ -24,6 +26,7 @@ from regard.web.numbers import Encoding
 from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
     from regard.web.widget import AttentionWidget
@@ -141,3 +144,29 @@ def shown_parts(
         whole = isinstance(one, WindowedTrace) or not isinstance(one, Shown)
         parts += [Text(repr(one)), Text()] if whole else [*one.shown(WIDTH), Text()]
     return parts[:-1]
+
+
+def plot_trace(
+    trace: Any, word: str | None, layer: int | None, head: int | None, shape: Literal["slide", "column"]
+) -> "Figure":
+    """Draw what `see` finds. Arguments are those of `Trace.plot`."""
+    return see(trace, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
+
+
+def trace_parts(trace: Any, width: int) -> "Sequence[RenderableType]":
+    """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
+    if max(len(side.tokens) for side in trace.sides) > LONG or not trace.sides[0].tokens:
+        return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
+    try:
+        return see(trace).shown(width)
+    except RegardError:  # a trace that holds no attention
+        return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
+
+
+def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":
+    """The parts of a text that a model wrote: how it was written, of a long or translated one the text; its trace."""
+    trace = done.trace
+    if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
+        return [*generated(done).shown(width), *trace_parts(trace, width)]
+    written = Text.assemble(visible(done.text.removesuffix(done.new)), (visible(done.new), "bold"))
+    return [written, Text(), *trace_parts(trace, width)]

@@ -11,8 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.interventions.names import OF, Part, check_intervention_part, check_number
-from regard.capture.interventions.places import Places, places_of_intervention, written
+from regard.capture.interventions.names import (
+    OF,
+    Part,
+    Places,
+    check_intervention_part,
+    check_number,
+    places_of_intervention,
+    written,
+)
 from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.text.words import Place

@@ -15,10 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from regard.attention.ablated_call import ablations_of_call
-from regard.attention.ablation import Ablation, open_blocks
+from regard.attention.ablated_call import CallAblations, ablations_of_call
+from regard.attention.ablation import Ablation, HeadAblation, open_blocks
 from regard.attention.arguments import score_rule
 from regard.attention.attention_map import HELPS, AttentionMap
+from regard.attention.edges import Edges
 from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
@@ -27,13 +28,13 @@ from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
 from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
-from regard.capture.watching.weights_ablation import ablated_weights
 from regard.errors import RegardError
 from regard.memory import require_memory
 
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 CLOSED = re.compile("flash_attn|memory_efficient_attention|sageattn|varlen_attn|paged_attention")
 ONLY_WATCHED = "calls of nested tensors and inside transforms of torch.func can be watched, not ablated"
+ROUNDING = 1e-3  # by which the weights of a row may sum to more or less than 1
 SLOW_PATH = (
     "Note: without gradients PyTorch computes nn.TransformerEncoder and nn.MultiheadAttention by a fast path, which is"
     " off while watching. Outputs differ by rounding, and padded positions are computed instead of set to 0."
@@ -41,7 +42,7 @@ SLOW_PATH = (
 
 
 class WatchMode(TorchFunctionMode):
-    """Watches one block. seen: what it saw. error: the first one that an ablation or `Seen.on_call` raised."""
+    """Watches one block. seen: what it saw. error: the first one that an ablation or `WatchedCalls.on_call` raised."""
 
     def __init__(self, seen: WatchedCalls, *, copy: bool = False) -> None:
         super().__init__()
@@ -254,3 +255,41 @@ def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scor
         mapped = tuple(0 if axis == other else None for other in range(4))
         function = torch.vmap(function, (0,) * len(scores) + mapped)
     return function(*scores, *(torch.arange(size, device=q.device) for size in (*q.shape[:3], k.shape[2])))
+
+
+def ablated_weights(
+    ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
+) -> tuple[Tensor, Tensor]:
+    """Return (weights to multiply by, weights to show) without what is ablated.
+
+    plain: the weights before dropout. The weights of an ablated edge go to what is left of its row, and to what the row
+    lacks of 1 (a sink). An ablated head has weights 0, and is shown as it attends.
+
+    Raises:
+        RegardError: something is patched, or edges are ablated in rows that are no part of a softmax.
+    """
+    if (
+        ablations.values
+        or ablations.weights
+        or not all(isinstance(change, HeadAblation) for change in ablations.outputs)
+    ):
+        raise RegardError(f"{path}: its attention is written by hand, so it can be ablated and not patched")
+    maps = [layout.as_map(tensor, heads) for tensor in (weights, plain)]
+    new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
+    batch, rows, queries, keys = (slice(0, size) for size in new.shape)
+    for edges in ablations.removed:
+        place = edges.tile(batch, rows, queries, keys, new.device)
+        assert place is not None
+        whole = shown.sum(-1, keepdim=True)
+        if bool((whole > 1 + ROUNDING).any() | (shown < 0).any()):
+            raise RegardError(f"{path}: its weights are no part of a softmax, so its edges can't be ablated")
+        lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # else what rounding left would count as a sink
+        cut = shown.masked_fill(place, 0.0)
+        rest = cut.sum(-1, keepdim=True) + lacking
+        factor = torch.where(place.any(-1, keepdim=True), (whole + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
+        shown, new = cut * factor, new.masked_fill(place, 0.0) * factor
+    for head in ablations.outputs:  # all edges of it
+        place = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
+        assert place is not None
+        new = new.masked_fill(place, 0.0)
+    return layout.as_factor(new, weights), layout.as_factor(shown, weights) if ablations.removed else plain

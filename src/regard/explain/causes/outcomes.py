@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.classes import probabilities
-from regard.capture.interventions.places import written
+from regard.capture.interventions.names import written
 from regard.errors import RegardError
 from regard.explain.wording import Place, tokens_of
 from regard.models.inputs import class_or_token_id

@@ -9,8 +9,7 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.questions.see.answer import Seen, seen
 from regard.text.neutral_sentences import SENTENCES
-from regard.trace.shown import ShownTrace
-from regard.trace.trace import Trace
+from regard.trace.trace import ShownTrace, Trace
 
 
 @overload
