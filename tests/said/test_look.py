@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as some
 
-from regard.questions.look.answer import APART, Look, Looked, Removal
+from regard.questions.look.answer import APART, ImageAttention, Look, Removal
 from tests.said.reading import numbers_in, shown_with_its_numbers, shows
 
 
@@ -25,7 +25,7 @@ def look(rows: int, columns: int, seed: int, sinks: bool = False, removal: Remov
 def test_the_patch_with_the_most_weight_is_named(rows: int, columns: int, seed: int, sinks: bool) -> None:
     one = look(rows, columns, seed, sinks)
     heat, others = one.heat.flatten(), one.order
-    _, peak, *more = Looked([one]).findings()
+    _, peak, *more = ImageAttention([one]).findings()
     best = max(others, key=lambda n: float(heat[n]))
     assert f"a {'non-sink ' * sinks}patch in the {one.side(best)} (patch {one.called(best)}) " in peak
     assert ("sink" in peak) == ("ink patches" in " ".join(more)) == sinks
@@ -34,7 +34,7 @@ def test_the_patch_with_the_most_weight_is_named(rows: int, columns: int, seed: 
     few = max(1, round(0.1 * len(heat)))
     assert bool(more) == (sinks or few > 1)
     numbers = [0.25, *range(7), sum(top[:few]) / sum(top), few, len(others), APART, len(one.apart) - 3]
-    shown_with_its_numbers(Looked([one]), numbers)
+    shown_with_its_numbers(ImageAttention([one]), numbers)
 
 
 @given(some.integers(1, 4), some.integers(2, 4), some.integers(0, 2**31), some.booleans(), some.booleans())
@@ -45,7 +45,7 @@ def test_the_largest_effect_is_named(rows: int, columns: int, seed: int, nats: b
     before, outcome = (np.log(0.5), after.log()) if nats else (0.5, after)
     removed = Removal("blank", "nats" if nats else "1 − cosine", float(before), outcome, heat, (rows, columns))
     one = look(rows, columns, seed, removal=removed)
-    effect, heaviest, _ = Looked([one]).findings()
+    effect, heaviest, _ = ImageAttention([one]).findings()
     assert f"patch {one.called(int(after.argmin()))}" in effect
     assert f"patch {one.called(int(heat.argmax()))} " in heaviest
     probabilities = [printed for printed in numbers_in(effect) if "." in printed]
@@ -64,4 +64,4 @@ def test_a_region_of_several_patches_is_named_by_its_first_and_last() -> None:
     after = torch.zeros(4, 3).double()
     after[1, 2] = -1
     one = look(11, 3, 0, removal=Removal("mean", "nats", 0.0, after, torch.rand(4, 3).double(), (11, 3)))
-    assert "patches 2,2–4,2 " in Looked([one]).findings()[0]
+    assert "patches 2,2–4,2 " in ImageAttention([one]).findings()[0]

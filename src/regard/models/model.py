@@ -26,11 +26,7 @@ from regard.generation.generator import Generated, Generator
 from regard.images.patches import Fill, removed
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, TraceInputs, TraceOptions
-from regard.models.inputs import (
-    how_pictures_are_read,
-    read_images,
-    read_inputs,
-)
+from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model

@@ -92,7 +92,6 @@ class Reader:
 
     def read_chat(self, messages: Any) -> Encoded:
         """Read the messages of a chat, by the tokenizer's template."""
-
         checked = check_messages(messages)
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")

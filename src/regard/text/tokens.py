@@ -379,14 +379,6 @@ def spelled_token_bytes(piece: bytes) -> str:
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
-def unequal_token_counts(text: str, count: int, other: str, counted: int) -> RegardError:
-    """Make the error for a text of count tokens and other of counted tokens, which are patched token by token."""
-    return RegardError(
-        f"patch_sweep: {shortened(text)} has {count} tokens, {shortened(other)} {counted}: give at= the words that "
-        "both have"
-    )
-
-
 def shortened(text: str, most: int = 48) -> str:
     """Quote a text for a message, cut where it is long."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

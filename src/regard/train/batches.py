@@ -180,12 +180,6 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L
     return ids, torch.arange(longest)[None] < lengths[:, None]
 
 
-def encode_training_texts(tokenizer: Any, texts: Sequence[str]) -> Int[Tensor, " n"]:
-    """Encode texts as ids, one after another, without special tokens."""
-    rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
-    return torch.tensor([number for row in rows for number in row])
-
-
 def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[list[tuple[list[int], list[int]]], int]:
     """Encode pairs as ids, each side with its end token; counts those left out, being longer than block tokens."""
     sides = []

@@ -12,12 +12,13 @@ import torch
 from filelock import FileLock
 
 from regard.errors import RegardError
+from regard.nn.config import TransformerConfig
 from regard.nn.folder import POINTER, write_tokenizer
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
-from regard.train.batches import Data, NextToken, PairBatches, encode_pairs, encode_training_texts
+from regard.train.batches import Data, NextToken, PairBatches, encode_pairs
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import (
     Pair,
@@ -42,7 +43,7 @@ from regard.train.run_folder import (
     training_device,
     write_run_info,
 )
-from regard.train.settings import Settings, pair_config, text_config
+from regard.train.settings import Settings, text_config
 from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def _text_run(
 ) -> TrainingRun:
     """Prepare a run from texts that were read."""
     tokenizer = _tokenizer_of_run(folder, settings, texts, frame="none")
-    ids = encode_training_texts(tokenizer, texts)
+    rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
+    ids = torch.tensor([number for row in rows for number in row])
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
     config = text_config(len(tokenizer), settings)
     notes = (f"Data: {len(ids):,} tokens, {len(data.held):,} of them held out. Vocabulary: {len(tokenizer):,} tokens.",)
@@ -190,7 +192,10 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
         raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
     data = PairBatches(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
-    config = pair_config(len(tokenizer), start, settings)
+    config = TransformerConfig.translator(
+        len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
     apart = len(pairs) - len(training) - len(held)
     notes: tuple[str, ...] = (
         f"Data: {len(kept):,} training pairs, {len(held):,} held-out pairs. Vocabulary: {len(tokenizer):,} tokens.",

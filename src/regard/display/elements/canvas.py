@@ -72,11 +72,6 @@ def write_texts_as_they_are(artist: Artist) -> list[str]:
     return fonts
 
 
-def notes_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return what `Plot` warned of."""
-    return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
-
-
 STYLE: Any = {
     "figure.facecolor": GROUND, "axes.facecolor": "none", "axes.edgecolor": SINK, "text.color": INK,
     "axes.labelcolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "axes.titlecolor": INK,
@@ -152,7 +147,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    return notes_of(caught)
+    return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
 
 
 def _settle(figure: Figure) -> None:

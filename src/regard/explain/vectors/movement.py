@@ -18,16 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.vectors.neutral import MASSIVE, Control, Neutral, direction, not_special, state_lengths_over_median
-from regard.explain.vectors.planes import (
-    COMPARED,
-    Path2D,
-    Plane,
-    Point,
-    along,
-    comparisons,
-    plane,
-    plane_axes_turned,
-)
+from regard.explain.vectors.planes import COMPARED, Path2D, Plane, Point, along, comparisons, plane, plane_axes_turned
 from regard.explain.vectors.similarity import unit
 from regard.text.words import Word
 from regard.trace.trace import Trace

@@ -15,7 +15,7 @@ of a causal model FIRST is enough: every token sees it, so that its share falls 
 seen by SEEN_BY others: the mean of fewer is noise.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -178,8 +178,3 @@ def _of_band(mask: Mask, length: int, size: int, itself: bool) -> tuple[Float[Te
             total = total - torch.where(sees, part, 0.0)
         found.append(total)
     return found[0].round(), found[1].clamp(min=0)
-
-
-def own_tokens(tokens: Sequence[Token], sinks: Collection[int]) -> list[int]:
-    """The numbers of the tokens that are neither special nor sinks: what the colours are for."""
-    return [n for n, token in enumerate(tokens) if not token.special and n not in sinks]

@@ -208,7 +208,7 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Looked(TracesAnswer):
+class ImageAttention(TracesAnswer):
     """Where on each picture the model looks: `looks`, one a picture."""
 
     format: ClassVar[str] = "regard look"
@@ -312,7 +312,7 @@ def looked(
     word: str | None = None,
     *,
     remove: tuple[Any, Fill] | None = None,
-) -> Looked:
+) -> ImageAttention:
     """Find where on each picture the model looks: of a layer (None: the last) one head, or the mean of all (None).
 
     word: in a text with a picture, which word looks; None for the last token. remove: the model of the traces, and what
@@ -326,7 +326,7 @@ def looked(
         raise RegardError("look: given no trace, needs at least one of a picture")
     about = Read.of(*traces)
     named = tuple((look.name, None) for look in looks)
-    return Looked(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
+    return ImageAttention(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
 
 
 def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:

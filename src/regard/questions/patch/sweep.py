@@ -31,7 +31,7 @@ from regard.questions.patch.answer import (
     by_construction,
     patched_side_of_trace,
 )
-from regard.text.tokens import shortened, unequal_token_counts
+from regard.text.tokens import shortened
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import Trace
 
@@ -155,7 +155,8 @@ class _Cells:
         if unknown or not chosen:
             raise RegardError(f"layers: given {unknown or 'none'}, needs some of {', '.join(map(str, every))}")
         if places is None and len(mine.tokens) != len(theirs.tokens):
-            raise unequal_token_counts(mine.text, len(mine.tokens), theirs.text, len(theirs.tokens))
+            counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
+            raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: give at= the words that both have")
         if by == "heads":
             return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
         aligned, names, sources = [], [], []

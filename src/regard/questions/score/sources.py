@@ -314,14 +314,7 @@ class ScoreSources(TracesAnswer):
 
 
 def score_sources(
-    model: Model,
-    trace: Trace | PairTrace,
-    query: Place,
-    key: Place,
-    *,
-    layer: int,
-    head: int,
-    part: Part | None = None,
+    model: Model, trace: Trace | PairTrace, query: Place, key: Place, *, layer: int, head: int, part: Part | None = None
 ) -> ScoreSources:
     """Split one attention score into pairs of components of the query's and of the key's residual stream (QK circuit).
 

@@ -161,12 +161,6 @@ def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
     return Fork(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
 
 
-def same_start(summary: Summary, shown: Sequence[TextLine]) -> bool:
-    """Tell whether the word is the same token in both lines."""
-    labels = {line.label for line in shown}
-    return any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in summary.pairs)
-
-
 def marked(
     sentence: str, shown: Sequence[TextLine], followed: str, known: set[str]
 ) -> list[tuple[str, int | None, bool]]:

@@ -123,7 +123,8 @@ class Stage:
                 for n in (0, 1):
                     base = y + lift + size + n * gap
                     self._write(n, column - at[n], base, every[n], size, 1 if n else -1, lift, 0)
-                if stage.same_start(self.summary, self.lines):
+                labels = {line.label for line in self.lines}
+                if any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in self.summary.pairs):
                     tie = [base - gap + size * 0.45, base - size * 1.1]
                     self.pen.axes.plot([column] * 2, tie, color=GREY, lw=1.1 * look.unit, ls=(0, (1.5, 3)))
                 return

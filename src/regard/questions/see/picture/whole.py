@@ -15,7 +15,6 @@ from regard.display.figure import drawn
 from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
-from regard.explain.weights.sinks import own_tokens
 from regard.explain.wording import in_plot, mean_or_head
 from regard.questions.lens import cells
 from regard.questions.map.picture import map_slide
@@ -99,7 +98,8 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
     own = replace(summary, target=replace(summary.target, alignments=[alignment]))
     write_headline(pen, own, [], rf"In text (?!{re.escape(summary.labels[alignment.text])}\b)")
-    apart = {*range(len(source))} - {*own_tokens(source, {sink.token for sink in alignment.sinks})}
+    sinks = {sink.token for sink in alignment.sinks}
+    apart = {n for n, token in enumerate(source) if token.special or n in sinks}
     chosen = {"written": alignment.written_layer, "read": alignment.read_layer}
     for n, (doing, layer) in enumerate(chosen.items() if len(alignment.tokens) > 1 else ()):  # else nothing was written
         values = weights[alignment.layers.index(layer)][slice(None, -1) if doing == "written" else slice(1, None)]
