@@ -221,11 +221,10 @@ def find(rows: int) -> None:
 
     from regard.corpus import schema
     from regard.corpus.checksums import sha256_of_shard_file
-    from regard.corpus.environment import describe_store_environment
+    from regard.corpus.environment import describe_store_environment, digest_model
     from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
     from regard.corpus.store import Store
     from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
-    from regard.models.digest import digest_model
     from regard.models.load import load
 
     model, draws, size = load(), np.random.default_rng(0), 50_000

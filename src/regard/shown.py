@@ -1,6 +1,7 @@
-"""Let traces, answers and tables show themselves, by functions of higher modules: see `regard.lazy.ABOVE`."""
+"""Let traces, answers and tables show themselves, by functions of higher modules (`lazy.ABOVE`), or in a line."""
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.lazy import from_above
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 80  # columns of what a notebook shows
+MAX_CHARACTERS = 60  # of each field's value in `short_repr`
 
 
 class Shown:
@@ -23,3 +25,25 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return from_above("parts_html")(self.shown(WIDTH))
+
+
+def short_repr(made: Any) -> str:
+    """Show a dataclass as its fields: tensors by their shapes, collections by their lengths, the start of a text.
+
+    Use it in a class as `__repr__ = short_repr`.
+    """
+    shown = [f"{item.name}={_short(getattr(made, item.name))}" for item in fields(made) if item.repr]
+    return f"{type(made).__name__}({', '.join(shown)})"
+
+
+def _short(value: Any) -> str:
+    kind, shape = type(value).__name__, getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{kind}{tuple(shape)}"
+    if isinstance(value, str):
+        return repr(value if len(value) <= MAX_CHARACTERS else value[: MAX_CHARACTERS - 1] + "…")
+    if isinstance(value, (list, tuple, dict)) and len(value) > 3:
+        return f"{kind} of {len(value)}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_short, value))}]"
+    return f"{kind}(…)" if is_dataclass(value) or len(repr(value)) > MAX_CHARACTERS else repr(value)

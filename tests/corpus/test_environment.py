@@ -1,19 +1,25 @@
 """Versions and products that a store's bytes depend on."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import regard
 from regard.attention.kernels import matmul
 from regard.corpus.environment import (
     check_store_environment,
     check_store_products,
     describe_store_environment,
+    digest_model,
     pinned_store_products,
     set_environment,
 )
 from regard.errors import RegardError
+from regard.model_files.stored_weight import StoredWeight
+from tests.support import make_tiny
 
 
 def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,3 +64,23 @@ def test_products_and_threads_are_pinned_inside_alone() -> None:
     ):
         pass
     assert (torch.get_num_threads(), dict(os.environ)) == (before, held)
+
+
+def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any) -> None:
+    first = digest_model(minilm)
+    minilm.tokenizer(["a", "b c"], padding=True, truncation=True, max_length=3)
+    assert digest_model(minilm) == first
+    bias = next(minilm.model.parameters())
+    with torch.no_grad():
+        bias[0, 0] += 1
+        changed = digest_model(minilm)
+        bias[0, 0] -= 1
+    assert changed != first
+
+
+def test_weights_kept_in_half_precision_are_the_model_that_they_are_in_float32(minilm: Any, tmp_path: Path) -> None:
+    make_tiny(tmp_path, minilm)
+    regard.load(tmp_path, device="cpu", dtype="bfloat16").model.save_pretrained(tmp_path)
+    stored, wide = (regard.load(tmp_path, device="cpu", dtype=dtype) for dtype in ("auto", "float32"))
+    assert any(isinstance(each, StoredWeight) for each in stored.model.parameters())
+    assert digest_model(stored) == digest_model(wide)

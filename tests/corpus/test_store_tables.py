@@ -91,7 +91,7 @@ def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path:
     """A stranger's store could name any repository or folder: the user names the model, or it is the default one."""
     asked = []
     monkeypatch.setattr("regard.models.load.load", lambda source: asked.append(source) or minilm)
-    monkeypatch.setattr("regard.models.digest.digest_model", lambda _: read_manifest(bank_folder).model.digest)
+    monkeypatch.setattr("regard.corpus.environment.digest_model", lambda _: read_manifest(bank_folder).model.digest)
     folder = shutil.copytree(bank_folder, tmp_path / "s")
     data = change_manifest(folder)
     for stranger in ({"source": "stranger/model"}, {"source": str(tmp_path)}, {"name": "mine"}):

@@ -5,7 +5,7 @@ import torch
 
 from regard.explain.texts.summary import summarise
 from regard.model_files.stored_weight import StoredWeight
-from regard.questions.movement.sentences import plane_sentences
+from regard.questions.movement import plane_sentences
 from tests.support import RIVER
 from tests.support.real_models import SMOLLM2
 

@@ -13,7 +13,7 @@ import torch
 
 from regard.explain.vectors.movement import movement
 from regard.explain.vectors.neutral import Neutral
-from regard.questions.movement.sentences import plane_sentences
+from regard.questions.movement import plane_sentences
 from regard.text.tokens import Token
 from regard.text.words import Word
 from regard.trace.status import Status

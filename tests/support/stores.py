@@ -14,10 +14,10 @@ from regard.corpus import schema
 from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.environment import digest_model
 from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
-from regard.models.digest import digest_model
 from regard.text.words import find_spans, words_of
 
 RIVERS = ["The boat drifted towards the muddy bank of the river", "Willows grew along the bank of the river",

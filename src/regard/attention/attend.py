@@ -28,7 +28,7 @@ from regard.attention.kernels import dispatch
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
 from regard.attention.recording import current_call_path, open_hook, open_records, wanted_statistics
-from regard.attention.short_repr import short_repr
+from regard.shown import short_repr
 
 TORCH_NAMES = {  # arguments of PyTorch's attention, and what to pass instead
     "is_causal": "use causal=, which places the last query at the last key (offset=0 for PyTorch's placement)",

@@ -13,7 +13,12 @@ from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
-from regard.corpus.environment import check_store_environment, check_store_products, describe_store_environment
+from regard.corpus.environment import (
+    check_store_environment,
+    check_store_products,
+    describe_store_environment,
+    digest_model,
+)
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
@@ -39,7 +44,6 @@ from regard.corpus.writing.workers import Built, Job, build_here, build_in_proce
 from regard.errors import RegardError
 from regard.files import whole
 from regard.lazy import import_from_corpus_extra
-from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers

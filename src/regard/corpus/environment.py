@@ -1,6 +1,8 @@
-"""What a store's bytes depend on beside texts, model and settings: versions, kernels, threads. Set alike in workers."""
+"""What a store's bytes depend on besides texts and settings: the model, by a hash; versions, kernels, threads."""
 
 import functools
+import hashlib
+import json
 import os
 import platform
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import torch
 from regard.attention.kernels import matmul
 from regard.corpus.settings import BACKENDS
 from regard.errors import RegardError
+from regard.models.model import Model
 
 PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
@@ -90,3 +93,18 @@ def _installed_package_version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "none"
+
+
+def digest_model(model: Model) -> str:
+    """Hash a model's weights and its tokenizer."""
+    whole = hashlib.sha256()
+    for name, tensor in sorted(model.model.state_dict().items()):
+        whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    text = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
+    if backend is not None:  # truncation and padding are what a call before may have left in it
+        data = {name: value for name, value in json.loads(text).items() if name not in ("truncation", "padding")}
+        text = json.dumps(data)
+    whole.update(text.encode())
+    return whole.hexdigest()

@@ -107,7 +107,7 @@ class StoreTables:
                 f"store {str(self.path)!r} says that {kept.source or kept.name!r} made it: what a store names is not "
                 "loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
             )
-        from regard.models.digest import digest_model
+        from regard.corpus.environment import digest_model
         from regard.models.load import load
         from regard.models.model import Model
 

@@ -116,13 +116,13 @@ class Answer(Tabular):
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names."""
-        from regard.display.picture import paint
+        from regard.display.figure import paint
 
         return paint(self.chosen(names), self.title()) if names else self.painted()[0]
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
-        from regard.display.picture import paint
+        from regard.display.figure import paint
 
         return paint(self.chosen(), self.title()), []
 

@@ -1,26 +1,30 @@
-"""Draw every kind of panel into axes, with matplotlib: `picture` puts them together."""
+"""Draw every kind of panel into axes, with matplotlib, and put panels together into one picture."""
 
 import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from itertools import groupby
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from regard.display.elements import colours
-from regard.display.elements.canvas import or_nan
+from regard.display.elements.canvas import Row, or_nan, stack_rows_in_figure, title_axes
 from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
-from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
+from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table, untold
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible
 
 MAX_BARS = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
+GRID_COLUMNS = 3  # heat maps side by side
 MAX_NAME = 48  # characters of a name
 ACROSS = 88  # characters of a line of a text
 BAR = 0.26  # inches
@@ -304,3 +308,51 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
 def _panel_number_colour(number: int | float, both: bool) -> str:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
     return (colours.MORE if number >= 0 else colours.LESS) if both else colours.BAR
+
+
+def paint(panels: Sequence[Panel], title: str) -> Figure:
+    """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
+
+    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
+    """
+    if not panels:
+        raise RegardError("plot: this answer has no picture, name a panel")
+    grids: list[
+        tuple[str, int, list[Panel]]
+    ] = []  # group, places across, panels: all panels of a grid are equally wide
+    for (group, heat), run in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
+        each = list(run)
+        grids += [(group, min(GRID_COLUMNS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
+    drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
+    wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
+    rows: list[Row] = []
+    for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
+        above = [title] if n == 0 else []
+        if group and (n == 0 or grids[n - 1][0] != group):
+            above = [*above, group]
+        names = [("" if len(panels) == 1 else panel.title, untold(panel, panel.title, title)) for panel in each]
+        highs = [
+            max(own[k].high + LINE * len(names[k][1]) // 60 for k in range(first, min(first + across, len(own))))
+            for first in range(0, len(own), across)
+        ]
+        rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, above, across, highs, wide)))
+    return stack_rows_in_figure(rows, wide)
+
+
+def _painter(
+    drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
+    highs: Sequence[float], wide: float,
+) -> Callable[[FigureBase, Any], None]:  # fmt: skip
+    """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
+
+    def into(part: FigureBase, place: Any) -> None:
+        cells = place.subgridspec(len(highs), across, height_ratios=highs)
+        for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
+            axes = part.add_subplot(cells[divmod(n, across)])
+            each.paint(axes)
+            title_axes(axes, *name, wide / across)
+        if above:
+            size = min(12.0, *(wide * 125 / max(1, len(line)) for line in above))
+            part.suptitle("\n".join(map(visible, above)), x=0.01, ha="left", fontsize=size, fontweight="bold")
+
+    return into

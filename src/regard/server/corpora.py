@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
 from regard.corpus.asking.places import read_passage
+from regard.corpus.environment import digest_model
 from regard.corpus.questions.find import contexts_of
 from regard.corpus.questions.senses import panels
 from regard.corpus.questions.senses.answer import CHECKED, Senses
@@ -19,7 +20,6 @@ from regard.corpus.store import Store
 from regard.display.page import panel_data
 from regard.errors import RegardError
 from regard.model_files.folder import DEFAULT_NAME
-from regard.models.digest import digest_model
 from regard.models.model import Model
 from regard.server.page_cache import CachedPage
 from regard.server.requests import CorpusRequest

@@ -6,7 +6,7 @@ from contextlib import suppress
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.windows import WindowedTrace
-from regard.questions.movement.sentences import missing
+from regard.questions.movement import missing
 from regard.server.page_cache import CachedPage
 from regard.server.tiles import ZoomMap
 from regard.text.tokens import Token

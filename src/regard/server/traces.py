@@ -25,7 +25,7 @@ from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest, sides
 from regard.questions.generate.answer import generated
 from regard.questions.look.answer import looked
-from regard.questions.movement.sentences import missing
+from regard.questions.movement import missing
 from regard.server.long_texts import long_page
 from regard.server.page_cache import CachedPage
 from regard.server.requests import (

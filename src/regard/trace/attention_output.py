@@ -6,7 +6,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.short_repr import short_repr
+from regard.shown import short_repr
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from regard.explain.weights.head_scores import SCORED
 from regard.files import check_output_file
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import Generation, generated
-from regard.questions.movement.sentences import missing
+from regard.questions.movement import missing
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.see import listed_control, listed_references
 from regard.trace.any_attention import is_attention

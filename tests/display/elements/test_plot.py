@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from regard.display.elements.canvas import empty_figure
+from regard.display.figure import paint
 from regard.display.panels import Bars
-from regard.display.picture import paint
 
 LOST = chr(0xE123)  # for private use: no font has it
 

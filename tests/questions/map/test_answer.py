@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.display.panels import InContext
-from regard.questions.map.answer import TokenInText
+from regard.display.panels import Curves, InContext
+from regard.questions.map.answer import Matrix, TokenInText
 from regard.questions.map.whole import matrix
 from tests.support import RIVER
+from tests.support.terminal import printed_parts
 
 
 def test_rows_are_the_far_pairs_with_their_weights(bank) -> None:
@@ -47,3 +48,66 @@ def test_a_token_in_its_text() -> None:
     assert TokenInText(2, "bank", 9, 13, text).in_text() == InContext("one two ", "bank", " three four five six seven")
     assert TokenInText(0, "one", 0, 3, text).in_text().left == ""
     assert TokenInText(9, "[SEP]", 39, 39, text).in_text() == InContext("", "[SEP]", "")
+
+
+TEXT = "The old man went to the river bank, and fished there for many days; the bank of the town was closed.\n" * 12
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_one_screen(minilm, width: int) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2)
+    out = printed_parts(found.shown(width), width)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 40 or width < 80
+    told = " ".join(out.split())
+    place = told.index(found.panels()[0].title)
+    for sentence in found.findings():
+        place = told.index(sentence, place)
+    assert f"A full bar is {found.panels()[0].full:.2f}" in told
+
+
+def test_all_of_it_names_every_head_pair_and_receiver(minilm) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2, top=4)
+    told = printed_parts(found.shown(140, 1000, everything=True), 140)
+    assert all(panel.title in told for panel in found.panels())
+    for each in found.heads:
+        assert f" {each.distance:.2f} " in told
+    for pair in found.pairs:
+        assert f"{pair.weight:.2f}" in told
+
+
+def test_a_special_token_that_takes_most_is_told_and_not_drawn(minilm) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2)
+    (along,) = (panel for panel in found.panels() if panel.name == "Along the text")
+    assert isinstance(along, Curves)
+    first = found.receivers[0]
+    assert (first.place.text, first.place.token) == ("[CLS]", 0)
+    assert along.caption.endswith(f": [CLS] {first.received:.2f}.")
+    received = column_sums(found)
+    drawn, count = along.series[0].y, len(found.received)
+    for part, value in enumerate(drawn):
+        own = [received[n] for n in range(1, found.tokens) if ((n + 1) * count - 1) // found.tokens == part]
+        assert value == (pytest.approx(sum(own) / len(own), abs=1e-4) if own else None)
+
+
+def column_sums(found: Matrix) -> list[float]:
+    """What each token receives, mean of heads."""
+    (trace,) = found.traces
+    return trace.attention[found.layer].dense().mean(0).sum(0).tolist()
+
+
+def test_words_of_several_tokens_stand_in_the_text_as_it_has_them(minilm) -> None:
+    found = matrix(minilm.trace("An unfathomable Manhattoesque river. " * 12, layers=[2]), 2)
+    places = [place.in_text() for pair in found.pairs for place in (pair.query, pair.key)]
+    assert any(pair.query.text.startswith("##") for pair in found.pairs)
+    assert all(
+        "".join((each.left, each.form, each.right)).strip() in "An unfathomable Manhattoesque river. " * 12
+        for each in places
+    )
+
+
+def test_without_far_pairs_it_is_who_receives_most(minilm) -> None:
+    found = matrix(minilm.trace(RIVER), 2)
+    assert "Tokens that receive most attention" in str(found)
+    assert not any(panel.name == "Far pairs" for panel in found.panels())

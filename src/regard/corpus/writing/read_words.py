@@ -83,7 +83,7 @@ class CutPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class UnitVectors:
     """What is kept of every unit, in the order of the parts: vectors (n, K, M), statistics (4, n, N), and of the
     largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums); how near the vectors are to
     float32's, None where they are that."""
@@ -126,11 +126,19 @@ class _Words:
         return total / self.count.reshape(-1, *[1] * (total.ndim - 1))
 
 
-def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> Found:
+def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> UnitVectors:
     """Run the windows that have kept words through the model; all windows where heads are summed over everything."""
     settings = reading.settings
     firsts = np.cumsum([0, *(len(part.units) for part in parts)])
-    runs = _windows_to_read(parts, everything=settings.statistics and settings.where is None)
+    everything = settings.statistics and settings.where is None  # also the windows without a kept word
+    runs = []
+    for number, part in enumerate(parts):
+        order = np.argsort(part.document_window, kind="stable")
+        edges = np.searchsorted(part.document_window[order], np.arange(len(part.cut.spans) + 1))
+        for window in range(len(part.cut.windows)):
+            mine = order[edges[window] : edges[window + 1]]
+            if len(mine) or everything:
+                runs.append(_Run(number, window, mine))
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
@@ -150,7 +158,7 @@ def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> Found:
 
 def _add_batch(
     reading: DocumentReader,
-    found: Found,
+    found: UnitVectors,
     batch: StateBatch,
     ids: Int[np.ndarray, "B L"],
     parts: Sequence[CutPart],
@@ -189,30 +197,17 @@ def _add_batch(
             _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, runs)
 
 
-def _windows_to_read(parts: Sequence[CutPart], *, everything: bool) -> list[_Run]:
-    """The windows that are read. everything: those without a kept word too."""
-    runs = []
-    for number, part in enumerate(parts):
-        order = np.argsort(part.document_window, kind="stable")
-        edges = np.searchsorted(part.document_window[order], np.arange(len(part.cut.spans) + 1))
-        for window in range(len(part.cut.windows)):
-            mine = order[edges[window] : edges[window + 1]]
-            if len(mine) or everything:
-                runs.append(_Run(number, window, mine))
-    return runs
-
-
-def _empty(reading: DocumentReader, count: int) -> Found:
+def _empty(reading: DocumentReader, count: int) -> UnitVectors:
     """What is kept of so many words, before any was read."""
     settings, depth = reading.settings, count_layers(reading.model)
     width, heads = vector_width(settings, reading.model), count_heads(reading.model)
     vectors = np.zeros((count, len(reading.layers), width), settings.dtype)
     if not settings.statistics:
-        return Found(vectors, None, None, None)
+        return UnitVectors(vectors, None, None, None)
     sources, size = None, (count, depth * schema.TOP)
     if settings.where is not None:
         sources = np.full(size, -1), np.full(size, -1), np.zeros(size, np.float32)
-    return Found(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
+    return UnitVectors(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
 
 
 def _counted(part: CutPart, causal: bool) -> np.ndarray:

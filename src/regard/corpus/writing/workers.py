@@ -21,17 +21,16 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.corpus import schema
-from regard.corpus.environment import check_store_environment, pin_store_products, pinned_store_products
+from regard.corpus.environment import check_store_environment, digest_model, pin_store_products, pinned_store_products
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS
 from regard.corpus.writing.cut_windows import CutText, WindowSize, cut_texts, find_windows, window_of_each_word
-from regard.corpus.writing.read_words import CutPart, DocumentReader, Found, read_words
+from regard.corpus.writing.read_words import CutPart, DocumentReader, UnitVectors, read_words
 from regard.corpus.writing.shard import ShardPlan, ShardTables, read_counts, sort_rows, write_shard
 from regard.corpus.writing.words import find_tokens, find_words
 from regard.errors import RegardError
 from regard.memory import give_memory_back
-from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_layers
@@ -145,7 +144,7 @@ def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
     return pa.table({"layer": layer, "head": head} | sums, schema=schema.heads(SUMS))
 
 
-def rows_table(parts: Sequence[CutPart], part_rows: Sequence[int], found: Found, depth: int) -> "pa.Table":
+def rows_table(parts: Sequence[CutPart], part_rows: Sequence[int], found: UnitVectors, depth: int) -> "pa.Table":
     """Make rows.parquet, not sorted yet."""
     import pyarrow as pa
 

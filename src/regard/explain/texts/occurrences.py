@@ -7,7 +7,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
 from regard.explain.frames import Row, Tabular
@@ -16,6 +15,7 @@ from regard.explain.vectors.similarity import cosine, known, unit
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
 from regard.explain.weights.specific_weights import word_links
 from regard.models.windows import WindowedTrace
+from regard.shown import short_repr
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from regard.attention.short_repr import short_repr
 from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
@@ -35,6 +34,7 @@ from regard.explain.weights.alignment import Across, Alignment, align, choose, f
 from regard.explain.weights.attended import Attended, attended, check_head, check_heads, other_words
 from regard.explain.weights.sinks import Sink, sinks
 from regard.models.readout import Readout
+from regard.shown import short_repr
 from regard.text.tokens import Token
 from regard.text.words import Word, which_text, word_in_neither_text
 from regard.trace.layer_subset import calls_made, kept_numbers

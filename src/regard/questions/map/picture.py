@@ -12,7 +12,7 @@ from regard.display.elements.canvas import Row, stack_rows_in_figure
 from regard.display.elements.colours import GREY, INK, NEUTRAL, TEXTS, tint
 from regard.display.elements.pen import SLIDE, Pen, ribbon
 from regard.explain.wording import number
-from regard.questions.map.panels import near_offsets_of_map
+from regard.questions.map.answer import near_offsets_of_map
 from regard.text.quoting import display_text
 
 if TYPE_CHECKING:

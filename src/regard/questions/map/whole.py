@@ -33,8 +33,7 @@ from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.models.windows import Plan, merge_statuses_of_windows
-from regard.questions.map.answer import AROUND, FarPair, HeadFigures, Matrix, Receiver, TokenInText
-from regard.questions.map.panels import ATTENDED
+from regard.questions.map.answer import AROUND, ATTENDED, FarPair, HeadFigures, Matrix, Receiver, TokenInText
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.status import Status

@@ -13,7 +13,7 @@ from regard.explain.texts.summary import Summary, attended_by_every_token, layer
 from regard.explain.weights.attended import Attended
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generated, least_likely, written_tokens
-from regard.questions.movement.panels import Data, movement_panels, not_shown
+from regard.questions.movement import Data, movement_panels, not_shown
 from regard.questions.see import panels, sentences
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import shortened

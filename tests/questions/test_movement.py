@@ -10,9 +10,7 @@ from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.vectors.movement import LeftOut, Tried, movement
 from regard.explain.vectors.neutral import MASSIVE
-from regard.questions.movement import panels
-from regard.questions.movement.panels import movement_panels, not_shown
-from regard.questions.movement.sentences import missing
+from regard.questions.movement import missing, movement_panels, not_shown
 from regard.questions.see.see import see
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
@@ -142,7 +140,7 @@ def test_without_reference_words_the_curve_is_to_the_start(
     (curve,) = panel["curves"]
     assert curve["label"] == "itself as it enters layer 0"
     assert [path[0] for path in curve["paths"]] == pytest.approx([1.0] * 3)
-    monkeypatch.setattr(panels, "MAX_COMPARED", 2)
+    monkeypatch.setattr("regard.questions.movement.MAX_COMPARED", 2)
     (panel,) = movement_panels(seen)
     assert panel["between"] is None
     assert "3 paths are too many to compare with each other (at most 2)." in panel["sentences"]
