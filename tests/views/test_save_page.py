@@ -52,14 +52,14 @@ def test_neutral_sentences_tell_where_the_texts_move_the_word(
     assert any(each.startswith("Text 1 moves “bank” towards “river” (cosine 0.48, ") for each in data["findings"])
     (panel,) = (each for each in data["panels"] if each["kind"] == "paths")
     assert panel["curves"][0]["neutral"]["sentences"] == 39
-    with pytest.raises(RegardError, match="control: the word is held against it beside reference words"):
+    with pytest.raises(RegardError, match="control needs references: pass both"):
         regard.save_page(bank, tmp_path / "none.html", word="bank", control=control)
     assert not (tmp_path / "none.html").exists()
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({}, "give word as well"), ({"word": "bank", "findings": ["A sentence."]}, "leave out findings")],
+    [({}, "references need word"), ({"word": "bank", "findings": ["A sentence."]}, "findings replace")],
 )
 def test_reference_words_that_nothing_is_shown_of(
     bank: list[Trace], built: Path, tmp_path: Path, options: dict[str, Any], says: str

@@ -12,7 +12,7 @@ from regard.generation.generator import Generated
 from regard.questions.generate.answer import Generation, generated
 from regard.questions.movement import missing
 from regard.questions.see.answer import Seen, seen
-from regard.questions.see.see import listed_control, listed_references
+from regard.questions.see.see import listed_traces
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Opening, Shown, begun, listed, names_by_difference, page_of, plain_traces
@@ -117,14 +117,14 @@ def put_together(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
     choice = Choice(layers, heads, numbers, steps, limit)
-    words = listed_references(references)
+    words = listed_traces("references", references)
     if words and word is None:
-        raise RegardError("references: they are words that a word is compared with: give word as well")
+        raise RegardError("references need word, the word to compare them with")
     if words and findings is not None:
-        raise RegardError("references: what is found of them is said by the page's own sentences: leave out findings")
-    neutral = listed_control(control)
+        raise RegardError("findings replace the page's sentences on references: pass one of them")
+    neutral = None if control is None else listed_traces("control", control)
     if neutral is not None and not words:
-        raise RegardError("control: the word is held against it beside reference words: give references as well")
+        raise RegardError("control needs references: pass both")
     page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
     return page

@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, longest
 from regard.questions.generate.answer import generated
-from regard.questions.see.see import listed_control, listed_references, see
+from regard.questions.see.see import listed_traces, see
 from regard.shown import WIDTH, Shown
 from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention
@@ -88,8 +88,8 @@ def show(
         page = put_together(**chosen)
         given = list(traces) if isinstance(traces, list | tuple) else [traces]
         given = [page.title] if is_attention(traces) else given
-        words, neutral = listed_references(references), listed_control(control)
-        parts = shown_parts(given, word, words, neutral)
+        neutral = None if control is None else listed_traces("control", control)
+        parts = shown_parts(given, word, listed_traces("references", references), neutral)
         if find_spec("anywidget") is None:
             return StaticView(parts)
         from regard.web.widget import AttentionWidget

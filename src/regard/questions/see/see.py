@@ -11,6 +11,11 @@ from regard.questions.see.answer import Seen, seen
 from regard.text.neutral_sentences import SENTENCES
 from regard.trace.trace import ShownTrace, Trace
 
+NEEDED = {
+    "references": "traces of the words: model.trace(['river', 'money'])",
+    "control": "traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))",
+}
+
 
 @overload
 def see(
@@ -81,7 +86,8 @@ def see(
             if value is not None:
                 raise RegardError(f"{name}: it chooses how texts are traced, leave it out for a trace")
         traces: Any = listed
-        references, control = listed_references(references), listed_control(control)
+        references = listed_traces("references", references)
+        control = None if control is None else listed_traces("control", control)
     else:
         given, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
         targets = None if target is None else _listed_texts_to_trace("target", target)
@@ -96,24 +102,12 @@ def see(
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
-def listed_references(references: object) -> "list[Trace]":
-    """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
-    return _traces_as_list("references", references, "needs traces of the words: model.trace(['river', 'money'])")
-
-
-def listed_control(control: object) -> "list[Trace] | None":
-    """Return traces of neutral sentences as a list. Raises RegardError for what is no trace."""
-    needs = "needs traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))"
-    return None if control is None else _traces_as_list("control", control, needs)
-
-
-def _traces_as_list(what: str, given: object, needs: str) -> "list[Trace]":
-    if not isinstance(given, (Trace, Iterable)):
-        raise RegardError(f"{what}: given {type(given).__name__}, {needs}")
-    listed = [given] if isinstance(given, Trace) else list(given)
-    for each in listed:
-        if not isinstance(each, Trace):
-            raise RegardError(f"{what}: given {type(each).__name__}, {needs}")
+def listed_traces(what: str, given: object) -> "list[Trace]":
+    """Return references or control as a list, a single trace as a list of itself. Raises RegardError for others."""
+    listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
+    for trace in listed:
+        if not isinstance(trace, Trace):
+            raise RegardError(f"{what}: given {type(trace).__name__}, needs {NEEDED[what]}")
     return listed
 
 
