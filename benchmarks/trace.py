@@ -30,6 +30,7 @@ from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.explain.causes.contributions import contributions
 from regard.questions.see.see import see as see_traces
 from regard.text.tokens import encode_all
+from regard.views.save_page import put_together
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
@@ -99,16 +100,20 @@ def short(quick: bool) -> None:
 
 
 def see(quick: bool) -> None:
-    """MiniLM: `see` on traces, compared with making the traces."""
+    """MiniLM: `see` and the page of traces, compared with making the traces."""
     model = regard.load(device="cpu")
     (long,), short = random_texts(model.tokenizer, 1, 480, 0), random_texts(model.tokenizer, 25, 78, 1)
     followed = " ".join(f"{part} bank" for part in random_texts(model.tokenizer, 20, 20, 2))
-    parts: list[tuple[str, list[str], str | None]]
-    parts = [("480 words", [long], None), ("25 texts of 78", short, None), ("a word 20 times", [followed], "bank")]
-    for name, texts, word in parts:
+    parts: list[tuple[str, list[str], Callable[[Any], object]]] = [
+        ("480 words", [long], see_traces),
+        ("25 texts of 78", short, see_traces),
+        ("100 texts of 18", random_texts(model.tokenizer, 100, 18, 3), see_traces),
+        ("a word 20 times", [followed], lambda traces: see_traces(traces, "bank")),
+        ("page of 25 texts of 78", short, put_together),
+    ]
+    for name, texts, look in parts:
         traces = model.trace(texts)
-        trace, look = partial(model.trace, texts), partial(see_traces, traces, word)
-        show(name, turns(trace, look, 3 if quick else 15), None)
+        show(name, turns(partial(model.trace, texts), partial(look, traces), 3 if quick else 15), None)
 
 
 def against_forward(model: Any, texts: int, words: int, count: int) -> None:

@@ -1,22 +1,26 @@
 """Find what is most worth a look in a text: its most distinctive links, and the words whose vectors change most."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
+import numpy
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.head_map import one_head
 from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import distinctive_pairs, divergences, weights_at_hand
+from regard.explain.weights.specific_weights import distinctive_pairs, divergences, runs_of_layers, weights_at_hand
 from regard.text.tokens import Token
 from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-PIECE = 1 << 24  # weights of one head that are looked at together
+PIECE = 1 << 22  # weights that are looked at together
 MAX_SHORT_TEXT = 512  # tokens of a short text, of which
 CANDIDATES = 64  # largest weights of a head are compared,
 OF_A_LONG_TEXT, LISTED = 8, 16  # of a longer one these, found among so many of each query
@@ -66,7 +70,7 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     spelled alike: many heads look at the token before, or at a repetition, whatever it is.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return Highlights(_words_by_movement(trace, own)[:top], _links(trace, own, head)[:top])
+    return Highlights(_words_by_movement(trace, own)[:top], [*islice(_links(trace, own, head), top)])
 
 
 def standing_out(
@@ -124,69 +128,78 @@ def most_distinctive_link(
     layer, head: whose links, None for those of all. sinks: numbers of tokens that are attention sinks.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return next(iter(_links(trace, own, head, None if layer is None else [layer])), None)
+    return next(_links(trace, own, head, None if layer is None else [layer]), None)
 
 
 def _links(
     trace: Trace, own: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
-) -> list[Link]:
+) -> Iterator[Link]:
     """Rank the links between words that are no neighbours: at most one for each query token and key word.
 
     Links from content words, pronouns and the last token to content words come first: the two of the token whose
     divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
     """
-    place = torch.full((len(trace.tokens),), -1)  # the number of each token's word, -1 for tokens that are left out
+    tokens, size, maps = trace.tokens, len(trace.tokens), trace.attention
+    place = torch.full((size,), -1)  # the number of each token's word, -1 for tokens that are left out
     for number, word in enumerate(own):
         place[list(word)] = number
-    names = [spelling(trace.tokens, word).casefold() for word in own]
-    spelled = torch.tensor([names.index(names[n]) if n >= 0 else -1 for n in place.tolist()])
-    best: dict[tuple[int, int], Link] = {}
-    for layer in kept_numbers(trace.attention) if layers is None else layers:
-        weights = trace.attention[layer]
-        if weights.shape[1:] != (len(place), len(place)):
-            continue
-        numbers = range(weights.shape[0]) if head is None else (head,)
-        held = weights_at_hand(weights)
-        if len(place) <= MAX_SHORT_TEXT:
-            pairs = _largest_pairs(held, numbers, place, spelled)
+    names = [spelling(tokens, word).casefold() for word in own]
+    spelled = torch.tensor([*map(names.index, names), -1])[place]
+    asked = torch.tensor([*map(is_content_word, names), False])[place]
+    asking = asked | torch.tensor([*(name in PRONOUNS for name in names), False])[place]
+    asking[-1:] = True
+    held = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
+    found = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
+    for run in runs_of_layers(maps, held) if size <= MAX_SHORT_TEXT else [[n] for n in held]:
+        weights = weights_at_hand([maps[n] for n in run])
+        heads = torch.tensor([(n, h) for n in run for h in range(maps[n].shape[0])])
+        some = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
+        if size <= MAX_SHORT_TEXT:
+            pairs = _largest_pairs(weights, some, place, spelled)
         else:
-            pairs = _largest_pairs_of_long_text(weights, numbers, place, spelled)
-        for (h, query, key), weight, divergence in zip(pairs, *divergences(held, pairs), strict=True):
-            pair = query, int(place[key])
-            if divergence > (best[pair].divergence if pair in best else 0.0):
-                texts = trace.tokens[query].text, trace.tokens[key].text
-                best[pair] = Link(layer, h, query, texts[0], key, texts[1], weight, divergence)
-    ranked = sorted(best.values(), key=lambda link: -link.divergence)
+            pairs = _largest_pairs_of_long_text(maps[run[0]], some, place, spelled)
+        found.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
+    every = torch.cat(found, 1)
+    every = every[:, every[-1] > 0]
+    at_layer, at_head, query, key, weight, beyond = every
+    order = torch.from_numpy(numpy.lexsort((-key, -query, -weight, at_head, at_layer, -beyond)))
+    query, key = query.long(), key.long()
+    ranked = order[numpy.sort(numpy.unique((query * size + place[key])[order], return_index=True)[1])]
+
+    def links(which: Tensor) -> Iterator[Link]:
+        for *numbers, weight, beyond in every[:, ranked[which[ranked]]].T.tolist():
+            layer, head, q, k = map(int, numbers)
+            yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, beyond)
+
     of_token: dict[int, list[Link]] = {}
-    for link in ranked:
-        asking, asked = names[int(place[link.query])], names[int(place[link.key])]
-        telling = is_content_word(asking) or asking in PRONOUNS or link.query == len(place) - 1
-        telling = telling and is_content_word(asked) and link.weight >= MIN_WEIGHT
-        if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
+    for link in links(asking[query] & asked[key] & (weight >= MIN_WEIGHT)):
+        if len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
-    leading = [link for links in first for link in links]
-    far = _far_links(trace, ranked, own, place) if len(place) > SHORT else []
-    return [*dict.fromkeys([*far, *leading, *ranked])]
+    content = torch.zeros(size, dtype=torch.bool)
+    content[[word[0] for word in own if asked[word[0]]]] = True
+    far = links(content[query] & content[key] & ((query - key).abs() > FAR)) if size > SHORT else ()
+    named = dict.fromkeys([*_far_links(trace, far, content, place), *(link for links in first for link in links)])
+    yield from named
+    yield from (link for link in links(beyond > 0) if link not in named)
 
 
-def _far_links(trace: Trace, ranked: Sequence[Link], own: Sequence[Sequence[int]], place: Tensor) -> list[Link]:
+def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor) -> list[Link]:
     """Find the most distinctive link between content words that are far apart, and the next one of its row.
 
     It is the largest of its row, of a head whose largest weights are not on diagonals: those follow positions.
     """
-    first = {word[0] for word in own if is_content_word(spelling(trace.tokens, word))}
     some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
     others = (place >= 0) & ((place[some, None] - place).abs() > 1)
-    for link in (link for link in ranked if abs(link.query - link.key) > FAR and {link.query, link.key} <= first):
-        weights, head = trace.attention[link.layer], link.head
-        row = weights[head, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
-        largest = (weights[head, some].cpu() * others).argmax(1)
+    for link in far:
+        weights = one_head(trace.attention[link.layer], link.head)
+        row = weights[0, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
+        largest = (weights[0, some].cpu() * others).argmax(1)
         if row.argmax() == link.key and float((largest.diff() == 1).double().mean()) <= DIAGONAL:
             key = int((row * (place != place[link.key])).argmax())
-            (weight,), (beyond,) = divergences(weights, [(head, link.query, key)])
+            weight, beyond = map(float, divergences(weights, torch.tensor([[0], [link.query], [key]])))
             then = replace(link, key=key, key_text=trace.tokens[key].text, weight=weight, divergence=beyond)
-            return [link, then] if weight >= SECOND and key in first else [link]
+            return [link, then] if weight >= SECOND and content[key] else [link]
     return []
 
 
@@ -200,39 +213,34 @@ def _counted(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> T
 
 
 def _largest_pairs(
-    weights: AttentionMap | Tensor, heads: Sequence[int], place: Tensor, spelled: Tensor
-) -> list[tuple[int, int, int]]:
-    """List the (head, query, key) of each head's 64 largest weights between words, neighbours and repetitions aside."""
-    size, tokens = len(place), torch.arange(len(place))
+    weights: AttentionMap | Tensor, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
+) -> Int[Tensor, "3 n"]:
+    """Find the 64 largest weights of each head between words, neighbours and repetitions aside: head, query, key."""
+    size, tokens, count = len(place), torch.arange(len(place)), min(CANDIDATES, len(place) ** 2)
     counted = _counted(place, spelled, tokens[:, None], tokens)
-    pairs: list[tuple[int, int, int]] = []
-    for head in heads:
-        values, at = (weights[head].cpu() * counted).flatten().topk(min(CANDIDATES, size * size))
-        found = [(value, n // size, n % size) for value, n in zip(values.tolist(), at.tolist(), strict=True) if value]
-        pairs += [(head, query, key) for _, query, key in sorted(found, reverse=True)]
-    return pairs
+    parts = heads.split(max(1, PIECE // max(1, size**2)))
+    largest = [(weights[some].cpu() * counted).flatten(1).topk(count) for some in parts]
+    values, at = (torch.cat(each).flatten() for each in zip(*largest, strict=True))
+    return torch.stack([heads.repeat_interleave(count), at // size, at % size])[:, values > 0]
 
 
 def _largest_pairs_of_long_text(
-    weights: AttentionMap, heads: Sequence[int], place: Tensor, spelled: Tensor
-) -> list[tuple[int, int, int]]:
+    weights: AttentionMap, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
+) -> Int[Tensor, "3 n"]:
     """As `_largest_pairs`, 8 a head and at most one key of each query.
 
     One pass finds the 16 largest weights of each query. A query whose 16 are all left out is read whole, if a smaller
     weight could still be among the head's 8.
     """
-    values, keys = (each.cpu() for each in weights.top(LISTED))  # (H, L, 16)
-    queries = torch.arange(len(place))[:, None]
-    pairs: list[tuple[int, int, int]] = []
-    for head in heads:
-        counted = (keys[head] >= 0) & _counted(place, spelled, queries, keys[head].clamp(min=0))
-        best, at = (values[head] * counted).max(1)
-        key = keys[head].gather(1, at[:, None])[:, 0]
-        least = best.topk(min(OF_A_LONG_TEXT, len(best))).values[-1]
-        unlisted = (best == 0) & (place >= 0) & (keys[head, :, -1] >= 0) & (values[head, :, -1] >= least)
-        for some in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(place))):
-            rows = weights[head, some].cpu() * _counted(place, spelled, some[:, None], torch.arange(len(place)))
-            best[some], key[some] = rows.max(1)
-        found = [(float(best[q]), int(q), int(key[q])) for q in best.topk(min(OF_A_LONG_TEXT, len(best))).indices]
-        pairs += [(head, query, key) for value, query, key in sorted(found, reverse=True) if value > 0]
-    return pairs
+    values, keys = (each.cpu()[heads] for each in weights.top(LISTED))  # (H, L, 16)
+    tokens, count = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place))
+    best, at = (values * ((keys >= 0) & _counted(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(2)
+    key = keys.gather(2, at[..., None])[..., 0]
+    least = best.topk(count).values[:, -1:]
+    unlisted = (best == 0) & (place >= 0) & (keys[..., -1] >= 0) & (values[..., -1] >= least)
+    for n, head in enumerate(heads.tolist()):
+        for some in unlisted[n].nonzero()[:, 0].split(max(1, PIECE // len(place))):
+            rows = weights[head, some].cpu() * _counted(place, spelled, some[:, None], tokens)
+            best[n, some], key[n, some] = rows.max(1)
+    values, query = best.topk(count)
+    return torch.stack([heads[:, None].expand_as(query), query, key.gather(1, query)])[:, values > 0]

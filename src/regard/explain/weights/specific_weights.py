@@ -88,7 +88,7 @@ def specific_weights(
             keys &= ~torch.isin(words, words[list(group)])
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
-        weights = weights_at_hand(trace.attention[layer])
+        weights = weights_at_hand([trace.attention[layer]])
         if weights.shape[2] != len(tokens):  # keys that are no tokens of the text
             found.append([])
             continue
@@ -137,24 +137,40 @@ def word_links(
     ]
 
 
-def weights_at_hand(weights: AttentionMap) -> AttentionMap | Float[Tensor, "H L S"]:
-    """Return all weights of a small map as a tensor, which is read again and again sooner; a large map itself."""
-    return weights.dense() if math.prod(weights.shape) <= SMALL else weights
+def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
+    """Group layers whose maps are read together: of one shape, and of at most 2^22 weights in all or alone."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        shape, before = attention[layer].shape, runs[-1] if runs else []
+        if before and shape == attention[before[0]].shape and (len(before) + 1) * math.prod(shape) <= SMALL:
+            before.append(layer)
+        else:
+            runs.append([layer])
+    return runs
+
+
+def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
+    """Return the weights of all heads of small maps as a tensor, which is read again and again sooner.
+
+    maps: of a run of layers. A large map is returned itself.
+    """
+    if sum(math.prod(weights.shape) for weights in maps) > SMALL:
+        return maps[0]
+    return torch.cat([weights.dense().cpu() for weights in maps])
 
 
 def divergences(
-    weights: AttentionMap | Float[Tensor, "H L S"], pairs: Sequence[tuple[int, int, int]]
-) -> tuple[list[float], list[float]]:
-    """Return the weight and the divergence, in nats, of some (head, query, key) of one layer."""
-    if not pairs:
-        return [], []
+    weights: AttentionMap | Float[Tensor, "H L S"], pairs: Int[Tensor, "3 n"]
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """Return the weight and the divergence, in nats, of some heads, queries and keys."""
     _, length, size = weights.shape
-    head, query, key = (torch.tensor(part) for part in zip(*pairs, strict=True))
+    head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
-    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (pairs, 9): its own place, and those beside it
+    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): its own place, and those beside it
     inside = (queries >= 0) & (queries < length) & (keys >= 0) & (keys < size)
-    read = queries.clamp(0, length - 1).unique()
-    rows, place = weights[:, read].cpu(), torch.searchsorted(read, queries.clamp(0, length - 1))
+    place = queries.clamp(0, length - 1)
+    read = place.unique() if isinstance(weights, AttentionMap) else torch.arange(length)
+    rows, place = weights[:, read].cpu(), torch.searchsorted(read, place)
     values = rows[head[:, None], place, keys.clamp(0, size - 1)].double() * inside
     weight, beside = values[:, 0], values[:, 1:]
     sample, by_distance, by_key = _sampled_sums(weights)
@@ -163,10 +179,9 @@ def divergences(
         _mean(by_distance[:, head, key - query + length - 1] - own),
         beside.sum(1) / (beside > 0).sum(1).clamp(min=1),
         _mean(by_key[:, head, key] - own),
-        1 / (rows[head, place[:, 0]] > 0).sum(-1).clamp(min=1),
+        1 / (rows > 0).sum(-1)[head, place[:, 0]].clamp(min=1),
     ]
-    divergence = torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
-    return weight.tolist(), divergence.tolist()
+    return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
 
 def distinctive_pairs(
@@ -183,18 +198,18 @@ def distinctive_pairs(
             allowed[torch.tensor(word)[:, None], other_words(tokens, word, apart, alike=False)] = True
     queries = torch.arange(len(allowed))
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
-    for layer in layers:
-        weights = weights_at_hand(attention[layer])
+    for run in runs_of_layers(attention, layers):
+        weights, count = weights_at_hand([attention[layer] for layer in run]), attention[run[0]].shape[0]
         rows = weights[:, queries].double().cpu()
         equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
         most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
         divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
-        divergence[[h for h in range(len(divergence)) if h not in heads]] = 0
+        divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
             if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:
                 h = int(head[q, k])
-                found[q, k] = q, k, layer, h, float(rows[h, q, k]), float(best[q, k])
+                found[q, k] = q, k, run[h // count], h % count, float(rows[h, q, k]), float(best[q, k])
     return sorted(found.values(), key=lambda each: -each[-1])
 
 
