@@ -129,12 +129,12 @@ class RowSums:
             of = texts.flatten().tolist(), numbers.flatten().tolist(), rows
             cpu.forward_rows(self.query, self.key, None, self.rule, *of, result)
         else:
-            for b, h in product(texts.flatten().tolist(), numbers.flatten().tolist()):
-                one = slice(b, b + 1), slice(h, h + 1)
+            together = max(1, LARGE_MAP // 4 // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads
+            for b, some in product(texts.flatten().tolist(), numbers.flatten().split(together)):
                 for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part
-                    band_max, band_sum = row_max_sum(self.query, self.key, self.rule, *one, band, row_max.dtype)
-                    row_max[b, h, part], row_sum[b, h, part] = band_max[0, 0], band_sum[0, 0]
+                    sums = row_max_sum(self.query, self.key, self.rule, slice(b, b + 1), some, band, row_max.dtype)
+                    row_max[b, some[:, None], part], row_sum[b, some[:, None], part] = (each[0] for each in sums)
         known[where] = True
 
     def keep(

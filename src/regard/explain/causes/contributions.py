@@ -13,6 +13,7 @@ residual with attention's part alone, before what the feed-forward adds beside i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
@@ -36,15 +37,12 @@ TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from wha
 class Contributions(Tabular):
     """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
 
-    norms: length of each part, by head and source. shares: each part's projection onto the vector, as a fraction of its
-    length; with residual_share and bias_share they sum to 1, and one that points away is negative (NaN where the vector
-    is 0). residual: what was there before. bias: of the projection and of the norm. vector: what the model computed.
+    Shares sum to 1 with residual_share and bias_share, and one that points away is negative. residual: what was there
+    before. bias: of the projection and of the norm. vector: what the model computed.
     error: how far the parts' sum is from it, relative to its norm, or attention's own from the projection's output,
     relative to its heads' parts, whichever is larger.
     """
 
-    norms: Float[Tensor, "H S"]
-    shares: Float[Tensor, "H S"]
     residual: Float[Tensor, " M"]
     residual_share: float
     bias: Float[Tensor, " M"]
@@ -54,6 +52,18 @@ class Contributions(Tabular):
     _weights: Float[Tensor, "H S"] = field(repr=False)
     _values: Float[Tensor, "G S E"] = field(repr=False)
     _projection: Float[Tensor, "H M E"] = field(repr=False)
+
+    @cached_property
+    def norms(self) -> Float[Tensor, "H S"]:
+        """The length of each part, by head and source."""
+        return self._weights.abs() * _lengths(self._values, self._projection)
+
+    @cached_property
+    def shares(self) -> Float[Tensor, "H S"]:
+        """Each part's projection onto the vector, as a fraction of its length; NaN where the vector is 0."""
+        direction = self._projection.transpose(1, 2) @ (self.vector / (self.vector @ self.vector))  # (H, E)
+        own = self._values.repeat_interleave(len(direction) // len(self._values), 0)  # (H, S, E)
+        return self._weights * (own @ direction[..., None])[..., 0]
 
     def rows(self) -> list[Row]:
         """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
@@ -169,15 +179,16 @@ def split(
     u = (w * (scale * inner)).mean(1)  # (H, S): the mean over the rows, each with its own statistics
     kept, biases, vector = (scale * residual).mean(0), (scale * inner * bias).mean(0) + shift, computed.mean(0)
     toward = vector / (vector @ vector)
-    # Lengths and projections are found in the heads' own width E: a tensor (H, S, M) never exists.
-    gram, direction = projection.transpose(1, 2) @ projection, projection.transpose(1, 2) @ toward  # (H, E, E), (H, E)
-    own = v.repeat_interleave(h // len(v), 0)  # (H, S, E)
     return Contributions(
-        norms=u.abs() * ((own @ gram) * own).sum(-1).clamp_min(0).sqrt(),
-        shares=u * (own @ direction[..., None])[..., 0], residual=kept, residual_share=float(kept @ toward),
-        bias=biases, bias_share=float(biases @ toward), vector=vector, error=error, _weights=u, _values=v,
-        _projection=projection,
+        residual=kept, residual_share=float(kept @ toward), bias=biases, bias_share=float(biases @ toward),
+        vector=vector, error=error, _weights=u, _values=v, _projection=projection,
     )  # fmt: skip
+
+
+def _lengths(values: Float[Tensor, "G S E"], projection: Float[Tensor, "H M E"]) -> Float[Tensor, "H S"]:
+    """The length of each projected value, found in the heads' own width E: a tensor (H, S, M) never exists."""
+    own, gram = values.repeat_interleave(len(projection) // len(values), 0), projection.transpose(1, 2) @ projection
+    return ((own @ gram) * own).sum(-1).clamp_min(0).sqrt()
 
 
 def _contribution_in_float64(tensor: Tensor) -> Tensor:
@@ -189,9 +200,8 @@ def _context_of_contributions(
     weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]
 ) -> Float[Tensor, "H r E"]:
     """weights @ values, each group of query heads with its one value head."""
-    groups, size, width = values.shape
-    context = weights.reshape(groups, -1, size) @ values  # (G, H / G * r, E): the heads of a group stand side by side
-    return context.view(*weights.shape[:2], width)
+    context = weights.reshape(len(values), -1, values.shape[1]) @ values  # (G, H / G * r, E): a group's heads in a row
+    return context.view(*weights.shape[:2], values.shape[2])
 
 
 def _error_of_contributions(
@@ -224,9 +234,7 @@ def contribution_norms(
     if not adds_up(weights, values, output):
         return None
     projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
-    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
-    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
-    return torch.stack(squares).clamp_min(0).sqrt().float()
+    return _lengths(values.detach().double().cpu(), projection).float()
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:

@@ -113,11 +113,12 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             by_source, bias, moved = part.sources().cpu(), part.bias.cpu(), part.vector.cpu() - at
             norm = part.residual.cpu() - at
             shares, lengths = by_source @ toward, by_source.norm(dim=1)
-            best = shares.abs().sort(descending=True, stable=True).indices[:top].tolist()
+            best = shares.abs().sort(descending=True, stable=True).indices[:top]
+            named = zip(best.tolist(), shares[best].tolist(), lengths[best].tolist(), strict=True)
             parts.append(Attending(
                 share=float(moved @ toward), length=float(moved.norm()), sources_share=float(shares.sum()),
                 norm_share=float(norm @ toward), bias_share=float(bias @ toward),
-                top=[UpdateSource(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
+                top=[UpdateSource(n, tokens[n].text, given, long) for n, given, long in named],
             ))  # fmt: skip
             total += by_source.sum(0) + bias + norm
             error = max(error, part.error)

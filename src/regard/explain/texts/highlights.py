@@ -140,6 +140,7 @@ def _links(
     divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
     """
     tokens, size, maps = trace.tokens, len(trace.tokens), trace.attention
+    short = size <= MAX_SHORT_TEXT
     place = torch.full((size,), -1)  # the number of each token's word, -1 for tokens that are left out
     for number, word in enumerate(own):
         place[list(word)] = number
@@ -150,14 +151,12 @@ def _links(
     asking[-1:] = True
     held = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
     found = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
-    for run in runs_of_layers(maps, held) if size <= MAX_SHORT_TEXT else [[n] for n in held]:
+    for run in runs_of_layers(maps, held) if short else [[n] for n in held]:
         weights = weights_at_hand([maps[n] for n in run])
         heads = torch.tensor([(n, h) for n in run for h in range(maps[n].shape[0])])
         some = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
-        if size <= MAX_SHORT_TEXT:
-            pairs = _largest_pairs(weights, some, place, spelled)
-        else:
-            pairs = _largest_pairs_of_long_text(maps[run[0]], some, place, spelled)
+        of = some, place, spelled
+        pairs = _largest_pairs(weights, *of) if short else _largest_pairs_of_long_text(maps[run[0]], *of)
         found.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
     every = torch.cat(found, 1)
     every = every[:, every[-1] > 0]

@@ -56,10 +56,9 @@ class Summary:
     language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
     logit_lenses: what each layer would say at such places, where that was asked for. target: of encoder-decoders, the
     other side. static: the word's static vector, where that was asked for. neutral: of each reference word, its cosines
-    to the followed word in neutral
-    sentences; empty without reference words or such sentences, or where `control.refused` says why. control: what the
-    sentences can be taken for, None without them. difference: of two occurrences, in neutral sentences, of the two
-    reference words that set them furthest apart; None without such sentences.
+    to the followed word in neutral sentences; empty without reference words or such sentences, or where
+    `control.refused` says why. control: what the sentences can be taken for, None without them. difference: of two
+    occurrences, in neutral sentences, of the two reference words that set them furthest apart; None without these.
     """
 
     word: str | None
@@ -213,6 +212,7 @@ def _summary_of_texts_side(
         sweep_long_text(trace)
     sinks_of_texts = [sinks(trace) for trace in traces]
     excluded = [{sink.token for sink in of_text} for of_text in sinks_of_texts]
+    whole = [*zip(traces, excluded, strict=True)] if word is None else []
     places = occurrences(traces, found, labels, layer, head, top, excluded)
     words = [(traces[o.text], o.as_word()) for o in places]
     ranges: list[Neutral] = []
@@ -239,11 +239,7 @@ def _summary_of_texts_side(
         occurrences=places,
         pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(places, 2)],
         references=[near for row in compared for near in row],
-        highlights=[]
-        if word is not None
-        else [
-            highlights(trace, head=head, top=top, sinks=tokens) for trace, tokens in zip(traces, excluded, strict=True)
-        ],
+        highlights=[highlights(trace, head=head, top=top, sinks=apart) for trace, apart in whole],
         movement=path,
         layer_updates=[word_updates(updated[o.text], o, top, excluded[o.text]) for o in places],
         predictions=[

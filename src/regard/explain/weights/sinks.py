@@ -79,8 +79,7 @@ def sinks_of(
     ]
     if not given:
         return []
-    maps = [each for each, _ in given]
-    causal = itself and all(float(each[:, 0][:, 1:].sum()) == 0 for each in maps)
+    causal = itself and all(float(each[:, 0][:, 1:].sum()) == 0 for each, _ in given)
     least = torch.full((size,), EXCESS, dtype=torch.float64)
     if causal:
         least[0] = FIRST

@@ -150,10 +150,7 @@ def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
 
 
 def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
-    """Return the weights of all heads of small maps as a tensor, which is read again and again sooner.
-
-    maps: of a run of layers. A large map is returned itself.
-    """
+    """Return the weights of all heads of a run of layers as one tensor, which is read sooner; a large map itself."""
     if sum(math.prod(weights.shape) for weights in maps) > SMALL:
         return maps[0]
     return torch.cat([weights.dense().cpu() for weights in maps])
