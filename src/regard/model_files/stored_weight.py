@@ -78,7 +78,10 @@ class StoredWeight(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
-            return _computed(func, _name_of(func), args, kwargs or {})
+            name = getattr(func, "__name__", "")
+            if _reads_or_sets_attribute(func):  # the attribute's own name, and "=" before it if it is set
+                name = "=" * (name == "__set__") + func.__self__.__name__
+            return _computed(func, name, args, kwargs or {})
 
 
 class _Product(torch.autograd.Function):
@@ -191,12 +194,6 @@ def _looked_up(
 def _reads_or_sets_attribute(func: Any) -> bool:
     """Whether an operation is the reading of an attribute, or its setting."""
     return getattr(func, "__name__", "") in ("__get__", "__set__")
-
-
-def _name_of(func: Any) -> str:
-    """The name of an operation; of an attribute that is read its own, and "=" before it where it is set."""
-    name: str = getattr(func, "__name__", "")
-    return name if not _reads_or_sets_attribute(func) else "=" * (name == "__set__") + func.__self__.__name__
 
 
 def _writes(name: str) -> bool:

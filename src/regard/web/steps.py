@@ -68,7 +68,10 @@ def refusal(
         return "the trace does not hold what stands around attention: trace with attention_outputs=True"
     if isinstance(output, UnverifiedOutput):
         return output.reason
-    if output.scaling is not None and not _constant(output):
+    scaling = output.scaling
+    if scaling is not None and not (
+        scaling.scale.numel() and bool((scaling.scale == scaling.scale.flatten()[0]).all() & (scaling.gain == 1).all())
+    ):
         return "the model rescales the projected vector, each token's by a factor of its own"
     if not adds_up(weights, values, output):
         return "the heads' parts do not add up to what the model computed"
@@ -108,13 +111,6 @@ def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
     """The hidden states that enter a layer, None where the trace does not hold them."""
     return trace.hidden_states[layer] if layer in kept_numbers(trace.hidden_states) else None
-
-
-def _constant(output: AttentionOutput) -> bool:
-    """Whether a scaling is one factor for all tokens and components."""
-    assert output.scaling is not None
-    scale, gain = output.scaling.scale, output.scaling.gain
-    return scale.numel() > 0 and bool((scale == scale.flatten()[0]).all()) and bool((gain == 1).all())
 
 
 def _carried(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data | None:

@@ -32,11 +32,9 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
         raise _missing(tables, word, by, _instead(tables, by, wanted))
     spans = list(word_spans(wanted))
     if not spans:
-        raise _missing(
-            tables, word, by, ": it has no letter or digit, which the words of an embedding index are made of"
-        )
+        raise _missing(tables, word, by, ": it has no letter or digit, as the words of an embedding index do")
     words = [normal(wanted[start:end]) for start, end in spans]
-    counts = _counts(tables, words)
+    counts = {text: n for text in dict.fromkeys(words) if (n := len(tables.rows_with("word", text, ())))}
     if counts and words != [wanted]:
         anchor = min(counts, key=lambda each: (counts[each], each))
         found = _whole_runs(_by(tables, by, anchor), wanted, spans, words.index(anchor))
@@ -56,12 +54,6 @@ def check_keeps_words(tables: StoreTables) -> None:
 
 def _by(tables: StoreTables, by: str, wanted: str) -> Occurrences:
     return in_store_order(tables, tables.rows_with(by, wanted, COLUMNS))
-
-
-def _counts(tables: StoreTables, words: list[str]) -> dict[str, int]:
-    """How often each of some words stands in the store; those that do not are left out."""
-    counts = {word: len(tables.rows_with("word", word, ())) for word in dict.fromkeys(words)}
-    return {word: count for word, count in counts.items() if count}
 
 
 def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:

@@ -118,7 +118,7 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             parts.append(Attending(
                 share=float(moved @ toward), length=float(moved.norm()), sources_share=float(shares.sum()),
                 norm_share=float(norm @ toward), bias_share=float(bias @ toward),
-                top=[UpdateSource(n, tokens[n].text, given, long) for n, given, long in named],
+                top=[UpdateSource(n, tokens[n].text, share, length) for n, share, length in named],
             ))  # fmt: skip
             total += by_source.sum(0) + bias + norm
             error = max(error, part.error)

@@ -79,10 +79,11 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
     if head is not None:
         columns, scores = [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
     changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
-    rows: list[list[Cell]] = [
-        [found.steps[n], math.exp(found.entropy[n]), change, *_strongest(found, n), *([scores[n]] if head else [])]
-        for n, change in zip(shown, changes, strict=True)
-    ]
+    rows: list[list[Cell]] = []
+    for n, change in zip(shown, changes, strict=True):
+        weight, (i, j) = found.strongest(n)
+        link = f"{quoted(found.queries[i])} ({i}) → {quoted(found.keys[j])} ({j})"
+        rows.append([found.steps[n], math.exp(found.entropy[n]), change, link, weight, *([scores[n]] if head else [])])
     alone = len(found.free_queries) < len(found.queries)
     return Table(
         name=name, title=f"Attention by step, {found.whose()}", rows=rows,
@@ -93,11 +94,6 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
             Column("strongest link"), Column("weight", 2), *columns,
         ],
     )  # fmt: skip
-
-
-def _strongest(found: "Evolution", n: int) -> tuple[str, float]:
-    value, (i, j) = found.strongest(n)
-    return f"{quoted(found.queries[i])} ({i}) → {quoted(found.keys[j])} ({j})", value
 
 
 def _weights(found: "Evolution", n: int) -> Heat:
