@@ -87,7 +87,7 @@ def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, rea
     unfolded = unfold_texts_to_windows([read], "sea")
     assert seen.summary == summarise(unfolded.traces, "sea", unfolded=unfolded)
     assert seen.traces == unfolded.traces
-    assert [o.label for o in seen.summary.occurrences] == [f"1.{each.window}" for each in unfolded.windows]
+    assert [o.label for o in seen.summary.occurrences] == [f"1.{window.window + 1}" for window in unfolded.windows]
     assert regard.see(TEXT, "sea", window=29, stride=11, model=minilm).summary.texts == seen.summary.texts
     figure = read.plot("sea", layer=0, head=3)
     assert any(text.startswith("layer 0, head 3 · ") for text in texts_of(figure))

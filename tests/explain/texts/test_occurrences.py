@@ -1,5 +1,7 @@
 """Occurrences of a word, their labels, and how they compare."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -37,11 +39,11 @@ def test_two_occurrences_state_by_state(minilm, bank) -> None:
     assert [row.head for row in river.heads] == list(range(12))
     assert len(river.attends) == 6
     torch.testing.assert_close(torch.tensor(river.attends[2].weights).sum(), torch.tensor(1.0))
-    pair = compare_two_occurrences(river, bank[0], money, bank[1])
+    normed = [replace(trace, last_hidden_state=trace.last_hidden_state.flip(1) ** 3) for trace in bank]
+    pair = compare_two_occurrences(river, normed[0], money, normed[1])
     assert pair.token_embeddings_equal is True
-    assert pair.hidden_states[6] == cosine(
-        bank[0].hidden_states[6][river.tokens].mean(0), bank[1].hidden_states[6][money.tokens].mean(0)
-    )
+    states = [trace.hidden_states[5] for trace in bank], [trace.last_hidden_state for trace in normed]
+    assert pair.hidden_states[5:] == [cosine(a[river.tokens].mean(0), b[money.tokens].mean(0)) for a, b in states]
     reference = minilm.trace("bank")
     beside = compare_reference(reference, river, bank[0])
     assert (beside.word, beside.occurrence) == ("bank", "1")

@@ -201,7 +201,7 @@ def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
 
 
 def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> OccurrencePair:
-    """Compare two occurrences state by state, a in the trace in_a with b in the trace in_b."""
+    """Compare two occurrences state by state, a in the trace in_a with b in in_b. The last is the last hidden state."""
     equal = learned = None
     if in_a.token_embeddings is not None and in_b.token_embeddings is not None:
         equal = torch.equal(in_a.token_embeddings[a.tokens], in_b.token_embeddings[b.tokens])
@@ -209,9 +209,10 @@ def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Tra
     held = set(kept_numbers(in_a.hidden_states)) & set(kept_numbers(in_b.hidden_states))
     states = [
         cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
-        for n in range(len(in_a.hidden_states))
+        for n in range(len(in_a.hidden_states) - 1)
     ]
-    return OccurrencePair(a.label, b.label, equal, learned, states)
+    last = cosine(in_a.last_hidden_state[a.tokens].mean(0), in_b.last_hidden_state[b.tokens].mean(0))
+    return OccurrencePair(a.label, b.label, equal, learned, [*states, last])
 
 
 def path_cosines(

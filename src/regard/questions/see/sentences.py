@@ -15,9 +15,8 @@ SMALLEST_CONTRIBUTION = 0.02  # to a residual update
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
-     ("{where} moves {word} {way}, while {inside} leaves it within its neutral range.", lambda n: n["count"] == 2),
-     ("{leaving} of {count} occurrences leave the neutral range, and {where} moves furthest {way}.",
-      lambda n: n["count"] > 2),
+     ("{where} moves {word} {way}, while it stays within its neutral range in {inside}.", lambda n: n["count"] == 2),
+     ("{where} moves {word} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{where} moves {word} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None),
      ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
@@ -121,7 +120,7 @@ def _movement(summary: Summary) -> dict[str, Any]:
             numbers["inside"] = name
     if ways:
         *_, place, way = max(ways)
-        return numbers | {"way": way, "where": numbers[f"name_{place + 1}"], "leaving": len(ways)}
+        return numbers | {"way": way, "where": numbers[f"name_{place + 1}"]}
     if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
         return numbers | {"neutral": summary.neutral[0].sentences}
     by_word: dict[str, list[tuple[float, str]]] = {}
