@@ -225,7 +225,7 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "window": 1}, 422, "window"),
     ({"texts": ["a"], "word": "zebra"}, 422, "zebra"),
     ({"texts": ["a", "b"], "word": "a"}, 422, "text 2: "),
-    ({"texts": ["a"], "references": ["b"]}, 422, "references need word"),
+    ({"texts": ["a"], "references": ["b"]}, 422, "references needs word"),
     ({"texts": ["a"], "word": "a", "references": ["  "]}, 422, "references: ''"),
     ({"texts": ["a"], "word": "a", "references": ["b"] * 17}, 422, "references: List should have at most 16"),
     ([], 422, ""),

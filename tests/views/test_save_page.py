@@ -59,7 +59,7 @@ def test_neutral_sentences_tell_where_the_texts_move_the_word(
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({}, "references need word"), ({"word": "bank", "findings": ["A sentence."]}, "findings replace")],
+    [({}, "references needs word"), ({"word": "bank", "findings": ["A sentence."]}, "findings replaces")],
 )
 def test_reference_words_that_nothing_is_shown_of(
     bank: list[Trace], built: Path, tmp_path: Path, options: dict[str, Any], says: str

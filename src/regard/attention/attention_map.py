@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
-CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -405,7 +404,7 @@ class AttentionMap(Showable):
             for x, n in zip((batch, heads, rows, cols), self.full_shape, strict=True)
         ]
         on_cpu = self.device.type == "cpu"
-        budget = CACHED if on_cpu else score_tile_budget(self.query)
+        budget = region_scores.CACHED if on_cpu else score_tile_budget(self.query)
         if math.prod(sizes) <= budget:
             return tile(batch, heads, rows, cols)
         what = f"a region of {' × '.join(map(str, sizes))} weights"

@@ -30,6 +30,7 @@ from regard.attention.scores import (
     working_dtype,
 )
 
+CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
 LARGE_MAP = 1 << 20  # weights of a head, of which
 MIN_QUERIES = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
 BAND = 512  # queries whose row maxima and row sums are computed at a time
@@ -129,7 +130,7 @@ class RowSums:
             of = texts.flatten().tolist(), numbers.flatten().tolist(), rows
             cpu.forward_rows(self.query, self.key, None, self.rule, *of, result)
         else:
-            together = max(1, LARGE_MAP // 4 // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads
+            together = max(1, CACHED // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads
             for b, some in product(texts.flatten().tolist(), numbers.flatten().split(together)):
                 for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part

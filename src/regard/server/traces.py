@@ -272,7 +272,7 @@ def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limit
 def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
     """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
     if asked.references and asked.word is None:
-        raise RegardError("references need word, the word to compare them with")
+        raise RegardError("references needs word: pass the word that you compare with them")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
 
 

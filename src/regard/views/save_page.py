@@ -119,9 +119,9 @@ def put_together(
     choice = Choice(layers, heads, numbers, steps, limit)
     words = listed_traces("references", references)
     if words and word is None:
-        raise RegardError("references need word, the word to compare them with")
+        raise RegardError("references needs word: pass the word that you compare with them")
     if words and findings is not None:
-        raise RegardError("findings replace the page's sentences on references: pass one of them")
+        raise RegardError("findings replaces the sentences about references: pass only one of them")
     neutral = None if control is None else listed_traces("control", control)
     if neutral is not None and not words:
         raise RegardError("control needs references: pass both")

@@ -32,7 +32,7 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
         raise _missing(tables, word, by, _instead(tables, by, wanted))
     spans = list(word_spans(wanted))
     if not spans:
-        raise _missing(tables, word, by, ": it has no letter or digit, as the words of an embedding index do")
+        raise _missing(tables, word, by, ": it has no letter or digit. Each word of an index has one")
     words = [normal(wanted[start:end]) for start, end in spans]
     counts = {text: n for text in dict.fromkeys(words) if (n := len(tables.rows_with("word", text, ())))}
     if counts and words != [wanted]:

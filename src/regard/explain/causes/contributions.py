@@ -37,8 +37,8 @@ TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from wha
 class Contributions(Tabular):
     """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
 
-    Shares sum to 1 with residual_share and bias_share, and one that points away is negative. residual: what was there
-    before. bias: of the projection and of the norm. vector: what the model computed.
+    shares, residual_share and bias_share sum to 1, and the share of a part that points away is negative. residual: what
+    was there before. bias: of the projection and of the norm. vector: what the model computed.
     error: how far the parts' sum is from it, relative to its norm, or attention's own from the projection's output,
     relative to its heads' parts, whichever is larger.
     """
@@ -56,7 +56,9 @@ class Contributions(Tabular):
     @cached_property
     def norms(self) -> Float[Tensor, "H S"]:
         """The length of each part, by head and source."""
-        return self._weights.abs() * _lengths(self._values, self._projection)
+        gram = self._projection.transpose(1, 2) @ self._projection  # in the heads' width E: no tensor is (H, S, M)
+        own = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
+        return self._weights.abs() * ((own @ gram) * own).sum(-1).clamp_min(0).sqrt()
 
     @cached_property
     def shares(self) -> Float[Tensor, "H S"]:
@@ -185,12 +187,6 @@ def split(
     )  # fmt: skip
 
 
-def _lengths(values: Float[Tensor, "G S E"], projection: Float[Tensor, "H M E"]) -> Float[Tensor, "H S"]:
-    """The length of each projected value, found in the heads' own width E: a tensor (H, S, M) never exists."""
-    own, gram = values.repeat_interleave(len(projection) // len(values), 0), projection.transpose(1, 2) @ projection
-    return ((own @ gram) * own).sum(-1).clamp_min(0).sqrt()
-
-
 def _contribution_in_float64(tensor: Tensor) -> Tensor:
     """In float64, on the CPU where the device has none."""
     return (tensor.cpu() if tensor.device.type == "mps" else tensor).detach().double()
@@ -234,7 +230,9 @@ def contribution_norms(
     if not adds_up(weights, values, output):
         return None
     projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
-    return _lengths(values.detach().double().cpu(), projection).float()
+    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
+    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
+    return torch.stack(squares).clamp_min(0).sqrt().float()
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:

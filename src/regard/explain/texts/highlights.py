@@ -231,15 +231,17 @@ def _largest_pairs_of_long_text(
     One pass finds the 16 largest weights of each query. A query whose 16 are all left out is read whole, if a smaller
     weight could still be among the head's 8.
     """
-    values, keys = (each.cpu()[heads] for each in weights.top(LISTED))  # (H, L, 16)
-    tokens, count = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place))
-    best, at = (values * ((keys >= 0) & _counted(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(2)
-    key = keys.gather(2, at[..., None])[..., 0]
-    least = best.topk(count).values[:, -1:]
-    unlisted = (best == 0) & (place >= 0) & (keys[..., -1] >= 0) & (values[..., -1] >= least)
-    for n, head in enumerate(heads.tolist()):
-        for some in unlisted[n].nonzero()[:, 0].split(max(1, PIECE // len(place))):
+    top = [each.cpu() for each in weights.top(LISTED)]  # (H, L, 16)
+    tokens, count, pairs = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place)), []
+    for head in heads.tolist():
+        values, keys = (each[head] for each in top)
+        best, at = (values * ((keys >= 0) & _counted(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
+        key = keys.gather(1, at[:, None])[:, 0]
+        least = best.topk(count).values[-1]
+        unlisted = (best == 0) & (place >= 0) & (keys[:, -1] >= 0) & (values[:, -1] >= least)
+        for some in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(place))):
             rows = weights[head, some].cpu() * _counted(place, spelled, some[:, None], tokens)
-            best[n, some], key[n, some] = rows.max(1)
-    values, query = best.topk(count)
-    return torch.stack([heads[:, None].expand_as(query), query, key.gather(1, query)])[:, values > 0]
+            best[some], key[some] = rows.max(1)
+        weight, query = best.topk(count)
+        pairs.append(torch.stack([torch.full_like(query, head), query, key[query]])[:, weight > 0])
+    return torch.cat(pairs, 1)

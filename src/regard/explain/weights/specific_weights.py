@@ -176,7 +176,7 @@ def divergences(
         _mean(by_distance[:, head, key - query + length - 1] - own),
         beside.sum(1) / (beside > 0).sum(1).clamp(min=1),
         _mean(by_key[:, head, key] - own),
-        1 / (rows > 0).sum(-1)[head, place[:, 0]].clamp(min=1),
+        1 / (rows[head, place[:, 0]] > 0).sum(-1).clamp(min=1),
     ]
     return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
@@ -202,6 +202,7 @@ def distinctive_pairs(
         most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
         divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
         divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
+        divergence.nan_to_num_(0)  # else a NaN would hide the links of other layers
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
             if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:

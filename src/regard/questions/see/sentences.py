@@ -86,8 +86,7 @@ def occurrence_name(summary: Summary, label: str) -> str:
         return "the text"
     if summary.windows:
         text = next(occurrence.text for occurrence in summary.occurrences if occurrence.label == label)
-        letter = label.removeprefix(summary.labels[text])
-        return f"occurrence {letter} in {text_name(summary, text)}" if letter else text_name(summary, text)
+        return text_name(summary, text) if label == summary.labels[text] else f"occurrence {label}"
     return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
 
 
