@@ -122,7 +122,7 @@ def test_windows_and_parts_of_traces(folder: Path) -> None:
     assert "shown as   text   window" in out
     data = valid(folder / "w.json")
     assert len(data["occurrences"]) == 6
-    assert data["labels"] == [f"1.{each['window']}" for each in data["windows"]]
+    assert data["labels"] == [f"1.{each['window'] + 1}" for each in data["windows"]]
     part = valid(folder / "p.json")
     assert [row["layer"] for row in part["occurrences"][0]["attends"]] == [1]
     assert "float16" in out_3
