@@ -104,15 +104,15 @@ def test_the_first_screen_is_a_live_example_with_the_librarys_numbers(serve: Any
     assert page.tab.inner_text("body").count(minilm.name) == 1
     page.tab.click("[data-example]:has-text('Two senses')")
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
-    bank = regard.see(["I sat down by the river bank to rest.", "I deposited my money at the bank."], "bank",
-                      references=["river", "money"], model=minilm)  # fmt: skip
+    texts = ["We sat on the river bank.", "I made a deposit at the bank."]
+    bank = regard.see(texts, "bank", references=["river", "deposit"], model=minilm)
     assert all(finding in said(page) for finding in bank.findings())
     # the word is followed in other texts too, by the keyboard alone, and where they do not have it, it is left out
     page.tab.fill("[aria-label='Text 1']", RIVER)
     page.tab.fill("[aria-label='Text 2']", MONEY)
     page.tab.keyboard.press("Control+Enter")
     traced(page, RIVER[:20], "")
-    found = regard.see([RIVER, MONEY], "bank", references=["river", "money"], model=minilm)
+    found = regard.see([RIVER, MONEY], "bank", references=["river", "deposit"], model=minilm)
     page.tab.wait_for_selector(f"h1:has-text('{found.findings()[0].split()[0]}')")
     assert found.findings()[0] in said(page)
     page.tab.fill("[aria-label='Text 1']", "The dog barked.")
@@ -162,8 +162,8 @@ def test_one_of_two_texts_is_changed(server: str, visit: Any, minilm: Any) -> No
     page.tab.click("[data-head='1-3-2']", timeout=60_000)
     page.tab.click("section:has([data-head='1-3-2']) [data-act]:has-text('cut layer 3, head 2')")
     page.tab.wait_for_selector("h1:has-text('Without layer 3, head 2')", timeout=60_000)
-    text = "I deposited my money at the bank."
-    assert all("deposited" in each for each in page.tab.locator("[data-sentence]").all_inner_texts())
+    text = "I made a deposit at the bank."
+    assert all("deposit" in each for each in page.tab.locator("[data-sentence]").all_inner_texts())
     before, after = minilm.trace(text), minilm.trace(text, interventions=[ablate(head(3, 2))])
     bank = before.word("bank")[0].tokens[0]
     cosine = torch.cosine_similarity(*(t.last_hidden_state[bank].double() for t in (before, after)), dim=0)
@@ -171,7 +171,7 @@ def test_one_of_two_texts_is_changed(server: str, visit: Any, minilm: Any) -> No
     assert page.tab.locator("[data-cosine]").count() == 4  # two reference words, as is and changed
     page.tab.click("button:has-text('take it back')")
     page.tab.wait_for_selector("[aria-label='Text 2']")
-    traced(page, "I sat down", "")
+    traced(page, "We sat on", "")
     page.tab.wait_for_selector("[data-sentence='0']:has-text('river')")
     page.tab.click("[data-act]:has-text('what makes “bank” like “river”?')")
     page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
