@@ -57,15 +57,15 @@ class Contributions(Tabular):
     def norms(self) -> Float[Tensor, "H S"]:
         """The length of each part, by head and source."""
         gram = self._projection.transpose(1, 2) @ self._projection  # in the heads' width E: no tensor is (H, S, M)
-        own = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
-        return self._weights.abs() * ((own @ gram) * own).sum(-1).clamp_min(0).sqrt()
+        values = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
+        return self._weights.abs() * ((values @ gram) * values).sum(-1).clamp_min(0).sqrt()
 
     @cached_property
     def shares(self) -> Float[Tensor, "H S"]:
         """Each part's projection onto the vector, as a fraction of its length; NaN where the vector is 0."""
         direction = self._projection.transpose(1, 2) @ (self.vector / (self.vector @ self.vector))  # (H, E)
-        own = self._values.repeat_interleave(len(direction) // len(self._values), 0)  # (H, S, E)
-        return self._weights * (own @ direction[..., None])[..., 0]
+        values = self._values.repeat_interleave(len(direction) // len(self._values), 0)  # (H, S, E)
+        return self._weights * (values @ direction[..., None])[..., 0]
 
     def rows(self) -> list[Row]:
         """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""

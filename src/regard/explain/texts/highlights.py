@@ -150,23 +150,23 @@ def _links(
     asking = asked | torch.tensor([*(name in PRONOUNS for name in names), False])[place]
     asking[-1:] = True
     held = [n for n in (kept_numbers(maps) if layers is None else layers) if maps[n].shape[1:] == (size, size)]
-    found = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
+    parts = [torch.zeros(6, 0, dtype=torch.float64)]  # layer, head, query, key, weight and divergence of each pair
     for run in runs_of_layers(maps, held) if short else [[n] for n in held]:
         weights = weights_at_hand([maps[n] for n in run])
         heads = torch.tensor([(n, h) for n in run for h in range(maps[n].shape[0])])
         some = torch.arange(len(heads)) if head is None else (heads[:, 1] == head).nonzero()[:, 0]
         of = some, place, spelled
         pairs = _largest_pairs(weights, *of) if short else _largest_pairs_of_long_text(maps[run[0]], *of)
-        found.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
-    every = torch.cat(found, 1)
-    every = every[:, every[-1] > 0]
-    at_layer, at_head, query, key, weight, beyond = every
+        parts.append(torch.cat([heads[pairs[0]].T, pairs[1:], torch.stack(divergences(weights, pairs))]))
+    candidates = torch.cat(parts, 1)
+    candidates = candidates[:, candidates[-1] > 0]
+    at_layer, at_head, query, key, weight, beyond = candidates
     order = torch.from_numpy(numpy.lexsort((-key, -query, -weight, at_head, at_layer, -beyond)))
     query, key = query.long(), key.long()
     ranked = order[numpy.sort(numpy.unique((query * size + place[key])[order], return_index=True)[1])]
 
     def links(which: Tensor) -> Iterator[Link]:
-        for *numbers, weight, beyond in every[:, ranked[which[ranked]]].T.tolist():
+        for *numbers, weight, beyond in candidates[:, ranked[which[ranked]]].T.tolist():
             layer, head, q, k = map(int, numbers)
             yield Link(layer, head, q, tokens[q].text, k, tokens[k].text, weight, beyond)
 
@@ -219,7 +219,7 @@ def _largest_pairs(
     counted = _counted(place, spelled, tokens[:, None], tokens)
     parts = heads.split(max(1, PIECE // max(1, size**2)))
     largest = [(weights[some].cpu() * counted).flatten(1).topk(count) for some in parts]
-    values, at = (torch.cat(each).flatten() for each in zip(*largest, strict=True))
+    values, at = (torch.cat(tensors).flatten() for tensors in zip(*largest, strict=True))
     return torch.stack([heads.repeat_interleave(count), at // size, at % size])[:, values > 0]
 
 
@@ -231,10 +231,10 @@ def _largest_pairs_of_long_text(
     One pass finds the 16 largest weights of each query. A query whose 16 are all left out is read whole, if a smaller
     weight could still be among the head's 8.
     """
-    top = [each.cpu() for each in weights.top(LISTED)]  # (H, L, 16)
+    top = [tensor.cpu() for tensor in weights.top(LISTED)]  # (H, L, 16)
     tokens, count, pairs = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place)), []
     for head in heads.tolist():
-        values, keys = (each[head] for each in top)
+        values, keys = (tensor[head] for tensor in top)
         best, at = (values * ((keys >= 0) & _counted(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
         key = keys.gather(1, at[:, None])[:, 0]
         least = best.topk(count).values[-1]
