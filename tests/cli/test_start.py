@@ -20,6 +20,7 @@ TEXT = "A man fishing on a river bank."
 NEVER = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "torchvision", "tensorboard", "torch.utils.tensorboard"}
 PICTURES = {"matplotlib", "regard.display.elements"}
 PAGES = {"regard.web"}
+OTHERS = {"transformers", "huggingface_hub", "torch._dynamo", "sympy"}  # for other models than a bare BERT
 
 
 COMMAND = """
@@ -41,11 +42,8 @@ def imported(*call: str) -> set[str]:
 @pytest.mark.long  # 10 s: two interpreters
 def test_a_short_text_imports_what_it_needs_and_no_more(minilm, tmp_path: Path) -> None:
     plain = imported("see", TEXT)
-    assert {"torch", "transformers.models.bert.modeling_bert"} <= plain
-    assert not plain & (NEVER | PICTURES | PAGES)
-    families = {name.split(".")[2] for name in plain if name.startswith("transformers.models.")}
-    assert "bert" in families
-    assert not families & {"bart", "gpt2", "llama", "t5"}
+    assert "torch" in plain
+    assert not plain & (NEVER | PICTURES | PAGES | OTHERS)
     pictured = imported("see", TEXT, "--figure", str(tmp_path / "a.png"))
     assert pictured >= PICTURES
     assert not pictured & (NEVER | PAGES | {"matplotlib.pyplot"})

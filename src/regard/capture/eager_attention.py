@@ -5,20 +5,19 @@ memory. They are believed where they are distributions over the tokens, where th
 the forward pass, and where the pass without them gives the same result. Anything else is refused by name.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
-from regard.capture.hf_attention import attention_settings
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
-from regard.capture.state import Capture, LayerStack
+from regard.capture.state import Capture, LayerStack, of_transformers
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 
@@ -34,6 +33,26 @@ SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred r
 # How far states may be apart, as a part of the largest, to be called the same: kernels sum in other orders, layer after
 # layer; a family that computes something else is off by far more.
 SAME = 1e-4
+
+
+def uses_attention_interface(model: Any) -> bool:
+    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
+    parts = (module for module in model.modules() if of_transformers(module, "PreTrainedModel"))
+    return any(part._can_set_attn_implementation() for part in parts)
+
+
+def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
+    """The attention setting of every config in a model of these modules."""
+    candidates: list[Any] = []
+    for module in modules:
+        if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
+            candidates.append(getattr(module, "config", None))
+    configs: dict[int, Any] = {}
+    for config in candidates:  # which grows by the configs of parts
+        if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
+            configs[id(config)] = config
+            candidates += [getattr(config, name, None) for name in config.sub_configs]
+    return [(config, config._attn_implementation_internal) for config in configs.values()]
 
 
 class Products(OperationMode):

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from regard.capture.state import ModuleIndex
+from regard.capture.state import ModuleIndex, of_transformers
 
 POSITIONAL = ("position", "wpe", "pos_emb")
 FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32,
@@ -166,7 +165,7 @@ def most_positions_of_model(model: Any) -> int | None:
     others: tuple[str, ...] = ()  # paths of models inside it that its ids do not come to: of pictures, of sound
     with suppress(NotImplementedError):  # of pictures or sound alone: there is no table of ids to tell towers by
         table = model.get_input_embeddings()
-        inside = {p: m for p, m in model.named_modules() if p and isinstance(m, PreTrainedModel)}
+        inside = {p: m for p, m in model.named_modules() if p and of_transformers(m, "PreTrainedModel")}
         others = tuple(f"{path}." for path, m in inside.items() if all(part is not table for part in m.modules()))
     tables = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)

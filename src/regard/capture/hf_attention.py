@@ -6,7 +6,7 @@ once more with the model family's own eager function; the largest difference goe
 
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, eager_mask, sdpa_mask
 
 from regard.attention import masks
@@ -23,7 +23,9 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.attention.scores import ScoreRule
-from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
+from regard.capture.eager_attention import attention_settings
+from regard.capture.hf_masks import ModelMask, as_function, specification
+from regard.capture.options import TensorMaskError, WindowsError
 from regard.capture.output_path import follow_context
 from regard.capture.state import Capture, ModuleIndex, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
@@ -36,19 +38,9 @@ CHECKED = 1 << 8  # masks of plain patterns that were compared with transformers
 _checked_masks: OrderedDict[Any, None] = OrderedDict()
 
 
-class WindowsError(RegardError):
-    """A model's attention cannot be computed window by window."""
-
-
 # A call's number, module, query, key and value, scaling and what else it was given; what `attend` gave, and rows of it.
 _Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
-
-
-def uses_attention_interface(model: Any) -> bool:
-    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
-    parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
-    return any(part._can_set_attn_implementation() for part in parts)
 
 
 @contextmanager
@@ -72,20 +64,6 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
         _capture.reset(token)
         for config, name in before:  # each its own: a part may not take what the whole has
             config._attn_implementation_internal = name
-
-
-def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
-    """The attention setting of every config in a model of these modules."""
-    candidates: list[Any] = []
-    for module in modules:
-        if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
-            candidates.append(getattr(module, "config", None))
-    configs: dict[int, Any] = {}
-    for config in candidates:  # which grows by the configs of parts
-        if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
-            configs[id(config)] = config
-            candidates += [getattr(config, name, None) for name in config.sub_configs]
-    return [(config, config._attn_implementation_internal) for config in configs.values()]
 
 
 def attention(

@@ -13,12 +13,9 @@ from transformers import masking_utils as patterns
 
 from regard.attention import masks
 from regard.attention.masks import Mask
+from regard.capture.options import TensorMaskError
 
 MaskFunction = Callable[..., Any]
-
-
-class TensorMaskError(TypeError, AttributeError):
-    """A model computed with its mask, which needs to be written out as a tensor for that."""
 
 
 def _refuse_mask_as_tensor(*_: Any, **__: Any) -> NoReturn:

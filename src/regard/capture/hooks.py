@@ -50,7 +50,11 @@ def record_pass(
         and 0 < sum(tensor.numel() for tensor in ids) <= FEW
     ):
         index = capture.index  # what they did in other passes tells what they do in this, but beside others' hooks
-        if index is not None and any(tensor._forward_hooks or tensor._forward_pre_hooks for tensor in index.modules):
+        if index is not None and any(
+            hook not in capture.hooks
+            for module in index.modules
+            for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+        ):
             index = None
     parts: AbstractContextManager[list[EmbeddingParts]] = (
         record_embeddings(capture.index or ModuleIndex(model), ids) if capture.keep.embeddings else nullcontext([])

@@ -15,6 +15,14 @@ from regard.errors import RegardError
 NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
 
 
+class TensorMaskError(TypeError, AttributeError):
+    """A model computed with its mask, which needs to be written out as a tensor for that."""
+
+
+class WindowsError(RegardError):
+    """A model's attention cannot be computed window by window."""
+
+
 @dataclass(frozen=True)
 class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.

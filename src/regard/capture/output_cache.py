@@ -20,10 +20,9 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
 
 from regard.capture.operations import storage_of, write_counts_of_tensors
-from regard.capture.state import ModuleIndex
+from regard.capture.state import ModuleIndex, of_transformers
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 
 OTHERWISE = "its output did not take the way that it took in earlier passes"
@@ -36,14 +35,14 @@ class KnownOutput:
     kind: of the block. A post-norm block's reader is its norm.
     """
 
-    projection: nn.Linear | Conv1D
+    projection: Any  # nn.Linear, or Conv1D of transformers
     reader: nn.Module
     kind: Literal["post-norm", "pre-norm"]
 
     def output(self, residual: Tensor, projected: Tensor) -> AttentionOutput:
         """What a call's output is, of the tensors of a pass."""
         weight, bias, norm = self.projection.weight.detach(), _detached(self.projection.bias), None
-        weight = weight.T if isinstance(self.projection, Conv1D) else weight
+        weight = weight if isinstance(self.projection, nn.Linear) else weight.T
         if self.kind == "post-norm":
             assert isinstance(self.reader, nn.LayerNorm)
             norm = Norm(_detached(self.reader.weight), _detached(self.reader.bias), self.reader.eps)
@@ -107,10 +106,11 @@ def known_outputs(
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
     """The modules of all calls of a pass that was followed; none where those of a call are not told for sure."""
-    places: dict[int, list[nn.Linear | Conv1D]] = {}
+    places: dict[int, list[Any]] = {}
     for module in index.modules:
-        if isinstance(module, (nn.Linear, Conv1D)) and type(module) in (nn.Linear, Conv1D):
-            places.setdefault(storage_of(module.weight), []).append(module)
+        if type(module) is nn.Linear or of_transformers(module, "Conv1D"):
+            weight: Any = module.weight
+            places.setdefault(storage_of(weight), []).append(module)
     known: list[KnownOutput] = []
     for output, (entered, readers) in zip(outputs, seen, strict=True):
         if not isinstance(output, AttentionOutput) or output.scaling is not None or output.kind == "parallel":

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer
 
 from regard.attention.recording import Call
 from regard.capture.interventions.call_ids import KnownCallIds
@@ -50,9 +48,11 @@ class KeysValues:
 
     def continued(self, inputs: dict[str, Any], past: int) -> dict[str, Any]:
         """The inputs of a pass that begins at token past, with the keys and values of those before it."""
+        from transformers import DynamicCache
+
         rows = inputs["input_ids"].shape[0]
         cache = DynamicCache()
-        cache.layers = [_Earlier(key[:, :, :past], value[:, :, :past], rows) for key, value in self.layers]
+        cache.layers = [_earlier_layer(key[:, :, :past], value[:, :, :past], rows) for key, value in self.layers]
         cut = {name: inputs[name][:, past:] for name in ("input_ids", "token_type_ids") if name in inputs}
         return inputs | cut | {"past_key_values": cache, "use_cache": True}
 
@@ -65,6 +65,8 @@ class KeptKeys:
 
     def inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The inputs with an empty cache. It keeps all keys, also of layers that look at the newest alone."""
+        from transformers import DynamicCache
+
         self._cache = DynamicCache()
         return inputs | {"past_key_values": self._cache, "use_cache": True}
 
@@ -75,7 +77,8 @@ class KeptKeys:
             return None
         keys_values = []
         for layer in layers:
-            if type(layer) is not DynamicLayer or not layer.is_initialized:  # its kinds keep a window, or rounded keys
+            # kinds of it keep a window, or rounded keys
+            if type(layer).__name__ != "DynamicLayer" or not layer.is_initialized:
                 return None
             key, value = layer.keys, layer.values
             if key is None or value is None:
@@ -127,16 +130,12 @@ class EarlierRows:
         return torch.cat([earlier[: self.past], rows])
 
 
-class _Earlier(DynamicLayer):
+def _earlier_layer(key: Tensor, value: Tensor, rows: int) -> Any:
     """The cache of one layer: earlier keys and values, which new ones are joined to, and not kept."""
+    from transformers.cache_utils import DynamicLayer
 
-    def __init__(self, key: Tensor, value: Tensor, rows: int) -> None:
-        super().__init__()
-        self._earlier = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
-        self.keys, self.values = self._earlier
-        self.dtype, self.device, self.is_initialized = key.dtype, key.device, True
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Give all keys and values of the pass."""
-        key, value = self._earlier
-        return torch.cat([key, key_states], -2), torch.cat([value, value_states], -2)
+    layer: Any = DynamicLayer()
+    layer.keys, layer.values = earlier = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
+    layer.dtype, layer.device, layer.is_initialized = key.dtype, key.device, True
+    layer.update = lambda *new, **_: tuple(torch.cat(both, -2) for both in zip(earlier, new[:2], strict=True))
+    return layer

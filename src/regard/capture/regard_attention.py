@@ -4,22 +4,26 @@ A few query rows of every call are computed once more from the definition, in fl
 largest difference goes into the trace's status.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import masks, reference
+from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, open_records
+from regard.attention.scores import ScoreRule
 from regard.capture.output_path import follow_context
 from regard.capture.session import Session
-from regard.capture.state import Capture, Comparison, sampled_rows
+from regard.capture.state import Capture, Comparison, compared_batch_texts, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
+from regard.trace.status import DEFINITION
 
-DEFINITION = "the definition of attention, in float64, on the same queries and keys"
+EVERY = slice(None)
 AT_ONCE = 1 << 20  # numbers of keys that are compared at a time
 
 
@@ -30,11 +34,13 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
-            hooks.enter_context(module.output.register_forward_pre_hook(partial(_see_context, module, path, capture)))
+            capture.hooks.append(partial(_see_context, module, path, capture))
+            hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
     with hooks:
         yield
+    _compare_later(capture.comparison, capture.to_compare or ())
 
 
 def _see_context(
@@ -46,32 +52,65 @@ def _see_context(
         return
     context = args[0].unflatten(-1, (module.heads, module.d_v))
     for calls in open_records.get()[-1:]:
+        call, texts = next(reversed(calls.values())), compared_batch_texts(capture.call_count, context.shape[0])
         with torch._C.DisableTorchFunction():  # the pass's own tensors are followed, not these
-            compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
+            if capture.to_compare is None:
+                compare_with_definition(capture.comparison, call, context, texts)
+            else:
+                capture.to_compare.append((call, context, texts))
     if capture.keep.attention_outputs:
-        follow_context(context, module)  # last, for what is done with it is followed from here on
+        follow_context(context, module, capture.entered)  # last, for what is done with it is followed from here on
 
 
-def compare_with_definition(comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"]) -> None:
-    """Compute a few rows of a call by the definition and remember the largest differences."""
-    weights, value = call.weights, call.value
-    if value is None or call.ablations:  # what is ablated is not what the definition gives
-        return
-    query, key, rule = weights.query, weights.key, weights.rule
-    rows, every = sampled_rows(query.shape[2]).to(query.device), slice(None)
-    keys, share = slice(0, key.shape[2]), query.shape[1] // key.shape[1]
-    ours = weights[:, :, rows]
+def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:
+    """Compare the calls of a pass that is over: those without mask and bias that are of one shape together."""
+    alike: dict[Any, list[tuple[Tensor, ...]]] = {}
+    for call, context, texts in seen:
+        query, key, rule, value = call.weights.query, call.weights.key, call.weights.rule, call.value
+        plain = rule.mask is None and rule.bias is None and rule.sinks is None and not call.ablations
+        if value is None or not plain:
+            compare_with_definition(comparison, call, context, texts)
+        else:
+            kind = rule.scale, rule.softcap, query.shape[1:], key.shape[1:], value.shape[1:], query.dtype
+            alike.setdefault(kind, []).append((query[texts], key[texts], value[texts], context[texts]))
+    for (scale, softcap, *_), group in alike.items():
+        query, key, value, context = (torch.cat(parts) for parts in zip(*group, strict=True))
+        weights = AttentionMap(query, key, ScoreRule(scale, softcap))
+        _compare_rows(comparison, weights, value, context, slice(0, len(query)))
+
+
+def compare_with_definition(
+    comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"], texts: slice = EVERY
+) -> None:
+    """Compute a few rows of a call by the definition and remember the largest differences. texts: of its batch."""
+    if call.value is not None and not call.ablations:  # what is ablated is not what the definition gives
+        _compare_rows(comparison, call.weights, call.value, context, texts)
+
+
+def _compare_rows(
+    comparison: Comparison, weights: AttentionMap, value: Float[Tensor, "B G S E"], context: Tensor, texts: slice
+) -> None:
+    query, key, rule = weights.query[texts], weights.key[texts], weights.rule
+    rows, keys = sampled_rows(query.shape[2]).to(query.device), slice(0, key.shape[2])
+    share = query.shape[1] // key.shape[1]
+    ours = weights.rows(slice(*texts.indices(len(weights.query))), rows)
     # in float64 the keys of all heads take much memory in a long text: as many at a time as are small
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
         some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
-        allowed = None if rule.mask is None else rule.mask.tile(every, heads, rows, keys, query.device)
-        bias = None if rule.bias is None else masks.select(rule.bias, every, heads, rows, every)
+        allowed = None if rule.mask is None else rule.mask.tile(texts, heads, rows, keys, query.device)
+        bias = None if rule.bias is None else masks.select(rule.bias, texts, heads, rows, EVERY)
         exact = reference.attention(
-            query[:, heads, rows], key[:, some], value[:, some], mask=allowed, bias=bias, scale=rule.scale
+            query[:, heads, rows],
+            key[:, some],
+            value[texts, some],
+            mask=allowed,
+            bias=bias,
+            scale=rule.scale,
+            softcap=rule.softcap,
         )
         error = (exact.weights - ours[:, heads]).abs().amax()
-        out = (exact.output.transpose(1, 2) - context[:, rows, heads]).abs().amax()
+        out = (exact.output.transpose(1, 2) - context[texts][:, rows, heads]).abs().amax()
         comparison.add(float(error), float(out), query.shape[0] * len(rows) if group == 0 else 0)
 
 

@@ -17,11 +17,10 @@ from torch import Tensor
 
 from regard.attention.recording import hooked_calls
 from regard.capture.classes import logits_in
-from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
-from regard.capture.options import CaptureOptions
+from regard.capture.options import CaptureOptions, TensorMaskError
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError

@@ -27,19 +27,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.capture import eager_attention, hf_attention
+from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.classes import class_names, logits_in, one_choice
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.half_precision import half_precision_notes
-from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.interventions.resolve import Changes
 from regard.capture.model_structure import ModelStructure
-from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
+from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, TensorMaskError
 from regard.capture.output_cache import OTHERWISE
 from regard.capture.prefix import NO_REUSE, PassReuse
 from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype
@@ -64,8 +63,6 @@ class Session:
     kind of model.
     """
 
-    watch: Callable[[Any, Capture], AbstractContextManager[None]] = staticmethod(hf_attention.through_interface)
-
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self._twin, self.original = Twin(model), model
         self.model: Any = self._twin.model
@@ -78,7 +75,14 @@ class Session:
         # without a padding token, a classifier of a text's last token cannot tell which that is
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
         self.reads_padding: bool | None = True if self._unpadded else None
-        self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
+        self.reports_weights: bool | None = None if eager_attention.uses_attention_interface(model) else True
+
+    @staticmethod
+    def watch(model: Any, capture: Capture) -> AbstractContextManager[None]:
+        """Capture the attention calls of a model of transformers, which is imported for no other."""
+        from regard.capture.hf_attention import through_interface
+
+        return through_interface(model, capture)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -38,6 +38,17 @@ def compared_batch_texts(call: int, count: int) -> slice:
     return slice(start := min((call - 1) * some % count, count - some), start + some)
 
 
+def of_transformers(value: Any, name: str) -> bool:
+    """Whether a value is of the class of this name in transformers, which isn't imported for that."""
+    kind: Any = type(value)
+    return _below_class(kind, name)
+
+
+@functools.cache
+def _below_class(kind: Any, name: str) -> bool:
+    return any(base.__name__ == name and base.__module__.startswith("transformers.") for base in kind.__mro__)
+
+
 def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
     """The dtype that a model computes in now, and what a status calls it. Autocast leaves float64 as it is."""
     dtype, kind, how = model.dtype, model.device.type, ""
@@ -168,6 +179,7 @@ class Capture:
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
             tokens, which is sooner then; None to compare it at once.
+        hooks: those of regard's own that are on the model's modules before the pass is recorded.
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:
@@ -189,6 +201,7 @@ class Capture:
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
     to_compare: list[Any] | None = None
+    hooks: list[Callable[..., None]] = field(default_factory=list)
     around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
     call_count: int = 0
     calls: Calls = field(default_factory=lambda: Calls(None, ()))

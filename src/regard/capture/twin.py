@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedConfig
 
+from regard.capture.state import of_transformers
+
+CONFIG = "PreTrainedConfig"  # the class of transformers' configs
 PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # types that hold no module
 HOLDING = (nn.Module, MethodType, partial, FunctionType)  # types that may hold a module
 
@@ -42,7 +44,9 @@ class Twin:
             return kind([(key, self._copy(item)) for key, item in value.items()]) if value else kind()
         if kind in (list, tuple):
             return kind(map(self._copy, value))
-        if not isinstance(value, (nn.Module, PreTrainedConfig)) or isinstance(value, torch.jit.ScriptModule):
+        if not (isinstance(value, nn.Module) or of_transformers(value, CONFIG)) or isinstance(
+            value, torch.jit.ScriptModule
+        ):
             return value
         copy = self._copies.get(id(value), (None, None))[1]
         if type(copy) is not kind:
@@ -56,7 +60,7 @@ class Twin:
                 held = type(attribute)
                 if held is OrderedDict and not attribute and type(empty := before.get(name)) is held and not empty:
                     state[name] = empty  # no hooks in either: copying these would take most of the time
-                elif held not in PLAIN and (module or isinstance(attribute, PreTrainedConfig)):
+                elif held not in PLAIN and (module or of_transformers(attribute, CONFIG)):
                     state[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
             if module:
                 state["training"] = False
@@ -73,7 +77,8 @@ class Twin:
         calling = kind in (partial, FunctionType)
         if not calling and (
             kind.__new__ is not object.__new__  # type: ignore[comparison-overlap]
-            or isinstance(value, (nn.Module, PreTrainedConfig))
+            or isinstance(value, nn.Module)
+            or of_transformers(value, CONFIG)
             or not any(isinstance(item, HOLDING) for item in getattr(value, "__dict__", {}).values())
         ):
             return self._copy(value)

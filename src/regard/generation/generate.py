@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from regard.capture.build_trace import pair_of, trace_of
-from regard.capture.hf_masks import TensorMaskError
+from regard.capture.options import TensorMaskError
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.settings import settings

@@ -1,10 +1,9 @@
 """Open the image processor of a model's folder, and make of a picture the tensor that the model reads."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import transformers
 from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
@@ -12,6 +11,9 @@ from torch import Tensor
 from regard.errors import RegardError, first_line
 from regard.images.picture import Picture
 from regard.model_files.suppress_warnings import quiet
+
+if TYPE_CHECKING:
+    import transformers
 
 PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of pictures; of texts too
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
@@ -24,6 +26,8 @@ def read_processor(
 
     texts: open what makes texts with pictures ready, of a model that reads both.
     """
+    import transformers
+
     file = BOTH_FILE if texts else PROCESSOR_FILE
     with quiet():
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
+from regard.model_files.import_models import import_models
 from regard.model_files.weight_headers import INDEX, CheckpointSizes, held, weight_files
 from regard.text import tokenizer_limits
 
@@ -84,15 +85,22 @@ def check_model_folder(folder: Path) -> CheckedFolder:
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    if kind not in CONFIG_MAPPING_NAMES:
+    if not _known_to_transformers(kind):
         why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
         raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
     return CheckedFolder(folder, config, checkpoint)
+
+
+def _known_to_transformers(kind: str) -> bool:
+    if kind == "bert":  # every version knows it, and the import takes seconds
+        return True
+    import_models()
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    return kind in CONFIG_MAPPING_NAMES
 
 
 def check_model_files(folder: Path, *, every: bool = True) -> None:

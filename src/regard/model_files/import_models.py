@@ -5,9 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import transformers
-from transformers.utils import import_utils
-
 READER = "create_import_structure_from_path"
 
 
@@ -18,6 +15,9 @@ def import_models() -> None:
     so that the second reads all of them again. Here it is handed what the first remembers of them as a whole; a
     version of transformers that reads them in another way is left to do so.
     """
+    import transformers
+    from transformers.utils import import_utils
+
     read = getattr(import_utils, READER, None)
     if read is None or "transformers.models" in sys.modules:
         return

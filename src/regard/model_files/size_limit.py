@@ -15,6 +15,7 @@ from regard.memory import format_bytes, require_memory
 from regard.model_files.weight_headers import CheckpointSizes
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
+DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # first weights
 SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
 SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
 PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
@@ -29,6 +30,9 @@ class Budget(TorchFunctionMode):
         self.bytes = self.tensors = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        drawn = (*args, *(kwargs or {}).values())[0] if func.__name__ in DRAWN else None
+        if isinstance(drawn, Tensor) and drawn.device.type == "meta":
+            return drawn  # it has no numbers, and torch would import its compiler to draw some
         made = func(*args, **(kwargs or {}))
         if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
             self.bytes += made.numel() * made.itemsize  # a mask has a byte for a number

@@ -1,17 +1,12 @@
 """Keep log messages, warnings and progress bars of transformers off the terminal."""
 
 import logging
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import huggingface_hub.utils as hub
-import transformers
-
-from regard.model_files.import_models import import_models
-
-import_models()
 _lock, _inside, _changes = threading.Lock(), [0], ExitStack()  # how many calls are quiet now, and how to undo it
 
 
@@ -40,10 +35,15 @@ def _silence() -> None:
         vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
     _changes.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
+    if "transformers" not in sys.modules:  # then nothing draws bars
+        return
+    import huggingface_hub.utils as hub
+    from transformers.utils import logging as bars
+
     if not hub.are_progress_bars_disabled():
         _changes.callback(hub.enable_progress_bars)
-    elif transformers.utils.logging.is_progress_bar_enabled():
+    elif bars.is_progress_bar_enabled():
         _changes.callback(hub.disable_progress_bars)  # which the next one would enable
-    if transformers.utils.logging.is_progress_bar_enabled():
-        _changes.callback(transformers.utils.logging.enable_progress_bar)
-    transformers.utils.logging.disable_progress_bar()
+    if bars.is_progress_bar_enabled():
+        _changes.callback(bars.enable_progress_bar)
+    bars.disable_progress_bar()

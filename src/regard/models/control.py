@@ -21,7 +21,7 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
     filled = [each for spelled in spellings(traces, word) for each in neutral_sentences(spelled, sentences)]
     found = list(dict.fromkeys(filled))
     if model.limit is not None:
-        fits = [len(encode(model.tokenizer, each).tokens) <= model.limit for each in found]
+        fits = [len(encode(model._tokenizer, each).tokens) <= model.limit for each in found]
         if not all(fits) and sentences is not SENTENCES:
             long = found[fits.index(False)]
             raise RegardError(f"control: {long[:60]!r} is longer than the {model.limit} tokens that {model.name} reads")

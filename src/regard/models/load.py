@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-import transformers
 from torch import nn
-from transformers.utils.hub import cached_file
 
 from regard import memory
+from regard.capture.state import of_transformers
 from regard.capture.watching.call_sites import without_wrappers
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
@@ -31,6 +30,7 @@ from regard.model_files.folder import (
     names_default_model,
 )
 from regard.model_files.hub import check_hub
+from regard.model_files.import_models import import_models
 from regard.model_files.pooling import read_pooling
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.suppress_warnings import quiet
@@ -46,11 +46,16 @@ from regard.models.read_checkpoint import (
     read_checkpoint,
     why_model_not_loaded,
 )
+from regard.nn.bert import read_bert
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
+from regard.text.bert_tokenizer import BertTokenizer, read_bert_tokenizer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
 from regard.trace.trace import NO_POOLING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
@@ -93,6 +98,10 @@ def load(
             "cpu", "disk". Weights are spread so, and fetched where they are used; "auto" for `dtype` is float32 then.
         offload_folder: where the weights lie that `device_map` has on disk.
 
+    regard's own `Transformer` runs the default model and folders of a bare BERT in float32 on a CPU: the same weights
+    and tokens, without importing transformers. Once you ask for `.model` or `.tokenizer` of what this returns, those of
+    transformers are opened and used from then on.
+
     Weights are read from safetensors or GGUF; code in a model's folder is never run. The weights of a quantised GGUF
     file are what its numbers stand for; the trace's status says so.
 
@@ -130,7 +139,7 @@ def load(
             raise RegardError(f"load: the model object is on {here}: move it with .to({str(device)!r}) first")
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
-        if not isinstance(source, transformers.PreTrainedModel):
+        if not of_transformers(source, "PreTrainedModel"):
             if (of_kind := model_of_source(source, tokenizer, processor)) is not None:
                 return of_kind
             needs = "a model object of transformers, timm or torchvision, or ours"
@@ -164,6 +173,24 @@ def load(
         check_finite_weights(transformer, name)
         tokenizer = own_tokenizer if tokenizer is None else tokenizer
         return Model(transformer.to(where), tokenizer, name=called, image_processor=processor)
+    through_transformers = partial(
+        _load_checkpoint, folder, sizes, name, called, where, precision, spread, tokenizer, processor
+    )
+    plain = where.type == "cpu" and precision in (None, torch.float32) and not spread
+    if plain and isinstance(folder, Path) and folder.is_dir() and tokenizer is processor is None:
+        bert, read = read_bert(folder), read_bert_tokenizer(folder)
+        if bert is not None and read is not None:
+            pooling = read_pooling(partial(_file_of_model, folder))
+            return Model(bert, read, name=called, pooling=pooling, original=through_transformers)
+    return through_transformers()
+
+
+def _load_checkpoint(
+    folder: Path | str, sizes: CheckpointSizes | None, name: str, called: str, where: torch.device,
+    precision: torch.dtype | None, spread: dict[str, Any] | None, tokenizer: Any, processor: Any,
+) -> Model:  # fmt: skip
+    """Open a checkpoint through transformers. sizes: what a folder's holds, None where that is not known yet."""
+    import_models()
     with _ONE, quiet(), opened_model_file(folder) as file:
         if sizes is None and file is not None:
             sizes = file.held
@@ -202,7 +229,7 @@ def load(
     return Model(model, tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor)
 
 
-def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:
+def load_tokenizer(source: str | os.PathLike[str] | None = None) -> "PreTrainedTokenizerBase | BertTokenizer":
     """A model's tokenizer alone: of the default model, a folder or a hub name.
 
     Raises:
@@ -215,7 +242,10 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     if isinstance(folder, Path) and is_transformer_folder(folder):
         at = newest_transformer_folder(folder)
         tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None
+    elif isinstance(folder, Path) and (bert := read_bert_tokenizer(folder)) is not None:
+        return bert
     else:
+        import_models()
         with quiet(), opened_model_file(folder) as file:
             tokenizer = _read_tokenizer(folder, name, file)
     if tokenizer is None:
@@ -237,6 +267,8 @@ def _file_of_model(folder: Path | str, file: str) -> Path | None:
     """A file of a model's folder or of a hub name, None where there is none."""
     if isinstance(folder, Path):
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
+    from transformers.utils.hub import cached_file
+
     path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
     return None if path is None else Path(path)
 
@@ -248,6 +280,8 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
             return None
     elif isinstance(folder, Path) and not any((folder / name).exists() for name in TOKENIZER_FILES):
         return None
+    import transformers
+
     options = file.options if file else {}
     place = file.folder if file else folder
     with read_tokenizer_quietly(name):
@@ -312,7 +346,7 @@ def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, An
     """
     classes = {base.__name__ for base in type(source).__mro__}  # of packages that may not be installed
     inner: Any = source
-    if isinstance(source, transformers.Pipeline):
+    if of_transformers(source, "Pipeline"):
         inner = source.model
         tokenizer = source.tokenizer if tokenizer is None else tokenizer
         processor = processor or getattr(source, "processor", None) or source.image_processor

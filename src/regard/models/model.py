@@ -21,7 +21,6 @@ from regard.capture.session import Session
 from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
-from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images.patches import Fill, removed
 from regard.model_files.pooling import Pooling
@@ -58,8 +57,11 @@ class Model:
         notes: tuple[str, ...] = (),
         pooling: Pooling = NO_POOLING,
         image_processor: Any = None,
+        original: "Callable[[], Model] | None" = None,
     ) -> None:
-        self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
+        """Take a model. original: opens the model of transformers that ours stands in for, with its tokenizer."""
+        self._model, self._tokenizer, self._original = model, tokenizer, original
+        self.name, self.notes, self.pooling = name, notes, pooling
         if not pooling.include_prompt and tokenizer is not None:
             self.pooling = pooling_behind_prompt(pooling, pooling.prompt, tokenizer)
         self.image_processor = image_processor
@@ -76,13 +78,26 @@ class Model:
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes, self.pooling)
 
+    @property
+    def model(self) -> Any:
+        """The model object itself, which runs from here on, if ours ran in its place."""
+        if self._original is not None:
+            vars(self).update(vars(self._original()))
+        return self._model
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer itself; see `model`."""
+        _ = self.model
+        return self._tokenizer
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the model is made of: its session has a lock and copies of the modules."""
         made = {name: getattr(self, name) for name in ("name", "notes", "pooling", "image_processor")}
         return partial(Model, **made), (self.model, self.tokenizer)
 
     def __repr__(self) -> str:
-        return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
+        return f"Model({self.name!r}, {type(self._model).__name__}, limit={self.limit})"
 
     # What `trace` returns follows from its arguments: encoder-decoders, and they alone, are given a target. A string
     # is itself a sequence of strings, of which mypy warns: the overload for one text comes first and takes it.
@@ -195,7 +210,7 @@ class Model:
                 that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
         check_interventions(interventions)
-        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
+        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self._model.config, self.name)
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
             if any(each is not None for each in (*others, messages)):
@@ -287,6 +302,8 @@ class Model:
         """What writes with the model, in the way of its kind."""
         if isinstance(self.model, Transformer):
             return RegardGenerator(self._session, self._reader, self.notes, self._runner.trace)
+        from regard.generation.generate import HuggingFaceGenerator
+
         return HuggingFaceGenerator(self._session, self._reader, self.notes)
 
     @property
@@ -321,7 +338,7 @@ class Model:
             raise RegardError(f"embedding: {self.name} is an encoder-decoder, which makes no sentence embedding here")
         check_pooling(self.pooling, self.name)
         chosen = prompted(self.pooling, prompt, prompt_name)
-        pooling = pooling_behind_prompt(self.pooling, chosen, self.tokenizer)
+        pooling = pooling_behind_prompt(self.pooling, chosen, self._tokenizer)
         if chosen and text is not None:
             given = check_texts(text, "embedding: text", INSTEAD["embedding: text"])
             text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in given]
@@ -407,5 +424,5 @@ class Model:
         window, stride, layers: as `trace` takes them. The windows need not be held all at once, and have no logits.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
-        keep = CaptureOptions.of(layers, False, True, False, self.model.config, self.name)
+        keep = CaptureOptions.of(layers, False, True, False, self._model.config, self.name)
         return self._runner.stream(encoded, window, stride, keep)

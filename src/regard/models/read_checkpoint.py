@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
@@ -44,6 +43,8 @@ def read_checkpoint(
     spread: dict[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
     """Build a model and fill it; return it with notes on its weights: what is missing or unused, or was quantised."""
+    import transformers
+
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {}) | (spread or {})
     place = file.folder if file else folder
     with load_errors_in_line(name):
@@ -105,6 +106,8 @@ def _filled(
 
     place: where they are; None for those among the options.
     """
+    import transformers
+
     if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
         classes = transformers.MODEL_MAPPING[type(config)]
         model_class = classes[0] if isinstance(classes, tuple) else classes
@@ -129,6 +132,8 @@ def _filled(
 
 def _generation_config(place: Path | str) -> Any:
     """How a model writes by default: as its generation_config.json says, or its config.json where there is none."""
+    import transformers
+
     try:
         return transformers.GenerationConfig.from_pretrained(place)
     except OSError:
@@ -161,6 +166,8 @@ def _model_class(config: Any, from_gguf: bool) -> Any:
 
     A GGUF file names no class: it holds a language model.
     """
+    import transformers
+
     if from_gguf and not config.architectures:
         return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
     # the classifier of an encoder-decoder reads one text as both: its bare model is traced with a target

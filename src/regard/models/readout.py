@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
-from regard.capture.hf_masks import TensorMaskError
+from regard.capture.options import TensorMaskError
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import model_inputs_of_trace
@@ -46,7 +46,7 @@ class Readout:
         if model.pairs != (source is not None):
             kind = "an encoder-decoder" if model.pairs else "no encoder-decoder"
             raise RegardError(f"next: {self.name} is {kind}: the trace is of another model")
-        size = model.model.get_input_embeddings().num_embeddings
+        size = model._session.original.get_input_embeddings().num_embeddings
         if max(self._ids) >= size:
             raise RegardError(f"next: the trace has token ids that {self.name} does not know: it is of another model")
         self._typed = False  # whether the tokenizer names segments, and this family adds something for them

@@ -99,7 +99,7 @@ class Source:
             return self._opened(needs_model)
         model, texts = self.load(self.model), list(self.texts)
         traces: list[Any]
-        names, generated, targets = spelling(model.tokenizer), [False] * len(texts), list(self.targets)
+        names, generated, targets = spelling(model._tokenizer), [False] * len(texts), list(self.targets)
         if self.images:
             asked = texts[0] if len(texts) == 1 else texts or None
             return TracedTexts(model.trace(asked, images=list(self.images)), [], model, names)
@@ -149,7 +149,7 @@ class Source:
             for there, here in sides:
                 here.text, here.tokens = there.text, there.tokens
             new.append(trace)
-        return TracedTexts(new, old.texts, model, spelling(model.tokenizer), [False] * len(new))
+        return TracedTexts(new, old.texts, model, spelling(model._tokenizer), [False] * len(new))
 
     def read_one(self, verb: str) -> Any:
         """Read the one trace of a single text, which isn't an encoder-decoder's."""
@@ -176,7 +176,7 @@ class Source:
         model = self.load(self.model) if needs_model else None
         if self.model is None or not names:
             return TracedTexts(traces, texts)
-        tokenizer = load_tokenizer(self.model) if model is None else model.tokenizer
+        tokenizer = load_tokenizer(self.model) if model is None else model._tokenizer
         return TracedTexts(traces, texts, model, spelling(tokenizer))
 
 

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.capture.build_trace import check_finite, check_length
-from regard.capture.hf_attention import WindowsError
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import NO_LAYERS, CaptureOptions, WindowsError
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, encoded_ids
@@ -94,7 +93,7 @@ class _Reading:
         with session.alone():
             index = session.index  # of the model as it is now
         together: list[StateBatch] = []
-        whole = self.model.model.dtype.itemsize >= torch.float32.itemsize
+        whole = session.model.dtype.itemsize >= torch.float32.itemsize
         if len(pack) > 1 and whole and index.packs is not False and "position_ids" in session.takes:
             try:
                 together = self.read(pack)

@@ -11,18 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.nn.bert import activation_of_transformers, bert_config, bert_names, no_counterpart
 from regard.nn.config import TransformerConfig
 from regard.nn.folder import fill_module_weights
 from regard.nn.transformer import Transformer
 
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "silu": "silu",
-    "swish": "silu",
-}
 Weights = dict[str, Tensor]
 
 
@@ -45,43 +38,15 @@ def from_transformers(model: Any) -> Transformer:
 def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
     if getattr(config, "position_embedding_type", "absolute") not in (None, "absolute"):
-        raise _foreign("position_embedding_type", config.position_embedding_type)
+        raise no_counterpart("position_embedding_type", config.position_embedding_type)
     if config.is_decoder or config.add_cross_attention:
-        raise _foreign("is_decoder or add_cross_attention", True)
+        raise no_counterpart("is_decoder or add_cross_attention", True)
     head = getattr(getattr(model, "cls", None), "predictions", None)
-    config = TransformerConfig.bert(
-        **_sizes(model, head),
-        d_hidden=config.intermediate_size,
-        activation=_activation_of_transformer(config.hidden_act),
-        norm_eps=config.layer_norm_eps,
-        segments=config.type_vocab_size,
-        dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
-        output_bias=head is not None,
-        output_transform=head is not None,
+    config = bert_config(
+        config, output=_sizes(model, head)["output"], output_bias=head is not None, output_transform=head is not None
     )
-    table = base.embeddings
-    weights = {
-        "embedding.weight": table.word_embeddings.weight,
-        "positions.weight": table.position_embeddings.weight,
-        "segments.weight": table.token_type_embeddings.weight,
-        **_module_weights_by_name("embedding_norm", table.LayerNorm),
-    }
-    for n, layer in enumerate(base.encoder.layer):
-        projections = layer.attention.self
-        weights |= _layer_weights_by_name(
-            f"encoder.{n}",
-            {
-                "attention.query": projections.query,
-                "attention.key": projections.key,
-                "attention.value": projections.value,
-                "attention.output": layer.attention.output.dense,
-                "attention_norm": layer.attention.output.LayerNorm,
-                "feedforward.up": layer.intermediate.dense,
-                "feedforward.output": layer.output.dense,
-                "feedforward_norm": layer.output.LayerNorm,
-            },
-        )
+    tensors = dict(base.named_parameters())
+    weights = {name: tensors[theirs] for name, theirs in bert_names(config.layers).items()}
     if head is not None:
         weights |= _module_weights_by_name("transform.linear", head.transform.dense)
         weights |= _module_weights_by_name("transform.norm", head.transform.LayerNorm)
@@ -93,16 +58,16 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
     for name, plain in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
         if getattr(config, name) is not plain:
-            raise _foreign(name, getattr(config, name))
+            raise no_counterpart(name, getattr(config, name))
     if config.add_cross_attention:
-        raise _foreign("add_cross_attention", True)
+        raise no_counterpart("add_cross_attention", True)
     if not config.resid_pdrop == config.embd_pdrop:
-        raise _foreign("embd_pdrop", f"{config.embd_pdrop} beside resid_pdrop={config.resid_pdrop}")
+        raise no_counterpart("embd_pdrop", f"{config.embd_pdrop} beside resid_pdrop={config.resid_pdrop}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.gpt2(
         **_sizes(model, head),
         d_hidden=config.n_inner,
-        activation=_activation_of_transformer(config.activation_function),
+        activation=activation_of_transformers(config.activation_function),
         norm_eps=config.layer_norm_epsilon,
         dropout=config.resid_pdrop,
         attention_dropout=config.attn_pdrop,
@@ -128,16 +93,16 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
     config, base = model.config, model.base_model
     rope = dict(getattr(config, "rope_parameters", None) or {})
     if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise _foreign("rope_parameters", rope)
+        raise no_counterpart("rope_parameters", rope)
     if bool(config.attention_bias) != bool(config.mlp_bias):
-        raise _foreign("attention_bias", f"{config.attention_bias} beside mlp_bias={config.mlp_bias}")
+        raise no_counterpart("attention_bias", f"{config.attention_bias} beside mlp_bias={config.mlp_bias}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.llama(
         **_sizes(model, head),
         key_heads=config.num_key_value_heads,
         d_k=getattr(config, "head_dim", None),
         d_hidden=config.intermediate_size,
-        activation=_activation_of_transformer(config.hidden_act),
+        activation=activation_of_transformers(config.hidden_act),
         norm_eps=config.rms_norm_eps,
         rotary_base=float(rope.get("rope_theta", 10000.0)),
         attention_dropout=config.attention_dropout,
@@ -208,13 +173,3 @@ def _language_head_weights(head: nn.Module | None, config: TransformerConfig) ->
     for name, tensor in _module_weights_by_name("head", head).items() if head is not None else ():
         if name != "head.weight" or config.output == "free":
             yield name, tensor
-
-
-def _activation_of_transformer(name: str) -> str:
-    if name not in ACTIVATIONS:
-        raise _foreign("its activation", name)
-    return ACTIVATIONS[name]
-
-
-def _foreign(name: str, value: Any) -> RegardError:
-    return RegardError(f"from_transformers: the model has {name}={value!r}, which has no counterpart in a Transformer")

@@ -210,12 +210,12 @@ class Transformer(nn.Module):
         x = self.embedding(ids)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
-        if self.positions is not None:
-            x = x + self.positions(at.positions)
-        if self.segments is not None:
+        if self.segments is not None:  # first, as BERT adds them up: to the same bits
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
             raise RegardError("token_type_ids: given, and the model's config has segments=0")
+        if self.positions is not None:
+            x = x + self.positions(at.positions)
         return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
 
 

@@ -78,7 +78,7 @@ def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, ot
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
     passes = 2 if done or other else 1
-    with report_layers_of_pass(model.model, lambda share: task.advance(0.7 * share / passes)):
+    with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share / passes)):
         found = _traces(model, asked, [], limits)
         texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
         after = _traces(other or model, asked, done, limits) if passes > 1 else []
@@ -216,7 +216,7 @@ def _too_long(model: Model, text: str, limits: Limits) -> bool:
     """Whether a text's page shows weights alone, whatever else a trace could keep."""
     if model.limit is not None and model.limit <= limits.whole:
         return False  # a longer one is refused where it is read
-    return 4 * len(text) > limits.whole and count_tokens(model.tokenizer, check_text(text)) > limits.whole
+    return 4 * len(text) > limits.whole and count_tokens(model._tokenizer, check_text(text)) > limits.whole
 
 
 def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str | None = None) -> list[str]:
@@ -263,7 +263,7 @@ def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limit
     """Trace a picture, in its text where one was given, and put the page of where the model looks together."""
     picture = read_picture_bytes(data, asked.name)
     task.go_on()
-    with report_layers_of_pass(model.model, lambda share: task.advance(0.7 * share)):
+    with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share)):
         traces = model.trace(asked.text, images=[picture], logits=False)
     task.go_on()
     return CachedPage(looked(traces).page(Choice(limit=limits.kept)))

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers.pytorch_utils import Conv1D
 
 from regard.attention.attention_map import AttentionMap
-from regard.capture.hf_attention import attention_settings
+from regard.capture.eager_attention import attention_settings
 from regard.capture.options import CaptureOptions
 from regard.capture.twin import Twin
 from regard.errors import RegardError, first_line

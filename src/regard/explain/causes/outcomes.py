@@ -67,7 +67,7 @@ def probability(model: Model, token: str | int, *, at: Place | None = None) -> O
     place, name = _outcome_token_id(model, token), f"probability of {_token(token)}{_after(at)}"
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
-        found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model.model)
+        found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model._session.original)
         if found is None:
             raise RegardError(f"outcome: {model.name} has no probabilities of labels: take the logit")
         return found[place]
@@ -108,7 +108,7 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
 
 
 def _outcome_token_id(model: Model, token: str | int) -> int:
-    return class_or_token_id(model.labels, model.tokenizer, token, f"outcome of {model.name}")
+    return class_or_token_id(model.labels, model._tokenizer, token, f"outcome of {model.name}")
 
 
 def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:

@@ -46,10 +46,10 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
 
 def special_around(model: "Model") -> tuple[list[int], list[int]]:
     """Return the ids of the special tokens that the tokenizer puts before and behind a text."""
-    if model.tokenizer is None:
+    if model._tokenizer is None:
         return [], []
-    ids = model.tokenizer("a")["input_ids"]
-    special = [number in model.tokenizer.all_special_ids for number in ids]
+    ids = model._tokenizer("a")["input_ids"]
+    special = [number in model._tokenizer.all_special_ids for number in ids]
     first = next((n for n, each in enumerate(special) if not each), len(ids))
     last = next((n for n, each in enumerate(special[::-1]) if not each), 0)
     return ids[:first], ids[len(ids) - last :]
@@ -57,12 +57,12 @@ def special_around(model: "Model") -> tuple[list[int], list[int]]:
 
 def _plain_ids(model: "Model") -> Int[np.ndarray, " V"]:
     """The ids that can be drawn."""
-    count = model.model.get_input_embeddings().num_embeddings
-    if model.tokenizer is None:
+    count = model._session.original.get_input_embeddings().num_embeddings
+    if model._tokenizer is None:
         return np.arange(count)
     marks = "\u2581\u0120#"  # what begins a word, or goes on with one, in the vocabularies that are in use
-    spelled = enumerate(model.tokenizer.convert_ids_to_tokens(range(min(count, len(model.tokenizer)))))
-    special = set(model.tokenizer.all_special_ids)
+    spelled = enumerate(model._tokenizer.convert_ids_to_tokens(range(min(count, len(model._tokenizer)))))
+    special = set(model._tokenizer.all_special_ids)
     plain = [n for n, each in spelled if n not in special and each is not None and each.strip(marks).isalpha()]
     return np.array(plain, dtype=np.int64)
 

@@ -138,7 +138,7 @@ def attribution(
     token = to if token is None else token
     if (token is None) == (toward is None) or (against is not None and token is None):
         raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
-    named = partial(class_or_token_id, model.labels, model.tokenizer, what="attribution")
+    named = partial(class_or_token_id, model.labels, model._tokenizer, what="attribution")
     ids = [None if each is None else named(each) for each in (token, against)]
     if token is not None and ids[0] == ids[1]:
         raise RegardError(f"attribution: given {against!r} against itself: needs two that differ")

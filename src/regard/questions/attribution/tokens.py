@@ -180,7 +180,7 @@ def _baseline(
     """The same token embedding at every position."""
     if baseline == "zero":
         return torch.zeros_like(like)
-    table = model.model.get_input_embeddings()
+    table = model._session.original.get_input_embeddings()
     count = table.num_embeddings
     if baseline != "mean" and not (is_whole(baseline) and 0 <= baseline < count):
         raise RegardError(f"baseline: given {baseline!r}, needs 'mean', 'zero' or one of the ids 0 to {count - 1}")

@@ -69,7 +69,7 @@ class MapQuery(Query):
                 plan, windows = model.stream(text, window=source.window, stride=source.stride, layers=[layer])
                 step = _parts_of(progress, 1)
                 return windowed(plan, windows, layer, self.head, top=self.top, far=self.far, progress=step)
-            with report_layers_of_pass(model.model, advance):
+            with report_layers_of_pass(model._session.original, advance):
                 trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
         layer, reason = chosen_layer(trace, layer, self.head)
         show = partial(matrix, top=self.top, far=self.far, progress=advance)

@@ -81,7 +81,7 @@ def decided(model: Model, trace: Any, to: str | int, word: str | Word | None) ->
 
     def measure(run: Trace) -> tuple[float, float | None]:
         logits = logits_at(run, place).double()
-        chances = probabilities(logits, run.labels, model.model)
+        chances = probabilities(logits, run.labels, model._session.original)
         return float(logits[number]), None if chances is None else float(chances[number])
 
     sources = attribute_to_heads(model, trace, logit(model, number, at=place)).sources
