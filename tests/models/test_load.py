@@ -71,7 +71,7 @@ def test_no_such_model() -> None:
     ],
 )
 def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch) -> None:
-    monkeypatch.setattr(loading.transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it asked"))
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: pytest.fail("it asked"))
     monkeypatch.setattr(loading, "check_hub", lambda *_: pytest.fail("it asked"))
     refused(source, f"{re.escape(repr(source))}: {says}")
     refused(Path(source), says)
@@ -211,7 +211,7 @@ def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeyp
         (package / "model" / name).write_bytes(planted)
         refused(None, rf"^the default model's file '.*{name}' was changed: sha256 \w{{12}}…, published is")
         if name == "model.safetensors":
-            assert loading.load_tokenizer().vocab_size == 30_522  # which needs no weights
+            assert len(loading.load_tokenizer()) == 30_522  # which needs no weights
         else:
             with pytest.raises(regard.RegardError, match="was changed"):
                 loading.load_tokenizer()

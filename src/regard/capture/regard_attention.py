@@ -6,6 +6,7 @@ largest difference goes into the trace's status.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,33 +64,28 @@ def _see_context(
 
 
 def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:
-    """Compare the calls of a pass that is over: those without mask and bias that are of one shape together."""
+    """Compare the calls of a pass that is over: those without mask and bias that are of one shape as one call."""
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for call, context, texts in seen:
-        query, key, rule, value = call.weights.query, call.weights.key, call.weights.rule, call.value
-        plain = rule.mask is None and rule.bias is None and rule.sinks is None and not call.ablations
-        if value is None or not plain:
+        query, key, rule = call.weights.query, call.weights.key, call.weights.rule
+        if call.value is None or call.ablations or any(x is not None for x in (rule.mask, rule.bias, rule.sinks)):
             compare_with_definition(comparison, call, context, texts)
-        else:
-            kind = rule.scale, rule.softcap, query.shape[1:], key.shape[1:], value.shape[1:], query.dtype
-            alike.setdefault(kind, []).append((query[texts], key[texts], value[texts], context[texts]))
+            continue
+        kind = rule.scale, rule.softcap, query.shape[1:], key.shape[1:], call.value.shape[1:], query.dtype
+        alike.setdefault(kind, []).append((query[texts], key[texts], call.value[texts], context[texts]))
     for (scale, softcap, *_), group in alike.items():
         query, key, value, context = (torch.cat(parts) for parts in zip(*group, strict=True))
-        weights = AttentionMap(query, key, ScoreRule(scale, softcap))
-        _compare_rows(comparison, weights, value, context, slice(0, len(query)))
+        joined = replace(call, source=AttentionMap(query, key, ScoreRule(scale, softcap)), value=value)
+        compare_with_definition(comparison, joined, context)
 
 
 def compare_with_definition(
     comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"], texts: slice = EVERY
 ) -> None:
     """Compute a few rows of a call by the definition and remember the largest differences. texts: of its batch."""
-    if call.value is not None and not call.ablations:  # what is ablated is not what the definition gives
-        _compare_rows(comparison, call.weights, call.value, context, texts)
-
-
-def _compare_rows(
-    comparison: Comparison, weights: AttentionMap, value: Float[Tensor, "B G S E"], context: Tensor, texts: slice
-) -> None:
+    weights, value = call.weights, call.value
+    if value is None or call.ablations:  # what is ablated is not what the definition gives
+        return
     query, key, rule = weights.query[texts], weights.key[texts], weights.rule
     rows, keys = sampled_rows(query.shape[2]).to(query.device), slice(0, key.shape[2])
     share = query.shape[1] // key.shape[1]
@@ -100,15 +96,8 @@ def _compare_rows(
         some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
         allowed = None if rule.mask is None else rule.mask.tile(texts, heads, rows, keys, query.device)
         bias = None if rule.bias is None else masks.select(rule.bias, texts, heads, rows, EVERY)
-        exact = reference.attention(
-            query[:, heads, rows],
-            key[:, some],
-            value[texts, some],
-            mask=allowed,
-            bias=bias,
-            scale=rule.scale,
-            softcap=rule.softcap,
-        )
+        scores = {"mask": allowed, "bias": bias, "scale": rule.scale, "softcap": rule.softcap}
+        exact = reference.attention(query[:, heads, rows], key[:, some], value[texts, some], **scores)
         error = (exact.weights - ours[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[texts][:, rows, heads]).abs().amax()
         comparison.add(float(error), float(out), query.shape[0] * len(rows) if group == 0 else 0)

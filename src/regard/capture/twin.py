@@ -44,9 +44,8 @@ class Twin:
             return kind([(key, self._copy(item)) for key, item in value.items()]) if value else kind()
         if kind in (list, tuple):
             return kind(map(self._copy, value))
-        if not (isinstance(value, nn.Module) or of_transformers(value, CONFIG)) or isinstance(
-            value, torch.jit.ScriptModule
-        ):
+        copied = isinstance(value, nn.Module) or of_transformers(value, CONFIG)
+        if not copied or isinstance(value, torch.jit.ScriptModule):
             return value
         copy = self._copies.get(id(value), (None, None))[1]
         if type(copy) is not kind:

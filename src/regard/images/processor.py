@@ -1,6 +1,6 @@
 """Open the image processor of a model's folder, and make of a picture the tensor that the model reads."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,16 +12,11 @@ from regard.errors import RegardError, first_line
 from regard.images.picture import Picture
 from regard.model_files.suppress_warnings import quiet
 
-if TYPE_CHECKING:
-    import transformers
-
 PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of pictures; of texts too
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
 
 
-def read_processor(
-    place: Any, *, texts: bool = False
-) -> "transformers.image_processing_utils.BaseImageProcessor | transformers.ProcessorMixin":
+def read_processor(place: Any, *, texts: bool = False) -> Any:
     """Open the image processor of a folder or hub name that has one; no code of it is run.
 
     texts: open what makes texts with pictures ready, of a model that reads both.

@@ -85,22 +85,17 @@ def check_model_folder(folder: Path) -> CheckedFolder:
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
-    if not _known_to_transformers(kind):
-        why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
-        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
+    if kind != "bert":  # which every version knows; the import takes seconds
+        import_models()
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+        if kind not in CONFIG_MAPPING_NAMES:
+            why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
+            raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
     return CheckedFolder(folder, config, checkpoint)
-
-
-def _known_to_transformers(kind: str) -> bool:
-    if kind == "bert":  # every version knows it, and the import takes seconds
-        return True
-    import_models()
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    return kind in CONFIG_MAPPING_NAMES
 
 
 def check_model_files(folder: Path, *, every: bool = True) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -49,13 +49,10 @@ from regard.models.read_checkpoint import (
 from regard.nn.bert import read_bert
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
-from regard.text.bert_tokenizer import BertTokenizer, read_bert_tokenizer
+from regard.text.bert_tokenizer import read_bert_tokenizer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
 from regard.trace.trace import NO_POOLING
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
@@ -178,6 +175,8 @@ def load(
     )
     plain = where.type == "cpu" and precision in (None, torch.float32) and not spread
     if plain and isinstance(folder, Path) and folder.is_dir() and tokenizer is processor is None:
+        if sizes is not None:
+            require_memory_for_model(sizes, where, name, precision)
         bert, read = read_bert(folder), read_bert_tokenizer(folder)
         if bert is not None and read is not None:
             pooling = read_pooling(partial(_file_of_model, folder))
@@ -229,7 +228,7 @@ def _load_checkpoint(
     return Model(model, tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor)
 
 
-def load_tokenizer(source: str | os.PathLike[str] | None = None) -> "PreTrainedTokenizerBase | BertTokenizer":
+def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
     """A model's tokenizer alone: of the default model, a folder or a hub name.
 
     Raises:

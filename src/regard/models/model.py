@@ -210,7 +210,8 @@ class Model:
                 that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
         check_interventions(interventions)
-        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self._model.config, self.name)
+        model = self._model if inputs is None else self.model  # of transformers, which takes more kinds of inputs
+        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, model.config, self.name)
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
             if any(each is not None for each in (*others, messages)):

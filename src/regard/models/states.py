@@ -169,7 +169,8 @@ def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]
 
 def count_layers(model: "Model") -> int:
     """Return how many layers a model with a single stack has."""
-    count = getattr(model.model.config, "num_hidden_layers", None) or getattr(model.model.config, "layers", None)
+    config = model._session.original.config
+    count = getattr(config, "num_hidden_layers", None) or getattr(config, "layers", None)
     if not isinstance(count, int):
         raise RegardError(f"model {model.name!r}: its config does not say how many layers it has")
     return count
@@ -177,7 +178,7 @@ def count_layers(model: "Model") -> int:
 
 def count_heads(model: "Model") -> int:
     """Return how many query heads a layer of a model has: of the layer with most."""
-    config = model.model.config
+    config = model._session.original.config
     count = next(
         (number for name in ("num_attention_heads", "n_head", "heads") if (number := getattr(config, name, None))), 0
     )
@@ -186,7 +187,7 @@ def count_heads(model: "Model") -> int:
 
 def state_width(model: "Model") -> int:
     """Return the width M of a model's states."""
-    return int(model.model.config.hidden_size)
+    return int(model._session.original.config.hidden_size)
 
 
 def window_batches_by_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:

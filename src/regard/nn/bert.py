@@ -26,12 +26,13 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-TABLES = {
+EMBEDDINGS = {  # our names of modules, and those of BertModel
     "embedding": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
+    "embedding_norm": "embeddings.LayerNorm",
 }
-LAYER = {  # our names of a layer's modules, and those of BertModel
+LAYER = {
     "attention.query": "attention.self.query",
     "attention.key": "attention.self.key",
     "attention.value": "attention.self.value",
@@ -51,13 +52,11 @@ PLAIN: dict[str, tuple[Any, ...]] = {  # the values that entries may have, if th
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
     "add_cross_attention": (False,),
-    "torch_dtype": ("float32",),
-    "dtype": ("float32",),
 }
 # Entries that say nothing of a bare model's states.
 UNUSED = """
-    _name_or_path attn_implementation bos_token_id chunk_size_feed_forward classifier_dropout eos_token_id
-    gradient_checkpointing initializer_range pad_token_id tie_word_embeddings transformers_version use_cache
+    _name_or_path attn_implementation bos_token_id chunk_size_feed_forward classifier_dropout dtype eos_token_id
+    gradient_checkpointing initializer_range pad_token_id tie_word_embeddings torch_dtype transformers_version use_cache
 """
 POSITION_IDS = "embeddings.position_ids"  # that older folders keep: 0, 1, 2, …
 
@@ -93,19 +92,12 @@ def read_bert(folder: Path) -> Transformer | None:
 def bert_config(config: Any, **more: Any) -> TransformerConfig:
     """Say what a BERT is made of, by the config that transformers has of it. more: of its head."""
     return TransformerConfig.bert(
-        vocabulary=config.vocab_size,
-        length=config.max_position_embeddings,
-        layers=config.num_hidden_layers,
-        d_model=config.hidden_size,
-        heads=config.num_attention_heads,
-        d_hidden=config.intermediate_size,
-        activation=activation_of_transformers(config.hidden_act),
-        norm_eps=config.layer_norm_eps,
-        segments=config.type_vocab_size,
-        dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
-        **more,
-    )
+        vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
+        layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
+        d_hidden=config.intermediate_size, activation=activation_of_transformers(config.hidden_act),
+        norm_eps=config.layer_norm_eps, dropout=config.hidden_dropout_prob,
+        attention_dropout=config.attention_probs_dropout_prob, **more,
+    )  # fmt: skip
 
 
 def activation_of_transformers(name: str) -> str:
@@ -122,8 +114,9 @@ def no_counterpart(name: str, value: Any) -> RegardError:
 
 def bert_names(layers: int) -> dict[str, str]:
     """Name the tensors of a Transformer, and those of a BertModel that they are."""
-    modules = {"embedding_norm": "embeddings.LayerNorm"}
+    modules = dict(EMBEDDINGS)
     for n in range(layers):
         modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{theirs}" for name, theirs in LAYER.items()}
-    both = {f"{name}.{part}": f"{theirs}.{part}" for name, theirs in modules.items() for part in ("weight", "bias")}
-    return {f"{name}.weight": f"{theirs}.weight" for name, theirs in TABLES.items()} | both
+    parts = [(name, theirs, part) for name, theirs in modules.items() for part in ("weight", "bias")]
+    tables = ("embedding", "positions", "segments")
+    return {f"{a}.{part}": f"{b}.{part}" for a, b, part in parts if part == "weight" or a not in tables}

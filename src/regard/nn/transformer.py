@@ -181,6 +181,8 @@ class Transformer(nn.Module):
 
     # What models of transformers answer to, so that the same code reads and watches both.
 
+    main_input_name = "input_ids"
+
     @property
     def base_model(self) -> "Transformer":
         """The model itself."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
+    from regard.text import bert_tokenizer as bert_tokenizer
     from regard.text import chat as chat
     from regard.text import continuation as continuation
     from regard.text import neutral_sentences as neutral_sentences

@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from regard.files import read_json, read_regular
-from regard.text.tokenizer_limits import LARGEST, check_tokenizer, read_tokenizer_quietly
+from regard.text.tokenizer_limits import LARGEST, read_tokenizer_quietly
 from regard.text.tokenizers import CLS, MASK, PAD, SEP, UNK
 
 ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
@@ -32,12 +32,8 @@ class Encodings(dict[str, Any]):
     """What a `BertTokenizer` gives for texts, as transformers names it."""
 
     def __init__(self, rows: Sequence[tokenizers.Encoding]) -> None:
-        super().__init__(
-            input_ids=[row.ids for row in rows],
-            token_type_ids=[row.type_ids for row in rows],
-            offset_mapping=[row.offsets for row in rows],
-        )
-        self._rows = rows
+        self._rows, fields = rows, {"input_ids": "ids", "token_type_ids": "type_ids", "offset_mapping": "offsets"}
+        super().__init__({name: [getattr(row, field) for row in rows] for name, field in fields.items()})
 
     def word_ids(self, n: int) -> list[int | None]:
         """Number the words of text n's tokens."""
@@ -53,7 +49,6 @@ class BertTokenizer:
 
     is_fast = True
     bos_token_id = eos_token_id = None
-    model_input_names = ("input_ids", "token_type_ids", "attention_mask")
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self.backend_tokenizer = backend
@@ -69,7 +64,7 @@ class BertTokenizer:
         self, text: Any = None, text_pair: Any = None, text_target: Any = None, *, add_special_tokens: bool = True,
         is_split_into_words: bool = False, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
-        """Encode texts, none of them cut or padded."""
+        """Encode a text or several, none of them cut or padded."""
         if isinstance(text, str):
             return {name: rows[0] for name, rows in self([text], add_special_tokens=add_special_tokens).items()}
         texts = text_target if text is None else text
@@ -100,10 +95,9 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
         settings = read_json(folder / SETTINGS)
         roles = read_json(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
         said = {name: value for name, value in settings.items() if name not in {*UNUSED.split(), *USED}}
-        usual = ROLES | {"never_split": None, "tokenizer_class": "BertTokenizer"}
-        if said.get("tokenizer_class") == "BertTokenizerFast":
-            usual["tokenizer_class"] = "BertTokenizerFast"
-        if not said.items() <= usual.items() or "tokenizer_class" not in said or not roles.items() <= ROLES.items():
+        known = said.pop("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
+        usual = (ROLES | {"never_split": None}).items()
+        if not known or not said.items() <= usual or not roles.items() <= ROLES.items():
             return None
         with read_tokenizer_quietly(str(folder)):
             whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE, most=LARGEST).decode("utf-8"))
@@ -111,26 +105,19 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
             whole.no_padding()
             if json.loads(whole.to_str()) != json.loads(_as_transformers_makes_it(whole, settings).to_str()):
                 return None
-            tokenizer = BertTokenizer(whole)
-            check_tokenizer(tokenizer)
     except Exception:  # the library raises bare Exception: transformers finds the same fault, and it is reported there
         return None
-    return tokenizer
+    return BertTokenizer(whole)
 
 
 def _as_transformers_makes_it(whole: tokenizers.Tokenizer, settings: dict[str, Any]) -> tokenizers.Tokenizer:
     """Make what the BertTokenizer of transformers makes of a vocabulary and settings."""
     made = tokenizers.Tokenizer(models.WordPiece(whole.get_vocab(with_added_tokens=False), unk_token=UNK))
-    made.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),
-        lowercase=settings.get("do_lower_case", True),
-    )
+    lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
+    made.normalizer = normalizers.BertNormalizer(True, chinese, settings.get("strip_accents"), lower)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece(prefix="##")
     made.add_special_tokens(sorted(ROLES.values(), key=lambda token: made.token_to_id(token) or 0))
-    ends = [(token, made.token_to_id(token)) for token in (CLS, SEP)]
-    pair = f"{CLS}:0 $A:0 {SEP}:0 $B:1 {SEP}:1"
-    made.post_processor = processors.TemplateProcessing(single=f"{CLS}:0 $A:0 {SEP}:0", pair=pair, special_tokens=ends)
+    one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, made.token_to_id(token)) for token in (CLS, SEP)]
+    made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
     return made
