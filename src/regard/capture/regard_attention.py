@@ -96,7 +96,7 @@ def compare_with_definition(
         some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
         allowed = None if rule.mask is None else rule.mask.tile(texts, heads, rows, keys, query.device)
         bias = None if rule.bias is None else masks.select(rule.bias, texts, heads, rows, EVERY)
-        scores = {"mask": allowed, "bias": bias, "scale": rule.scale, "softcap": rule.softcap}
+        scores: dict[str, Any] = {"mask": allowed, "bias": bias, "scale": rule.scale, "softcap": rule.softcap}
         exact = reference.attention(query[:, heads, rows], key[:, some], value[texts, some], **scores)
         error = (exact.weights - ours[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[texts][:, rows, heads]).abs().amax()

@@ -19,40 +19,27 @@ from regard.nn.folder import CONFIG, WEIGHTS, read_tensors, weights_of
 from regard.nn.transformer import Transformer
 
 ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "silu": "silu",
+    "relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "silu": "silu",
     "swish": "silu",
-}
-EMBEDDINGS = {  # our names of modules, and those of BertModel
-    "embedding": "embeddings.word_embeddings",
-    "positions": "embeddings.position_embeddings",
+}  # fmt: skip
+TABLES = {  # our names of modules, and those of BertModel
+    "embedding": "embeddings.word_embeddings", "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
-    "embedding_norm": "embeddings.LayerNorm",
-}
+}  # fmt: skip
 LAYER = {
-    "attention.query": "attention.self.query",
-    "attention.key": "attention.self.key",
-    "attention.value": "attention.self.value",
-    "attention.output": "attention.output.dense",
-    "attention_norm": "attention.output.LayerNorm",
-    "feedforward.up": "intermediate.dense",
-    "feedforward.output": "output.dense",
-    "feedforward_norm": "output.LayerNorm",
-}
+    "attention.query": "attention.self.query", "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value", "attention.output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm", "feedforward.up": "intermediate.dense",
+    "feedforward.output": "output.dense", "feedforward_norm": "output.LayerNorm",
+}  # fmt: skip
 SIZES = """
     vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob
     attention_probs_dropout_prob max_position_embeddings type_vocab_size layer_norm_eps
 """
-PLAIN: dict[str, tuple[Any, ...]] = {  # the values that entries may have, if they are there
-    "model_type": ("bert",),
-    "architectures": (["BertModel"],),
-    "position_embedding_type": ("absolute",),
-    "is_decoder": (False,),
-    "add_cross_attention": (False,),
-}
+PLAIN = {  # the values that entries have, if they are there
+    "model_type": "bert", "architectures": ["BertModel"], "position_embedding_type": "absolute", "is_decoder": False,
+    "add_cross_attention": False,
+}  # fmt: skip
 # Entries that say nothing of a bare model's states.
 UNUSED = """
     _name_or_path attn_implementation bos_token_id chunk_size_feed_forward classifier_dropout dtype eos_token_id
@@ -67,7 +54,7 @@ def read_bert(folder: Path) -> Transformer | None:
         config = read_json(folder / CONFIG)
         if config.keys() - UNUSED.split() - PLAIN.keys() != set(SIZES.split()) or config.get("model_type") != "bert":
             return None
-        if any(config.get(name, values[0]) not in values for name, values in PLAIN.items()):
+        if any(config.get(name, value) != value for name, value in PLAIN.items()):
             return None
         tensors = read_tensors(folder / WEIGHTS)
         numbers = [tensor for name, tensor in tensors.items() if name != POSITION_IDS]
@@ -114,9 +101,8 @@ def no_counterpart(name: str, value: Any) -> RegardError:
 
 def bert_names(layers: int) -> dict[str, str]:
     """Name the tensors of a Transformer, and those of a BertModel that they are."""
-    modules = dict(EMBEDDINGS)
+    modules = TABLES | {"embedding_norm": "embeddings.LayerNorm"}
     for n in range(layers):
         modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{theirs}" for name, theirs in LAYER.items()}
     parts = [(name, theirs, part) for name, theirs in modules.items() for part in ("weight", "bias")]
-    tables = ("embedding", "positions", "segments")
-    return {f"{a}.{part}": f"{b}.{part}" for a, b, part in parts if part == "weight" or a not in tables}
+    return {f"{a}.{part}": f"{b}.{part}" for a, b, part in parts if part == "weight" or a not in TABLES}

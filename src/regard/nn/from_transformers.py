@@ -111,20 +111,14 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
     weights = {"embedding.weight": base.embed_tokens.weight, **_module_weights_by_name("decoder_norm", base.norm)}
     for n, layer in enumerate(base.layers):
         attention, feedforward = layer.self_attn, layer.mlp
-        weights |= _layer_weights_by_name(
-            f"decoder.{n}",
-            {
-                "attention.query": attention.q_proj,
-                "attention.key": attention.k_proj,
-                "attention.value": attention.v_proj,
-                "attention.output": attention.o_proj,
-                "attention_norm": layer.input_layernorm,
-                "feedforward.gate": feedforward.gate_proj,
-                "feedforward.up": feedforward.up_proj,
-                "feedforward.output": feedforward.down_proj,
-                "feedforward_norm": layer.post_attention_layernorm,
-            },
-        )
+        modules = {
+            "attention.query": attention.q_proj, "attention.key": attention.k_proj, "attention.value": attention.v_proj,
+            "attention.output": attention.o_proj, "attention_norm": layer.input_layernorm,
+            "feedforward.gate": feedforward.gate_proj, "feedforward.up": feedforward.up_proj,
+            "feedforward.output": feedforward.down_proj, "feedforward_norm": layer.post_attention_layernorm,
+        }  # fmt: skip
+        for name, module in modules.items():
+            weights |= _module_weights_by_name(f"decoder.{n}.{name}", module)
     return config, weights | dict(_language_head_weights(head, config))
 
 
@@ -150,14 +144,6 @@ def _sizes(model: Any, head: Any) -> dict[str, Any]:
         "heads": config.num_attention_heads,
         "output": "none" if head is None else "tied" if tied else "free",
     }
-
-
-def _layer_weights_by_name(layer: str, modules: dict[str, nn.Module]) -> Weights:
-    """The tensors of a layer's modules, which stand under our names."""
-    weights: Weights = {}
-    for name, module in modules.items():
-        weights |= _module_weights_by_name(f"{layer}.{name}", module)
-    return weights
 
 
 def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
