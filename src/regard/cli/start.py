@@ -3,8 +3,8 @@
 `own_process` is what the console script and `python -m regard` call: nothing comes after it. A program that calls
 `main` ends as it will, with a code of its own.
 
-Most of a short command is importing torch and transformers. Python looks for cyclic garbage about a thousand times
-meanwhile and finds next to none, and at the end takes everything apart that was imported, object by object.
+Most of a short command is importing torch, and transformers for most models. Python looks for cyclic garbage about a
+thousand times meanwhile and finds next to none, and at the end takes everything apart that was imported.
 """
 
 import atexit
