@@ -173,6 +173,7 @@ def test_one_of_two_texts_is_changed(server: str, visit: Any, minilm: Any) -> No
     page.tab.wait_for_selector("[aria-label='Text 2']")
     traced(page, "We sat on", "")
     page.tab.wait_for_selector("[data-sentence='0']:has-text('river')")
+    page.tab.click("[data-acts] >> nth=0")
     page.tab.click("[data-act]:has-text('what makes “bank” like “river”?')")
     page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
 
@@ -597,6 +598,7 @@ def test_a_score_is_split_where_it_is_looked_at_and_linked(server: str, visit: A
     page.tab.fill("[aria-label='Text 2']", "We sat on the quiet money bank.")
     page.tab.fill("[aria-label='Follow a word']", "bank")
     page.tab.keyboard.press("Control+Enter")
+    page.tab.click("[data-acts] >> nth=0", timeout=60_000)
     page.tab.click("[data-act]:text-is('which states make “bank” differ?')", timeout=60_000)
     page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
 

@@ -225,6 +225,9 @@ def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm:
     assert page.tab.locator("[data-sentence] .number").all_inner_texts()[1] == "3"
     assert page.tab.locator("[data-curve]").count() == 3
     assert f"Not drawn: 2 {bank[0].text}" in page.tab.inner_text(".names")
+    page = page_of([same, bank[0], bank[1]], word="bank", overview=True)
+    pairs = page.tab.locator(".right [data-curve] title").all_text_contents()
+    assert sorted(pairs) == ["texts 1, 2", "texts 1, 3", "texts 2, 3"]
 
 
 def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(first_view: Any, two: Seen) -> None:

@@ -204,6 +204,7 @@ def _most(part: Attending | None, texts: Summary, text: int) -> str:
         f"{quoted(display_text(each.text))}{f' ({each.token})' if counts[each.text] > 1 else ''}"
         f"{' (sink)' if each.token in sinks else ''} {signed(each.share, '.2f')}"
         for each in ([] if part is None else part.top[:MAX_NAMED_TOKENS])
+        if abs(each.share) >= 0.005  # what prints as 0.00 gave nothing
     )
 
 
