@@ -63,7 +63,9 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
         cell = page.tab.locator(f"[aria-selected=true][data-head^='{n}-']")  # of the link that the headline names
         assert cell.get_attribute("data-head") == f"{n}-{link.layer}-{link.head}"
         largest = page.tab.inner_text(f"[data-largest='{n}']")  # another one is named
-        own = two.traces[n].attention[int(largest.split()[2][:-1])][int(largest.split()[4][:-1]), occurrence.tokens[0]]
+        assert largest.startswith("largest, less unusual: ")
+        layer, head = map(int, re.findall(r"\d+", largest))
+        own = two.traces[n].attention[layer][head, occurrence.tokens[0]]
         assert float(own.max()) > link.weight
     for reference in summary.references:
         place = f"[data-cosine='{reference.word} {int(reference.occurrence) - 1}']"

@@ -44,7 +44,7 @@ TABLE: list[list[Template]] = [
      ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
       lambda n: n["sinks"] >= WORTH_NAMING),
      ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None)],
-    [("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
+    [("The least certain token was {least} (probability {probability}). In its place, {other} had {chance}.",
       None),
      ("The least certain token was {least} (probability {probability}).", None)],
 ]  # fmt: skip

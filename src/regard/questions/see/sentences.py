@@ -12,6 +12,9 @@ from regard.explain.wording import listed, mean_or_head, named, number, numbered
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
 SMALLEST_DROP = 0.01  # of a cosine in a layer
 SMALLEST_CONTRIBUTION = 0.02  # to a residual update
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+LIKELY = 0.5  # a prediction that comes before the links
+PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
@@ -20,7 +23,9 @@ TABLE: list[list[Template]] = [
      ("{where} moves {word} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None),
      ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
-    [("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
+    [("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
+         "({weight_2}, {head_2}).", None),
+     ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
          "{name_2} ({weight_2}, {head_2}).", None),
      ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
      ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"])],
@@ -32,17 +37,18 @@ TABLE: list[list[Template]] = [
      ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None)],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
-    [("{place}, the model predicts {candidate} ({probability}).", None)],
+    [(PREDICTION, None)],
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}), then to {key_2} ({weight_2}).",
       lambda n: n["head"] == n.get("head_2")),
      ("{in_text}{query} attends unusually strongly to {far} ({weight}, {head}).", None)],
-    [("{place}, the model predicts {candidate} ({probability}).", None)],
+    [(PREDICTION, lambda n: n["probability"] >= LIKELY)],
     [("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
       None),
      ("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}).", None)],
+    [(PREDICTION, lambda n: n["probability"] < LIKELY)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
 ]  # fmt: skip
@@ -56,7 +62,7 @@ def findings(summary: Summary) -> list[str]:
         texts = [_whole_text(summary, n) for n in range(len(summary.texts))]
         if len(texts) == 1:
             return sentences(WHOLE_TEXT, numbers | texts[0])
-        messages = [sentences(WHOLE_TEXT[1:4], text) for text in texts]
+        messages = [sentences(WHOLE_TEXT[1:5], text) for text in texts]
         in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
         return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
@@ -148,6 +154,8 @@ def _links(summary: Summary) -> dict[str, Any]:
         if occurrence.label in least:
             place = least.index(occurrence.label) + 1
             numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
+            if len(summary.texts) == 1 and (at := summary.occurrences.index(occurrence)) < len(ORDINALS):
+                numbers[f"nth_{place}"] = ORDINALS[at]
         if not numbers["linked"]:
             where = f"in {name}, " if len(summary.occurrences) > 1 else ""
             numbers |= named | {"linked": True, "in_text": where}
