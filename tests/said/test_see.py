@@ -92,6 +92,14 @@ def test_a_text_begins_with_the_link_that_says_something(minilm) -> None:
     assert re.findall(HEAD, said[0]) == [("0.71", "2", "1"), ("0.68", "3", "1")]
 
 
+def test_a_prediction_comes_before_the_links_only_if_it_is_likely(stories) -> None:
+    for text, likely in (("Once upon a", True), ("Tom and his mom saw a", False)):
+        said = findings(summarise([stories.trace(text)]))
+        place = next(n for n, sentence in enumerate(said) if "predicts" in sentence)
+        assert (place == 0) is likely is (float(re.findall(r"0\.\d\d", said[place].replace(">", ""))[-1]) >= 0.5)
+    assert findings(summarise(stories.trace(["a bank and a bank"]), "bank"))[0].startswith("The first “bank” attends")
+
+
 def test_a_word_alone_has_no_link_and_one_of_its_own_texts_no_drop(minilm) -> None:
     assert not re.findall(HEAD, " ".join(findings(summarise([minilm.trace("bank")], "bank"))))
     same = findings(summarise(minilm.trace(["a river bank"] * 2), "bank"))
