@@ -41,7 +41,7 @@ const f = (value: number) => value.toFixed(1);
 
 /** An arc from a point, where it is thin, to another, where it is as wide as its weight. up: −1 above the line, 1 below it. */
 export function ribbon(x0: number, y0: number, x1: number, y1: number, width: number, up: number, lift: number): string {
-  const [half, thin] = [width * 0.5 * (x1 < x0 ? 1 : -1), 0.9];
+  const [half, thin] = [width * 0.5 * (x1 < x0 ? 1 : -1), 0.6];
   const [outer, inner] = [up * (lift + width * 0.42), up * Math.max(6, lift - width * 0.42)];
   return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + outer)} ${f(x1 - half)},${f(y1 + outer)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 + inner)} ${f(x0 + thin)},${f(y0 + inner)} ${f(x0 + thin)},${f(y0)}Z`;
 }
