@@ -18,6 +18,7 @@ from regard.explain.vectors.movement import LeftOut, Movement
 from regard.explain.wording import listed, signed
 from regard.text.quoting import display_text, quoted, short, some_of, visible
 
+SMALLEST_CONTRIBUTION = 0.02  # to a residual update: what is worth naming
 REACH = 60  # characters of a text on either side of the word
 MAX_COMPARED = 50  # paths up to which each two of them are compared, state by state
 MAX_NAMED_TOKENS = 3  # of a residual update
@@ -204,7 +205,7 @@ def _most(part: Attending | None, texts: Summary, text: int) -> str:
         f"{quoted(display_text(each.text))}{f' ({each.token})' if counts[each.text] > 1 else ''}"
         f"{' (sink)' if each.token in sinks else ''} {signed(each.share, '.2f')}"
         for each in ([] if part is None else part.top[:MAX_NAMED_TOKENS])
-        if abs(each.share) >= 0.005  # what prints as 0.00 gave nothing
+        if abs(each.share) >= SMALLEST_CONTRIBUTION
     )
 
 

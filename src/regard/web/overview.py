@@ -54,8 +54,9 @@ def texts_stage(
             links.append(None)
             continue
         named: Any = summary.highlights[number].links if summary and summary.highlights else []
-        for own in reversed(summary.occurrences) if summary and not summary.windows else []:  # as the sentences do
-            if (link := own.link) and own.text == number:
+        followed = [own for own in summary.occurrences if own.link and own.text == number] if summary else []
+        for own in sorted(followed, key=lambda own: own.link.weight) if summary and not summary.windows else []:
+            if link := own.link:
                 at = own.tokens[0]  # of several tokens, link.weight is the mean
                 weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
                 named = [Link(link.layer, link.head, at, own.word, link.token, link.text, weight, 0.0), *named]

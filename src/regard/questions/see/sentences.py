@@ -8,10 +8,10 @@ from regard.explain.texts.summary import Summary, Target, comparable, leaves_ran
 from regard.explain.vectors.similarity import known
 from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
+from regard.questions.movement import SMALLEST_CONTRIBUTION
 
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
 SMALLEST_DROP = 0.01  # of a cosine in a layer
-SMALLEST_CONTRIBUTION = 0.02  # to a residual update
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LIKELY = 0.5  # a prediction that comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
