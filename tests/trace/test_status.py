@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from regard.trace.status import UNKNOWN, Status, exactness, largest_status_difference, merge_statuses
+from regard.trace.status import DEFINITION, UNKNOWN, Status, exactness, largest_status_difference, merge_statuses
 
 
 def test_merged_statuses_say_what_either_says() -> None:
@@ -19,4 +19,6 @@ def test_one_sentence_says_how_exact_runs_are() -> None:
     far = replace(UNKNOWN, difference=3e-6, rows_compared=7, compared_with="its own")
     assert exactness([near]) == "Checked: weights within 1.2e-07 of the model's own attention (48 rows)."
     assert exactness([far, near, UNKNOWN]) == "Checked: weights within 3.0e-06 of the model's own attention (48 rows)."
+    far.compared_with = DEFINITION
+    assert exactness([far, near]) == "Checked: weights within 3.0e-06 of the definition of attention (48 rows)."
     assert exactness([UNKNOWN, UNKNOWN]).startswith("Not checked: ")
