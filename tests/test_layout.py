@@ -6,12 +6,10 @@ from tests.support import ROOT
 
 # Modules that are tested through others: what a user calls is tested, and not each private step to it.
 THROUGH_OTHERS = {
-    "attention/indexing",
     "attention/kernels/cpu/strip_passes",
     "attention/kernels/cpu/tiles",
     "attention/kernels/cpu/vector",
     "attention/kernels/result",
-    "attention/shown",
     "trace/any_attention",
     "version",
     "web/write_page",
@@ -23,7 +21,6 @@ THROUGH_OTHERS = {
     "capture/model_structure",
     "capture/operations",
     "explain/causes/score_writers",
-    "explain/causes/token_rankings",
     "nn/kv_cache",
     "server/verb",
     "attention/kernels/cpu/online_softmax",
@@ -33,7 +30,6 @@ THROUGH_OTHERS = {
     "models/kinds",
     "models/source",
     "questions/steps/query",
-    "questions/translate",
     "train/follow",
     "corpus/writing/attention_passes",
     "errors",

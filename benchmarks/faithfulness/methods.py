@@ -20,7 +20,7 @@ from regard.explain.causes.contributions import Contributions, contributions
 from regard.explain.causes.outcomes import number_of
 from regard.explain.causes.rollout import rollout
 from regard.models.readout import gradient_run
-from regard.questions.attribution.tokens import STEPS
+from regard.questions.attribution.gradients import STEPS
 from regard.trace.trace import PairTrace
 
 Sides = Sequence[Float[Tensor, " S"]]  # a number for each token, side by side

@@ -31,7 +31,7 @@ from regard.explain import head_steps
 from regard.explain.weights.head_steps import steps
 from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import attention
-from regard.trace.word_rows import gives
+from regard.trace.labelled_map import gives
 
 article = printed("contextual embeddings")
 sentences = article["sentences"]

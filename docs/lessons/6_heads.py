@@ -24,7 +24,7 @@ from drawings.links import links
 from drawings.numbers import show_numbers
 from regard import textbook
 from regard.explain import effect
-from regard.trace.word_rows import gives
+from regard.trace.labelled_map import gives
 
 # %%
 figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)

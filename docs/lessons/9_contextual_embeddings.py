@@ -18,7 +18,7 @@ from drawings.code import Code
 from drawings.printed import printed
 from regard import textbook
 from regard.explain.vectors.similarity import across_texts, table
-from regard.trace.word_rows import gives, special_share, vector
+from regard.trace.labelled_map import gives, special_share, vector
 
 logging.disable_progress_bar()
 
@@ -500,7 +500,7 @@ from drawings.exercise import Exercise
 from drawings.numbers import show_numbers
 from regard.explain.vectors.similarity import across_texts, cosine
 from regard.text.neutral_sentences import neutral_sentences
-from regard.trace.word_rows import special_share, vector
+from regard.trace.labelled_map import special_share, vector
 
 model = regard.load()
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
     from regard.questions.attribution.direct import attribution as attribution
-    from regard.questions.attribution.heads import attribute_to_heads as attribute_to_heads
-    from regard.questions.attribution.tokens import attribute_to_tokens as attribute_to_tokens
+    from regard.questions.attribution.gradients import attribute_to_heads as attribute_to_heads
+    from regard.questions.attribution.gradients import attribute_to_tokens as attribute_to_tokens
     from regard.questions.generate.answer import generated as generated
     from regard.questions.look.answer import looked as looked
     from regard.questions.map.whole import matrix as matrix
@@ -102,8 +102,8 @@ _WHERE = {
     "why": "regard.questions.why.causes",
     "score_sources": "regard.questions.score.sources",
     "attribution": "regard.questions.attribution.direct",
-    "attribute_to_tokens": "regard.questions.attribution.tokens",
-    "attribute_to_heads": "regard.questions.attribution.heads",
+    "attribute_to_tokens": "regard.questions.attribution.gradients",
+    "attribute_to_heads": "regard.questions.attribution.gradients",
     "patch_sweep": "regard.questions.patch.sweep",
     "attribution_patching": "regard.questions.patch.sweep",
     "generated": "regard.questions.generate.answer",
@@ -120,12 +120,11 @@ _METHODS = {  # what maps, calls, traces and tables are made of, shown and saved
     "generated_parts": "regard.views.show",
     "parts_html": "regard.display.notebook",
     "plain_text_of_parts": "regard.display.terminal_parts",
-    "plot_trace": "regard.views.show",
     "rows_parts": "regard.display.notebook",
     "save_calls": "regard.trace.file",
     "trace_parts": "regard.views.show",
 }
-ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("plot", "save", "show")})
+ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("plot", "save", "see", "show")})
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
 

@@ -1,4 +1,4 @@
-"""Let traces, answers and tables show themselves, by functions of higher modules (`lazy.ABOVE`), or in a line."""
+"""Let traces, answers, tables and maps show themselves, by functions of higher modules (`lazy.ABOVE`), or in a line."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -47,3 +47,23 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_short, value))}]"
     return f"{kind}(…)" if is_dataclass(value) or len(repr(value)) > MAX_CHARACTERS else repr(value)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Showable:
+    """Attention that draws itself."""
+
+    def plot(self, head: int | None = None, **how: Any) -> "Axes":
+        """Draw the weights as `regard.plot` does. how: `tokens`, `key_tokens`, `batch`, `axes` and its others."""
+        return from_above("plot")(self, head=head, **how)
+
+    def show(self, **how: Any) -> Any:
+        """Show the interactive page as `regard.show` does. how: `tokens`, `key_tokens`, `batch` and its others."""
+        return from_above("show")(self, **how)
+
+    def _repr_html_(self) -> str | None:
+        """Make the HTML of a part of the weights, None if they can't be read any more."""
+        return from_above("attention_html")(self)

@@ -3,9 +3,8 @@ import torch
 
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
-from regard.attention.edges import Edges
 from regard.attention.head_map import key_heads_of_queries, of_heads, one_head
-from regard.attention.masks import Mask
+from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 

@@ -12,13 +12,11 @@ from typer.testing import CliRunner
 from regard.cli.outputs import GROUPS
 from regard.cli.verb import INPUTS, verb_of_question
 from regard.display.query import Query, option_name
-from regard.explain.weights.content_or_position import content_or_position
-from regard.explain.weights.repeated_tokens import repeated_tokens
+from regard.explain.weights.head_tests import content_or_position, repeated_tokens
 from regard.models.source import Source
 from regard.plugins import ours
 from regard.questions.attribution.direct import attribution
-from regard.questions.attribution.heads import attribute_to_heads
-from regard.questions.attribution.tokens import attribute_to_tokens
+from regard.questions.attribution.gradients import attribute_to_heads, attribute_to_tokens
 from regard.questions.patch.sweep import patch_sweep
 from regard.questions.score.sources import score_sources
 from tests.support import run_in_process

@@ -1,6 +1,9 @@
 """Loading stays quiet in threads, and leaves logging, warnings and progress bars as they were."""
 
+import json
 import logging
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub.utils as hub
+import pytest
 import transformers
 
 import regard
@@ -97,3 +101,36 @@ def test_bars_of_the_hub_alone_stay_off() -> None:
         (hub.disable_progress_bars if disabled else hub.enable_progress_bars)()
         if not bars:
             transformers.utils.logging.disable_progress_bar()
+
+
+SCAN = """
+import json, sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+import transformers
+from transformers.utils import import_utils
+del opened[:]
+{models}
+read = sum("transformers" in name and "models" in name and name.endswith(".py") for name in opened)
+import transformers.models as models
+from transformers import BertModel
+told = [sorted(models._modules), sorted(models._class_to_module.items()), models.bert.__name__, BertModel.__module__]
+print(json.dumps([read, told, import_utils.create_import_structure_from_path.__module__]))
+"""
+
+
+def scan(models: str) -> list:
+    """How many files were read for the second time, what the package then has, and whose reader there is."""
+    code = SCAN.format(models=models)
+    return json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+
+
+@pytest.mark.long  # 12 s: two interpreters read all of transformers
+def test_the_same_models_without_reading_their_files_again() -> None:
+    plain, alone, _ = scan("import transformers.models")
+    ours, same, reader = scan("import regard.model_files.suppress_warnings")
+    assert plain > 1000
+    assert ours < 10
+    assert same == alone
+    assert len(same[1]) > 1000
+    assert reader == "transformers.utils.import_utils"  # which was put back

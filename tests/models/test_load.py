@@ -14,7 +14,6 @@ from tokenizers import processors
 import regard
 from regard.errors import RegardError
 from regard.model_files import folder as folders
-from regard.model_files import hub
 from regard.models import load as loading
 from regard.models.load import locate_model_files
 from tests.model_files.folders import refused
@@ -226,7 +225,7 @@ def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeyp
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names that the hub was asked for."""
     names: list[str] = []
-    monkeypatch.setattr(hub, "check_there", names.append)
+    monkeypatch.setattr(loading, "check_there", names.append)
     return names
 
 

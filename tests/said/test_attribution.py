@@ -10,8 +10,7 @@ import torch
 from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.questions.attribution.direct import Attribution
-from regard.questions.attribution.heads import HeadAttribution
-from regard.questions.attribution.tokens import TokenAttribution
+from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution
 from regard.text.tokens import Token
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text

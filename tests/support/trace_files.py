@@ -10,8 +10,7 @@ from torch import Tensor
 
 import regard
 from regard.attention.attention_map import AttentionMap
-from regard.attention.edges import Edges
-from regard.attention.masks import Mask
+from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput

@@ -15,10 +15,9 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.trace.labelled_map import LabelledMap
+from regard.trace.labelled_map import LabelledMap, gets, gives, special_share, vector
 from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace
-from regard.trace.word_rows import gets, gives, vector
 
 TWICE = "The bank of the river is far from the bank with withdrawals."
 
@@ -228,3 +227,19 @@ def test_a_map_outlives_its_trace_and_holds_it_not(minilm: Any) -> None:
     del trace
     assert gone() is None or (gc.collect() and gone() is None)
     assert weights["bank", "river"].shape == (12,)
+
+
+def test_a_word_of_several_tokens(minilm) -> None:
+    trace = minilm.trace("two withdrawals there")
+    (word,) = trace.word("withdrawals")
+    assert word.tokens == (2, 3)
+    dense = trace.attention[1].dense()
+    torch.testing.assert_close(vector(trace.last_hidden_state, word), trace.last_hidden_state[2:4].mean(0))
+    torch.testing.assert_close(gives(trace.attention[1], word), dense[:, 2:4].mean(1))
+    torch.testing.assert_close(gets(trace.attention[1], word), dense[:, :, 2] + dense[:, :, 3])
+
+
+def test_the_share_of_special_tokens(bank) -> None:
+    trace = bank[0]
+    row = trace.attention[0][:, 11]
+    torch.testing.assert_close(special_share(row, trace.tokens), row[:, 0] + row[:, 13])

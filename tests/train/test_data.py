@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import regard
 from regard import RegardError
 from regard.explain.weights.head_scores import head_scores
-from regard.explain.weights.repeated_tokens import repeated_tokens
+from regard.explain.weights.head_tests import repeated_tokens
 from regard.train.data import (
     LETTERS,
     LINE,

@@ -7,8 +7,7 @@ import torch
 
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
-from regard.attention.edges import Edges
-from regard.attention.masks import Mask
+from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 from regard.web import score_rules

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations
-from regard.attention.edges import AXES, Edges
 from regard.attention.kernels import dispatch, row_update
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import Statistics
+from regard.attention.masks import AXES, Edges
 from regard.attention.patches import CallPatch, GivenWeights
 from regard.attention.recording import layer_of_call_path
 from regard.attention.scores import ScoreRule

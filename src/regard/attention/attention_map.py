@@ -22,12 +22,11 @@ from torch import Tensor
 
 from regard.attention import region_scores
 from regard.attention.arguments import DTYPES, four_axes, score_rule
-from regard.attention.indexing import parse_map_index
 from regard.attention.kernels import statistics
 from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
-from regard.attention.region_scores import RowSums
+from regard.attention.region_scores import RowSums, parse_map_index
 from regard.attention.scores import (
     ScoreRule,
     finite_max,
@@ -39,10 +38,10 @@ from regard.attention.scores import (
     valid_rows,
     working_dtype,
 )
-from regard.attention.shown import Showable
 from regard.errors import RegardError
 from regard.lazy import from_above
 from regard.memory import require_memory
+from regard.shown import Showable
 from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
@@ -131,10 +130,8 @@ class AttentionMap(Showable):
         if weights is not None:
             return from_above("GivenMap")(weights, offset=offset, ndim=ndim)
         query, key, _ = four_axes(query, key, key)
-        checked, _ = score_rule(
-            query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
-            scale=rule.scale, softcap=rule.softcap, sinks=rule.sinks,
-        )  # fmt: skip
+        own = {name: getattr(rule, name) for name in ("scale", "softcap", "bias", "mask", "sinks")}
+        checked, _ = score_rule(query, key.shape[2], offset=offset, **own)
         return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:

@@ -6,8 +6,7 @@ Of a map of given weights it holds these.
 from dataclasses import replace
 from typing import Any
 
-from regard.attention.edges import Edges
-from regard.attention.masks import Mask
+from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.tensor_file import Types
 

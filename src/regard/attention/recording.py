@@ -23,9 +23,9 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
-from regard.attention.shown import Showable
 from regard.errors import RegardError
 from regard.lazy import from_above
+from regard.shown import Showable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

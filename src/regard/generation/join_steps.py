@@ -23,9 +23,8 @@ from regard.attention import masks
 from regard.attention.ablated_call import change_outputs
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation
 from regard.attention.attention_map import AttentionMap
-from regard.attention.edges import AXES, Edges
 from regard.attention.kernels import row_update
-from regard.attention.masks import Mask
+from regard.attention.masks import AXES, Edges, Mask
 from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product

@@ -20,20 +20,22 @@ from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.lazy import import_part
-from regard.model_files import hub
 from regard.model_files.folder import (
     ADAPTER,
     CONFIG,
     DEFAULT_NAME,
+    cached_hub_file,
+    check_hub,
+    check_hub_name,
     check_model_folder,
+    check_there,
     default_folder,
+    missing_model_file_error,
     names_default_model,
 )
-from regard.model_files.hub import check_hub
-from regard.model_files.import_models import import_models
+from regard.model_files.limits import kept_as_stored, require_memory_for_model
 from regard.model_files.pooling import read_pooling
-from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
-from regard.model_files.suppress_warnings import quiet
+from regard.model_files.suppress_warnings import import_models, quiet
 from regard.model_files.weight_headers import CheckpointSizes
 from regard.models.adapter import merge_adapter
 from regard.models.kinds import model_file, model_of_source, opened_model_file
@@ -305,11 +307,11 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
         return (model_file(path) or (path,))[0]
     if model_file(path) is not None:
         if not path.exists():
-            raise hub.missing_model_file_error(name)
+            raise missing_model_file_error(name)
         return path
     if path.suffix.lower() == ".gguf":
         import_part("regard.gguf")
-    hub.check_there(hub.check_hub_name(source))
+    check_there(check_hub_name(source))
     return name
 
 
@@ -325,7 +327,7 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
     if names_default_model(base):
         return base
     full = os.path.isabs(base)
-    if not full and (cached := hub.cached_hub_file(base, CONFIG)) is not None:
+    if not full and (cached := cached_hub_file(base, CONFIG)) is not None:
         return str(cached.parent)
     if not full or not os.path.exists(base) or os.path.exists(os.path.join(base, ADAPTER)):
         raise RegardError(

@@ -27,7 +27,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.given_map import GivenMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.text.words import is_word, only_word
+from regard.text.words import Word, is_word, only_word
 from regard.trace.layer_subset import Layers, LayerSubset
 
 if TYPE_CHECKING:
@@ -119,3 +119,24 @@ def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[in
 def _run_of_labelled_rows(places: list[int] | None, given: Any) -> Any:
     """The smallest run of rows or columns that has those of a word; anything else as it is given."""
     return given if places is None else slice(places[0], places[-1] + 1)
+
+
+def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
+    """Average a word's vector over its tokens."""
+    return rows[list(word.tokens)].mean(0)
+
+
+def gives(weights: AttentionMap, word: Word) -> Float[Tensor, "H S"]:
+    """Average the attention that a word gives to each key over its tokens, one row a head."""
+    return weights[:, list(word.tokens)].mean(1)
+
+
+def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
+    """Sum the attention that a word gets from each query over its tokens, one row a head."""
+    return weights[:, :, list(word.tokens)].sum(2)
+
+
+def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:
+    """Sum the part of each row of weights that goes to special tokens."""
+    special = torch.tensor([token.special for token in tokens], device=weights.device)
+    return weights[..., special].sum(-1)

@@ -40,11 +40,10 @@ from regard.shown import Shown
 from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.labelled_map import LabelledMap, Labels, label_all
+from regard.trace.labelled_map import LabelledMap, Labels, label_all, vector
 from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
 from regard.trace.sentence_embedding import check_pooling, pool
 from regard.trace.status import Status, merge_statuses
-from regard.trace.word_rows import vector
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +67,7 @@ class ShownTrace(Shown):
 
         layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
         """
-        return from_above("plot_trace")(self, word, layer, head, shape)
+        return from_above("see")(self, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """What a notebook shows of it."""

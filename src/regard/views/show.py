@@ -6,7 +6,7 @@ import webbrowser
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -26,7 +26,6 @@ from regard.web.numbers import Encoding
 from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
     from regard.web.widget import AttentionWidget
@@ -144,13 +143,6 @@ def shown_parts(
         whole = isinstance(one, WindowedTrace) or not isinstance(one, Shown)
         parts += [Text(repr(one)), Text()] if whole else [*one.shown(WIDTH), Text()]
     return parts[:-1]
-
-
-def plot_trace(
-    trace: Any, word: str | None, layer: int | None, head: int | None, shape: Literal["slide", "column"]
-) -> "Figure":
-    """Draw what `see` finds. Arguments are those of `Trace.plot`."""
-    return see(trace, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
 
 def trace_parts(trace: Any, width: int) -> "Sequence[RenderableType]":

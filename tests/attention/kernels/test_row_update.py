@@ -12,8 +12,8 @@ from torch import Tensor
 import regard
 from regard.attention import reference
 from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
-from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch, row_update
+from regard.attention.masks import Edges
 from regard.attention.scores import ScoreRule, score_tile, softmax_weights
 from tests.attention.ablation_cases import Told, compare, cut_cases
 from tests.attention.cases import Case, cpu_tiles_at_any_size, random

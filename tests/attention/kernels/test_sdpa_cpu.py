@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.attention import masks, reference
-from regard.attention.edges import Edges
 from regard.attention.kernels import sdpa_cpu
+from regard.attention.masks import Edges
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import random, strided
 

@@ -10,7 +10,7 @@ from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import layer_looked_at, summarise
 from regard.explain.vectors.neutral import Neutral
-from regard.explain.vectors.static_words import static_words
+from regard.explain.vectors.similarity import static_words
 from regard.explain.wording import called, short_head
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen

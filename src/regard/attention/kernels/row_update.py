@@ -11,10 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch
 from regard.attention.kernels.result import KernelResult
-from regard.attention.masks import Mask, select
+from regard.attention.masks import Edges, Mask, select
 from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 
 MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is the faster one

@@ -19,7 +19,7 @@ from regard.attention.ablated_call import CallAblations, ablations_of_call
 from regard.attention.ablation import Ablation, HeadAblation, open_blocks
 from regard.attention.arguments import score_rule
 from regard.attention.attention_map import HELPS, AttentionMap
-from regard.attention.edges import Edges
+from regard.attention.masks import Edges
 from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals

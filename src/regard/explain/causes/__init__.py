@@ -11,6 +11,5 @@ if TYPE_CHECKING:
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_writers as score_writers
-    from regard.explain.causes import token_rankings as token_rankings
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

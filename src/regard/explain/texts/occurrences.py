@@ -17,9 +17,9 @@ from regard.explain.weights.specific_weights import word_links
 from regard.models.windows import WindowedTrace
 from regard.shown import short_repr
 from regard.text.words import Word, letters_of_occurrence
+from regard.trace.labelled_map import gives, vector
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.trace.word_rows import gives, vector
 
 
 @dataclass(frozen=True)

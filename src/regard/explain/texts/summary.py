@@ -29,7 +29,7 @@ from regard.explain.texts.occurrences import (
 )
 from regard.explain.vectors.movement import Movement, movement
 from regard.explain.vectors.neutral import Control, Difference, Neutral, direction, largest_difference, neutral
-from regard.explain.vectors.static_words import Static
+from regard.explain.vectors.similarity import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_head, check_heads, other_words
 from regard.explain.weights.sinks import Sink, sinks

@@ -9,6 +9,5 @@ if TYPE_CHECKING:
     from regard.explain.vectors import neutral as neutral
     from regard.explain.vectors import planes as planes
     from regard.explain.vectors import similarity as similarity
-    from regard.explain.vectors import static_words as static_words
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -18,13 +18,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.vectors.neutral import MASSIVE, Control, Neutral, direction, not_special, state_lengths_over_median
-from regard.explain.vectors.planes import COMPARED, Path2D, Plane, Point, along, comparisons, plane, plane_axes_turned
+from regard.explain.vectors.planes import (
+    COMPARED,
+    FLAT,
+    Path2D,
+    Plane,
+    Point,
+    along,
+    comparisons,
+    plane,
+    plane_axes_turned,
+)
 from regard.explain.vectors.similarity import unit
 from regard.text.words import Word
+from regard.trace.labelled_map import vector
 from regard.trace.trace import Trace
-from regard.trace.word_rows import vector
 
-FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 PointPair = tuple[int, int]  # two points whose distance is compared
 
 

@@ -20,9 +20,9 @@ from regard.explain.vectors.similarity import cosine
 from regard.text.neutral_sentences import MIN_SENTENCES
 from regard.text.quoting import quoted
 from regard.text.words import Word
+from regard.trace.labelled_map import vector
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.trace.word_rows import vector
 
 # From how many times the median length, in any layer, a token's state is massive. Such activations (Sun et al. 2024,
 # "Massive Activations in Large Language Models") stand on few tokens, most often the first, and are the same few

@@ -13,6 +13,7 @@ from torch import Tensor
 Point = tuple[float, float]
 Path2D = list[Point]
 
+FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 TIE = 1e-6  # two distances this near count as equal: they come from float32 vectors of length 1
 STEPS = 300  # turns that are tried at most
 COMPARED = 200_000  # comparisons up to which a plane is turned; of more only the number that is not kept is reported

@@ -7,11 +7,10 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.weights import alignment as alignment
     from regard.explain.weights import attended as attended
-    from regard.explain.weights import content_or_position as content_or_position
     from regard.explain.weights import head_means as head_means
     from regard.explain.weights import head_scores as head_scores
     from regard.explain.weights import head_steps as head_steps
-    from regard.explain.weights import repeated_tokens as repeated_tokens
+    from regard.explain.weights import head_tests as head_tests
     from regard.explain.weights import score_directions as score_directions
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights

@@ -13,9 +13,9 @@ from regard.errors import RegardError
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
+from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
-from regard.trace.word_rows import special_share
 
 UNKNOWN = ("[UNK]", "<unk>")  # how vocabularies spell what they do not know
 

@@ -25,7 +25,7 @@ from regard.explain.wording import Place, exactly_split, tokens_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.models.readout import splitter
-from regard.questions.attribution import panels, sentences
+from regard.questions.attribution.panels import parts_panels, parts_sentences, plain
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
@@ -46,8 +46,7 @@ class Attribution(Answer):
     """
 
     format: ClassVar[str] = "regard attribute"
-    findings = sentences.of_parts
-    panels = panels.of_parts
+    findings, panels = parts_sentences, parts_panels
 
     outcome: str
     value: float
@@ -94,7 +93,7 @@ class Attribution(Answer):
 
     def title(self) -> str:
         """Name the outcome, with its value."""
-        return f"Contributions to the {self.outcome} ({sentences.plain(self.value)})"
+        return f"Contributions to the {self.outcome} ({plain(self.value)})"
 
     def exactness(self) -> list[str]:
         """Say how exactly the components sum to the outcome."""

@@ -79,8 +79,7 @@ class AttributionQuery(OutcomeQuery):
         """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
         from regard.explain.causes.outcomes import logit
         from regard.questions.attribution.direct import attribution
-        from regard.questions.attribution.heads import attribute_to_heads
-        from regard.questions.attribution.tokens import attribute_to_tokens
+        from regard.questions.attribution.gradients import attribute_to_heads, attribute_to_tokens
         from regard.questions.patch.sweep import attribution_patching
 
         trace = traces[0]

@@ -54,10 +54,9 @@ class HeadsQuery(Query):
     ) -> "Heads":
         """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
         from regard.display.answer import Read
-        from regard.explain.weights.content_or_position import content_or_position
         from regard.explain.weights.head_means import cross_head_scores, mean_scores
         from regard.explain.weights.head_scores import head_scores
-        from regard.explain.weights.repeated_tokens import repeated_tokens
+        from regard.explain.weights.head_tests import content_or_position, repeated_tokens
         from regard.questions.heads.answer import Heads
         from regard.trace.trace import PairTrace
 

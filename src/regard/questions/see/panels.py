@@ -11,7 +11,7 @@ from regard.explain.causes.layer_updates import LARGEST_SHARES
 from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
 from regard.explain.vectors.neutral import Neutral
-from regard.explain.vectors.static_words import Static
+from regard.explain.vectors.similarity import Static
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import (

@@ -137,7 +137,7 @@ def with_static(
 
     given: the file of the vectors, or "model" for the model's token embeddings.
     """
-    from regard.explain.vectors.static_words import learned_words, static_words
+    from regard.explain.vectors.similarity import learned_words, static_words
 
     word, words = seen.word or "", [each.text for each in references]
     if given in OF_MODEL:

@@ -27,17 +27,17 @@ from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects, removal, spearman
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.outcomes import logit, logits_at
-from regard.explain.causes.token_rankings import TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.models.readout import ablated_runs
-from regard.questions.attribution.heads import attribute_to_heads
+from regard.questions.attribution.gradients import attribute_to_heads
+from regard.questions.why import TOKENS_BY, TokensBy
 from regard.questions.why.answer import By, Cause, Why
 from regard.text.tokens import Token
 from regard.text.words import Word, only_word, word_in_neither_text
+from regard.trace.labelled_map import gives
 from regard.trace.trace import PairTrace, Trace
-from regard.trace.word_rows import gives
 
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
 Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
@@ -169,7 +169,8 @@ def rank_causes(
     decision: Decision | None = None,
 ) -> Why:
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
-    check_tokens_by(tokens_by)
+    if tokens_by not in TOKENS_BY:
+        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
     causes: list[Cause] = []

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.query import Called, Progress, Query, option, option_name
 from regard.errors import RegardError
-from regard.explain.causes.token_rankings import TOKENS_BY
 from regard.questions.score.query import ScoreQuery
+from regard.questions.why import TOKENS_BY
 
 if TYPE_CHECKING:
     from regard.display.answer import Answer

@@ -16,9 +16,9 @@ from regard.explain.wording import mean_or_head
 from regard.text.quoting import display_text, visible
 from regard.text.word_pieces import spelling
 from regard.text.words import Word
+from regard.trace.labelled_map import gives
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.trace.word_rows import gives
 
 LONGEST = 160  # tokens of a text that is drawn whole; of a longer one those around the word
 ARCS = 3  # links of one token that stand out
