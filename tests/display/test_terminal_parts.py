@@ -9,7 +9,6 @@ from drawings.numbers import show_numbers
 from regard.display.elements.heatmap import heatmap
 from regard.display.terminal_parts import (
     ending_lines_in_terminal,
-    model_line_in_terminal,
     resampled_for_terminal,
     terminal_bar,
     terminal_height_characters,
@@ -60,8 +59,8 @@ def test_heights_and_their_largest_parts() -> None:
 
 def test_the_last_lines(bank) -> None:
     status: Status = bank[0].status
-    assert model_line_in_terminal([status], 1.25) == f"Model: {status.model}, {status.kernels[0]}, 1.2 s"
-    out = printed_parts([ending_lines_in_terminal([status, status], "--full", notes=["A note."])])
+    out = printed_parts([ending_lines_in_terminal([status, status], "--full", 1.25, notes=["A note."])])
+    assert f"Model: {status.model}, {status.kernels[0]}, 1.2 s" in out
     assert out.count("Note: A note.") == 1
     assert out.startswith(exactness([status]))
     assert out.rstrip().endswith("More: --full")

@@ -6,6 +6,7 @@ They are computed in O(L + S) memory: together with the output, where they were 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -90,16 +91,10 @@ class Statistics:
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
 
     @staticmethod
-    def only(
-        *,
-        top: int | None = None,
-        pooled: tuple[int, int] | None = None,
-        entropy: bool = False,
-        received: bool = False,
-        distance: bool = False,
-    ) -> "Statistics":
+    def only(**wanted: Any) -> "Statistics":
         """Ask for what is named alone: top, pooled, entropy, received, distance, each as the class has it."""
-        return Statistics(top, pooled, entropy, received, distance)
+        none = {"top": None, "pooled": None, "entropy": False, "received": False, "distance": False}
+        return Statistics(**{**none, **wanted})
 
     @staticmethod
     def of(request: "bool | Statistics") -> "Statistics | None":

@@ -75,7 +75,6 @@ Running
 --shard N  Process N characters of text at a time.
 --workers N  Run N single-threaded processes.
 --ray ADDRESS|local  Run on a Ray cluster.
---exercises  Answer the lesson's exercises here.
 --exercises  Answer the lesson's exercises.
 --step  Wait for Enter before each piece of code.
 Output

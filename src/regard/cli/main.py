@@ -213,6 +213,7 @@ def main(arguments: list[str] | None = None) -> None:
                 add_verb(name, verb)
     try:
         code = app(given or ["--help"], standalone_mode=False)
+        sys.stdout.flush()
     except RegardError as error:
         _fail_in_one_line(str(error))
     except USAGE_ERROR as error:
@@ -229,12 +230,6 @@ def main(arguments: list[str] | None = None) -> None:
         if interrupted:
             sys.exit(130)
         raise
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _leave_closed_pipe()
-    except OSError as error:
-        _fail_in_one_line(f"cannot write the output: {error.strerror or error}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -20,10 +20,6 @@ INPUTS: dict[str, Any] = {  # what a verb may read, fields of `Source`
     "targets": options.Targets, "seconds": options.Seconds, "model": options.ModelName, "window": options.Window,
     "stride": options.Stride, "open_file": options.OpenFile, "images": options.Images, "chat": options.Chat,
 }  # fmt: skip
-PARSERS: dict[Any, Any] = {  # of an option's value, by its type
-    tuple[int, ...]: options.whole_numbers,
-}  # fmt: skip
-PARSERS |= {kind | None: parser for kind, parser in PARSERS.items()}
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,8 @@ def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
     known, name, default = field.metadata, option_name(field.name), field.default
     metavar, text = OPTIONS.get(name, (None, ""))
     settings: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
-    settings |= {"show_default": known["shown"] or True, "parser": PARSERS.get(kind)}
+    numbers = kind in (tuple[int, ...], tuple[int, ...] | None)
+    settings |= {"show_default": known["shown"] or True, "parser": options.whole_numbers if numbers else None}
     if kind == tuple[str, ...]:
         kind, default = list[str] | None, None
     elif kind == tuple[int, ...] | None:

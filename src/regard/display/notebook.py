@@ -107,7 +107,9 @@ def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
     numeric = [all(isinstance(row[name], (int, float, type(None))) for row in rows) for name in names]
     table = columns(*((name, "right" if number else "left") for name, number in zip(names, numeric, strict=True)))
     for row in rows[:MOST_ROWS]:
-        table.add_row(*(Text(_trace_table_cell(row[name])) for name in names))
+        values = ["–" if (value := row[name]) is None else value for name in names]
+        cells = [f"{value:z.3f}" if isinstance(value, float) else visible(str(value)) for value in values]
+        table.add_row(*map(Text, cells))
     left = len(rows) - MOST_ROWS
     note = [Text(f"… and {left} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
     return [table, *(note if left > 0 else [])]
@@ -142,9 +144,3 @@ def map_html(maps: Sequence[AttentionMap], label: Labels | None, what: str) -> s
     said = f"Mean attention received {what}{part}"
     apart = [n for n, token in enumerate(tokens) if token.special]
     return tokens_html([token.text for token in tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
-
-
-def _trace_table_cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:z.3f}" if isinstance(value, float) else visible(str(value))

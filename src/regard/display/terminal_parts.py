@@ -36,11 +36,9 @@ def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> N
 def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[str]:
     """Write parts as plain lines, as they are printed outside a terminal."""
     no: Any = {"highlight": False, "color_system": None, "force_terminal": False, "force_jupyter": False}
-    console = Console(width=width, file=io.StringIO(), **no)
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    return [line.rstrip() for line in captured.get().splitlines()]
+    text = io.StringIO()
+    print_terminal_parts(parts, Console(width=width, file=text, **no))
+    return text.getvalue().splitlines()
 
 
 def plain_text_of_parts(parts: Iterable[RenderableType], width: int = 80) -> str:
@@ -119,20 +117,17 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
     return [max(values[start:stop]) for start, stop in pairwise(edges)]
 
 
-def model_line_in_terminal(statuses: Sequence[Status], took: float | None = None) -> str:
-    """Name in a line the model, the kernels that computed its attention, and the time it took."""
-    kernels = ", ".join(dict.fromkeys(kernel for status in statuses for kernel in status.kernels))
-    seconds = "" if took is None else f"{took:.1f} s"
-    return ", ".join(part for part in (f"Model: {statuses[0].model}", kernels, seconds) if part)
-
-
 def ending_lines_in_terminal(
     statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()
 ) -> Group:
-    """Put together the last lines: how exact it is, notes, and which options show more.
+    """Put together the last lines: how exact it is, the model, its kernels, notes, and which options show more.
 
     statuses: of the traces; their notes are said, too. took: how many seconds it took, None for not to say.
     """
-    lines = [exactness(statuses), model_line_in_terminal(statuses, took)] if statuses else []
+    lines = []
+    if statuses:
+        kernels = dict.fromkeys(kernel for status in statuses for kernel in status.kernels)
+        seconds = [] if took is None else [f"{took:.1f} s"]
+        lines = [exactness(statuses), ", ".join([f"Model: {statuses[0].model}", *kernels, *seconds])]
     lines += [f"Note: {note}" for note in dict.fromkeys([*note_sentences(statuses), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"More: {more}"]))

@@ -43,7 +43,9 @@ class Patches:
         if not is_whole(token) or not 0 <= token - self.first < self.rows * self.columns:
             last = self.first + self.rows * self.columns - 1
             raise OutOfRangeError(f"patch: given token {token!r}, patches are tokens {self.first} to {last}")
-        left, top, right, bottom = self._known()
+        if self.seen is None:
+            raise RegardError("patch: where the patches lie on the picture is not known, the trace's status says why")
+        left, top, right, bottom = self.seen
         row, column = divmod(token - self.first, self.columns)
         wide, high = (right - left) / self.columns, (bottom - top) / self.rows
         return left + column * wide, top + row * high, left + (column + 1) * wide, top + (row + 1) * high
@@ -58,11 +60,6 @@ class Patches:
             needed = self.first + self.rows * self.columns
             raise RegardError(f"heat: given {weights.shape[-1]} numbers, needs one for each of {needed} tokens or more")
         return of_patches.unflatten(-1, (self.rows, self.columns))
-
-    def _known(self) -> Box:
-        if self.seen is None:
-            raise RegardError("patch: where the patches lie on the picture is not known, the trace's status says why")
-        return self.seen
 
 
 def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:

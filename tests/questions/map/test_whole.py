@@ -184,7 +184,7 @@ def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     expected = [float(received[a:b].mean()) for a, b in pairwise(edges)]
     assert found.received == pytest.approx(expected, rel=1e-4)
     assert sum(done) == pytest.approx(1)
-    assert read.plan.note() in found.status.notes
+    assert read.plan.note() in found.about.statuses[0].notes
 
 
 @settings(max_examples=60, deadline=None)
@@ -230,4 +230,4 @@ def test_of_one_window_the_whole_matrix_is_shown(minilm) -> None:
     assert found.band is None
     torch.testing.assert_close(torch.tensor(found.picture), torch.tensor(whole.picture), atol=1e-7, rtol=1e-5)
     assert found.receivers == whole.receivers
-    assert plan.note() in found.status.notes
+    assert plan.note() in found.about.statuses[0].notes

@@ -12,7 +12,6 @@ from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
 from regard.explain.wording import number, quoted
 from regard.text.word_pieces import is_content_word
-from regard.trace.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -274,11 +273,6 @@ class Matrix(TracesAnswer):
     band: Band | None
     received: list[float]
     why: str = field(default="", kw_only=True)
-
-    @property
-    def status(self) -> Status:
-        """How it was computed."""
-        return self.about.statuses[0]
 
     def title(self) -> str:
         """Say of how many tokens, how they were read, and which layer and heads."""
