@@ -1,6 +1,5 @@
 """Ablations in `attend`: which calls they apply to, what they do to heads and edges, and what is refused."""
 
-import re
 import threading
 from contextvars import copy_context
 from typing import Any
@@ -102,36 +101,3 @@ def test_other_threads_see_no_cuts() -> None:
         assert not regard.attend(x, x, x).output.any()
     assert found == [True]
     assert not copied.run(lambda: regard.attend(x, x, x).output.any())
-
-
-@pytest.mark.usefixtures("no_checks_of_annotations")
-@pytest.mark.parametrize(
-    ("make", "options", "error", "needed"),
-    [
-        (HeadAblation, {"heads": [-1]}, ValueError, "heads: given -1, needs numbers from 0 on"),
-        (HeadAblation, {"heads": []}, ValueError, "heads: given none, needs at least one, or None for all"),
-        (HeadAblation, {"heads": 3}, TypeError, "heads: given 3, needs a collection such as {3, 5}"),
-        (HeadAblation, {"heads": [1.5]}, TypeError, "heads: given 1.5, needs integers"),
-        (HeadAblation, {"heads": [True]}, TypeError, "heads: given True, needs integers"),
-        (HeadAblation, {"layers": [-2]}, ValueError, "layers: given -2, needs numbers from 0 on"),
-        (HeadAblation, {"layers": "encoder"}, TypeError, "layers: given 'encoder', needs a collection"),
-        (HeadAblation, {"layers": [None]}, TypeError, "layers: given None, needs integers or paths"),
-        (HeadAblation, {"layers": [("a", -1)]}, ValueError, "layers: given -1"),
-        (EdgeAblation, {"queries": [-3]}, ValueError, "queries: given -3, needs numbers from 0 on"),
-        (EdgeAblation, {"keys": ["bank"]}, TypeError, "keys: given 'bank', needs integers"),
-        (EdgeAblation, {"queries": ["bank"]}, TypeError, "queries: given 'bank', needs integers"),
-        (EdgeAblation, {"batch": [-1]}, ValueError, "batch: given -1"),
-    ],
-)
-def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Exception], needed: str) -> None:
-    with pytest.raises(error, match=re.escape(needed) + "(?! or)"):  # only layers may be paths
-        make(**options)
-
-
-@pytest.mark.usefixtures("no_checks_of_annotations")
-def test_what_is_no_cut() -> None:
-    with (
-        pytest.raises(TypeError, match="ablating: given dict, needs HeadAblation, EdgeAblation and CallPatch objects"),
-        ablating([{}]),
-    ):
-        pass

@@ -222,16 +222,13 @@ def test_to_another_dtype_and_device() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "needed"),
     [
-        (lambda m: m.crop(None, slice(0, 2), slice(0, 2)), TypeError, "crop: batch is None, it needs to be the number"),
-        (lambda m: m.crop(2, slice(0, 2), slice(0, 2)), IndexError, "the map has 2 texts: it needs to be -2 to 1"),
-        (lambda m: m.crop(0, None, slice(0, 2)), TypeError, "rows: given None, crop needs a slice of step 1"),
         (lambda m: m.to(3), TypeError, "to: given 3, needs a device such as 'cpu' or a dtype"),
         (lambda m: m.to("abc"), ValueError, "to: given 'abc', needs a device"),
         (lambda m: m.to(torch.int64), TypeError, "to: given torch.int64, needs to be float64"),
     ],
 )
 @pytest.mark.usefixtures("no_checks_of_annotations")
-def test_what_cannot_be_cropped_or_moved(call: Any, error: type[Exception], needed: str) -> None:
+def test_what_cannot_be_moved(call: Any, error: type[Exception], needed: str) -> None:
     seen = some_map()
     with pytest.raises(error, match=re.escape(needed)):
         call(seen)

@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from operator import index
-from typing import Any
 
 from regard.attention.patches import CallPatch
 
@@ -37,7 +35,7 @@ class HeadAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _check_ablation_fields(self)
+        _sort_numbers(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +52,14 @@ class EdgeAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _check_ablation_fields(self)
+        _sort_numbers(self)
 
 
 Ablation = HeadAblation | EdgeAblation | CallPatch
 
 
 class OpenAblations:
-    """The ablations of one block, and which of them applied to a call so far.
-
-    names: as in `ablating`.
-    """
+    """The ablations of one block, and which of them applied to a call so far."""
 
     def __init__(self, ablations: Sequence[Ablation], names: Names | None = None) -> None:
         self.ablations, self._names = tuple(ablations), names
@@ -99,11 +94,6 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
     names: what the n-th call of a path is called here, where paths do not tell calls apart; the layers of an ablation
     are then such names, or what they begin with, and no numbers. It is asked once for every call, in order.
     """
-    for ablation in ablations:
-        if not isinstance(ablation, Ablation):
-            raise TypeError(
-                f"ablating: given {type(ablation).__name__}, needs HeadAblation, EdgeAblation and CallPatch objects"
-            )
     token = open_blocks.set((*open_blocks.get(), OpenAblations(ablations, names)))
     try:
         yield open_blocks.get()[-1]
@@ -126,34 +116,9 @@ def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool
     return False
 
 
-def _check_ablation_fields(ablation: Ablation) -> None:
-    """Sort an ablation's numbers; raise TypeError or ValueError for what no call could have."""
+def _sort_numbers(ablation: Ablation) -> None:
     for field in fields(ablation):
-        name, numbers = field.name, getattr(ablation, field.name)
-        if numbers is None:
-            continue
-        if isinstance(numbers, str) or not isinstance(numbers, Collection):
-            raise TypeError(f"{name}: given {numbers!r}, needs a collection such as {{3, 5}}, or None for all")
-        if len(numbers) == 0:
-            raise ValueError(f"{name}: given none, needs at least one, or None for all")
-        layers = name == "layers"
-        checked = map(_check_place, numbers) if layers else sorted({_check_number(name, n) for n in numbers})
-        object.__setattr__(ablation, name, tuple(checked))
-
-
-def _check_place(place: Any) -> CallPlace:
-    if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], str):
-        return place[0], _check_number("layers", place[1])
-    return place if isinstance(place, str) else _check_number("layers", place)
-
-
-def _check_number(name: str, value: Any) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name}: given {value!r}, needs integers{' or paths' if name == 'layers' else ''}")
-    if number < 0:
-        raise ValueError(f"{name}: given {number}, needs numbers from 0 on")
-    return number
+        numbers = getattr(ablation, field.name)
+        if numbers is not None:
+            own = numbers if field.name == "layers" else sorted(set(numbers))
+            object.__setattr__(ablation, field.name, tuple(own))

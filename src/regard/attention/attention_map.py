@@ -251,10 +251,7 @@ class AttentionMap(Showable):
         return self._one(self._compute(Statistics.only(distance=True)).distance)
 
     def pooled(self, rows: int, cols: int, progress: Progress | None = None) -> Float[Tensor, "..."]:
-        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too.
-
-        progress: as in `statistics`.
-        """
+        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too."""
         return self._one(self._compute(Statistics.only(pooled=(rows, cols)), progress).pooled)
 
     def statistics(
@@ -285,24 +282,13 @@ class AttentionMap(Showable):
         Meant for taking padding away: keys outside cols have to be masked for every one of these rows. Statistics that
         are known stay so where all rows and columns are taken.
         """
-        if isinstance(batch, bool) or not isinstance(batch, int):
-            raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
-        if not -self.full_shape[0] <= batch < self.full_shape[0]:
-            texts = self.full_shape[0]
-            raise IndexError(
-                f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
-            )
-        batch %= self.full_shape[0]
-        for name, run in (("rows", rows), ("cols", cols)):
-            if not isinstance(run, slice) or run.step not in (None, 1):
-                raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
+        batch = range(self.full_shape[0])[batch]
         rows = slice(*rows.indices(self.full_shape[2])[:2])
         cols = slice(*cols.indices(self.full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
         cropped = self._cropped(batch, rows, cols, offset)
         if self._known is not None and cropped.full_shape[2:] == self.full_shape[2:]:
-            text = batch % self.full_shape[0]
-            cropped._known = self._known.each(lambda t: t[text : text + 1])
+            cropped._known = self._known.each(lambda t: t[batch : batch + 1])
         return cropped
 
     def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":

@@ -28,14 +28,9 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
     The last cells of a row or column are means of as many weights as there are. In float32 or the map's own dtype.
     start: the query to begin with, a multiple of CELL.
     """
-    batch, heads, length = weights.query.shape[:3]
-    if batch * heads != 1:
-        raise ValueError(f"cell_means: given a map of {batch} × {heads} heads, needs one head's (`one_head`)")
-    if start % CELL:
-        raise ValueError(f"cell_means: start is {start}, it needs to be a multiple of {CELL}")
     query, key = weights.query, weights.key
     by_kernel = region_scores.dtype_of(query, key) == torch.float32 and cpu.fits(query, key, key, weights.rule)
-    return (_cell_means_by_kernel if by_kernel else _by_rows)(weights, start, length)
+    return (_cell_means_by_kernel if by_kernel else _by_rows)(weights, start, query.shape[2])
 
 
 def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:

@@ -54,10 +54,7 @@ def scores(
     rows: Index,
     cols: Index,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids.
-
-    query, key, rule, batch, heads, rows, cols: as `score_tile` takes them.
-    """
+    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids."""
     dtype = dtype_of(query, key)
     if dtype != torch.float32:
         return score_tile(query, key, rule, batch, heads, rows, cols, dtype)
