@@ -267,13 +267,16 @@ def test_layers_that_are_no_numbers(capsys: Any, layers: str) -> None:
 def test_without_the_built_page(built: Path) -> None:
     (built / "panels.js").unlink()
     with pytest.raises(RegardError, match="the page is not built: run make page"):
-        PageFile(Path("a.html")).check()
-    PageFile().check()
+        Outputs(html=PageFile(Path("a.html"))).check()
+    Outputs().check()
 
 
 def test_what_of_the_traces_goes_into_it() -> None:
-    choice = PageFile(Path("a.html"), "int16", [1, 2], steps=True).choice()
-    assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", True)
+    def page(choice: Any) -> Page:
+        raise RegardError(f"{choice.layers} {choice.numbers} {choice.steps}")
+
+    with pytest.raises(RegardError, match=r"^\[1, 2\] int16 True$"):
+        Outputs(html=PageFile(Path("a.html"), "int16", [1, 2], steps=True)).write(SimpleNamespace(page=page))
 
 
 @pytest.mark.parametrize(

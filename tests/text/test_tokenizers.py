@@ -119,11 +119,10 @@ def test_training_twice_gives_the_same(kind: str) -> None:
 
 def test_padding_is_told_by_the_mask() -> None:
     tokenizer = tokenizers.words(TEXTS, frame="end")
-    batch = tokenizers.batch(tokenizer, ["is short", "A"], length=5)
+    batch = tokenizers.batch(tokenizer, ["is short", "A"])
     is_, short, a, end, pad = (tokenizer.convert_tokens_to_ids(t) for t in ("is", "short", "A", "[EOS]", "[PAD]"))
-    assert batch.ids.tolist() == [[is_, short, end, pad, pad], [a, end, pad, pad, pad]]
-    assert batch.mask.tolist() == [[True, True, True, False, False], [True, True, False, False, False]]
-    assert tokenizers.batch(tokenizer, ["is short", "A"]).ids.shape == (2, 3)
+    assert batch.ids.tolist() == [[is_, short, end], [a, end, pad]]
+    assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
     literal = tokenizers.batch(tokenizer, ["is [PAD]"])  # a text may say it; it is still one of its tokens
     assert literal.mask.all()
     assert torch.equal(literal.ids, torch.tensor([[is_, pad, end]]))
@@ -147,10 +146,6 @@ def test_padding_is_told_by_the_mask() -> None:
         (lambda: tokenizers.words(TEXTS, most=0), "most: given 0, needs an integer of 1 or more"),
         (lambda: tokenizers.batch(tokenizers.words(TEXTS), []), "texts: given none"),
         (lambda: tokenizers.batch(tokenizers.words(TEXTS), ["is", " "]), "text 2: no token is left of it"),
-        (
-            lambda: tokenizers.batch(tokenizers.words(TEXTS), ["is", "is short"], length=1),
-            "text 2 has 2 tokens, special ones included: length is 1",
-        ),
     ],
 )
 @pytest.mark.usefixtures("no_checks_of_annotations")

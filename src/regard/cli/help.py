@@ -164,11 +164,6 @@ def examples_of(verb: str) -> tuple[str, ...]:
     return tuple(example for example in EXAMPLES.splitlines() if example.split()[0] == verb)
 
 
-def epilog(examples: Iterable[str]) -> str:
-    """Return what help says below a verb's options; \\b keeps its lines as they are."""
-    return "\n".join(("\b", "Examples:", *(f"  regard {example}" for example in examples)))
-
-
 def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
     """Write rows of name and text below their headings, all texts in one column."""
     lengths = [len(name) for rows in sections.values() for name, _ in rows]

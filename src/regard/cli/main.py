@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from regard import plugins
 from regard.cli import start
-from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, epilog, examples_of, rows_of_options, write_sections
+from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, examples_of, rows_of_options, write_sections
 from regard.cli.verb import Verb, verb_of_question
 from regard.display.query import Query
 from regard.errors import RegardError
@@ -136,7 +136,7 @@ def add_verb(name: str, verb: Verb) -> None:
     VERBS[name] = verb
     # options after the script are the script's own
     settings = {"allow_interspersed_args": False} if name == "run" else None
-    text = epilog(verb.examples)
+    text = "\n".join(("\b", "Examples:", *(f"  regard {example}" for example in verb.examples)))  # \b keeps lines
     app.command(name, short_help=verb.summary, epilog=text, cls=VerbWithSections, context_settings=settings)(verb.run)
 
 

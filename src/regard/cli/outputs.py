@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from regard.display.answer import Answer
-    from regard.web.assemble import Choice
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
 NAMED = 3  # tables from which on --full only counts them
@@ -113,20 +112,6 @@ class PageFile:
                 raise RegardError(f"--html-with layers: {error.message}") from error
         return PageFile(file, "float32" if "float32" in parts else "int16", layers, "steps" in parts)
 
-    def check(self) -> None:
-        """Refuse a page that cannot be written, before a model is loaded."""
-        if self.file is not None:
-            check_output_file(self.file, (".html",), "--html")
-            from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
-
-            check_page_built()
-
-    def choice(self) -> "Choice":
-        """What of the traces goes into the page."""
-        from regard.web.assemble import Choice
-
-        return Choice(self.layers, numbers=self.numbers, steps=self.steps)
-
 
 NO_PAGE = PageFile()
 
@@ -153,17 +138,6 @@ class TraceFile:
         if used and self.file is None:
             raise RegardError(f"{used[0]} needs --save: it chooses the parts of the traces that go into that file")
         check_saving(self.dtype, self.attention_outputs, self.heads)
-
-    def write(self, traces: Any) -> None:
-        """Write one trace or several, where a file was asked for."""
-        if self.file is None:
-            return
-        from regard.trace.file import save
-
-        save(
-            traces, self.file, layers=self.layers, heads=self.heads, dtype=self.dtype,
-            attention_outputs=self.attention_outputs,
-        )  # fmt: skip
 
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -192,12 +166,13 @@ class Outputs:
         """Refuse files that cannot be written later, before a model is loaded."""
         endings = (PICTURES, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
-            if file is not None and name != "html":
+            if file is not None:
                 check_output_file(file, kinds, f"--{name}")
-        if self.save != TraceFile():
-            self.save.check()
+        self.save.check()
         if self.html.file is not None:
-            self.html.check()
+            from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
+
+            check_page_built()
 
     def write(self, answer: Any, traces: Any = None) -> list[str]:
         """Write the files, and return notes on what the picture could not show.
@@ -205,14 +180,24 @@ class Outputs:
         answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Both may refuse: the page
         is put together before anything is written, and traces are written before all others.
         """
-        page = None if self.html.file is None else answer.page(self.html.choice())
-        self.save.write(traces)
-        if page is not None and self.html.file is not None:
+        page, own, saved = None, self.html, self.save
+        if own.file is not None:
+            from regard.web.assemble import Choice
+
+            page = answer.page(Choice(own.layers, numbers=own.numbers, steps=own.steps))
+        if saved.file is not None:
+            from regard.trace.file import save
+
+            save(
+                traces, saved.file, layers=saved.layers, heads=saved.heads, dtype=saved.dtype,
+                attention_outputs=saved.attention_outputs,
+            )  # fmt: skip
+        if page is not None and own.file is not None:
             from regard.web.write_page import write_page
 
             if page.optional:
                 print(page.optional, file=sys.stderr)
-            write_page(page, self.html.file)
+            write_page(page, own.file)
         notes: list[str] = answer.draw(self.figure) if self.figure is not None else []
         if self.csv is not None:
             write_csv(answer.rows(), self.csv)

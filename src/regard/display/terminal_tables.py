@@ -8,6 +8,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from regard.display.panels import Cell, InContext, Panel, Shares, Strip, Table
+from regard.display.sentences import cell_text, finite_number_of_cell, number_text, with_sign
 from regard.display.terminal_parts import (
     APART,
     SET_IN,
@@ -16,7 +17,6 @@ from regard.display.terminal_parts import (
     terminal_height_characters,
     titled_terminal_section,
 )
-from regard.display.written import cell_text, finite_number_of_cell, number_text, with_sign
 from regard.text.quoting import display_text, quoted, short, some_of, visible
 from regard.trace.status import Status
 
@@ -127,10 +127,7 @@ MIN_COLUMN = 8  # and to keep other columns there
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
-    """Draw the first rows, and as many columns as there is room for.
-
-    width, top, more: as `drawn` takes them.
-    """
+    """Draw the first rows, and as many columns as there is room for."""
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
         return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
@@ -239,10 +236,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
 
 
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side where all have room with short bars, else one below the other.
-
-    width, top, more: as `drawn` takes them.
-    """
+    """Draw tables side by side where all have room with short bars, else one below the other."""
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1
     if left < 0:

@@ -98,12 +98,7 @@ class Generator(ABC, Generic[S]):
         progress: Callable[[str], None] | None,
         options: dict[str, Any],
     ) -> Generated | list[Generated]:
-        """Check the request, read the prompts, and write to each of them; see `Model.generate`.
-
-        Args:
-            prompt, ids, max_new_tokens, seed, cache, stop, interventions, statistics, progress, options: as
-                `Model.generate` takes them.
-        """
+        """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
         self.check_model()
         if cache not in self.caches:
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")

@@ -139,23 +139,16 @@ class PaddedBatch:
     mask: Bool[Tensor, "B L"]
 
 
-def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) -> PaddedBatch:
-    """Encode texts as ids, padded to a length; by default to the longest.
-
-    Raises:
-        RegardError: there is no text, one has no token, or one has more tokens than length; none is ever cut.
-    """
+def batch(tokenizer: Any, texts: Sequence[str]) -> PaddedBatch:
+    """Encode texts as ids, padded to the longest. Raises RegardError if there is no text, or one has no token."""
     texts = list(check_texts(texts))
     if not texts:
         raise RegardError("texts: given none, needs a list of them")
     rows = tokenizer(texts, padding=False, truncation=False, verbose=False)["input_ids"]
-    longest = max(map(len, rows))
     for number, row in enumerate(rows, 1):
         if not row:
             raise RegardError(f"text {number}: no token is left of it")
-        if length is not None and len(row) > length:
-            raise RegardError(f"text {number} has {len(row)} tokens, special ones included: length is {length}")
-    width = longest if length is None else length
+    width = max(map(len, rows))
     pad = tokenizer.pad_token_id
     if pad is None and any(len(row) < width for row in rows):
         raise RegardError("the tokenizer has no padding token, texts of unlike length cannot be put together")

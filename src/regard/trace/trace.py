@@ -33,7 +33,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
-from regard.images.patches import Patches
+from regard.images.picture import Patches
 from regard.lazy import from_above
 from regard.model_files.pooling import Pooling
 from regard.shown import Shown
@@ -120,12 +120,7 @@ class _Kept(ShownTrace):
         dtype: torch.dtype | str | None = None,
         attention_outputs: bool = False,
     ) -> None:
-        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`.
-
-        Args:
-            file: where it is written.
-            layers, heads, dtype, attention_outputs: as `regard.save` takes them.
-        """
+        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`."""
         from_above("save")(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
@@ -286,10 +281,7 @@ class PairTrace(_Kept):
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":
         """Make what the model of transformers returns, the sides' hidden states and attentions, with the batch axis.
 
-        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
-
-        Raises:
-            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+        Arguments and errors are those of `Trace.as_transformers`.
         """
         from regard.trace.transformers_output import output_of_pair  # which needs transformers
 

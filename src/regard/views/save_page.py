@@ -141,10 +141,7 @@ def page_as_seen(
     references: Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Page:
-    """Put together the page of some traces with what `see` says of them, and of a word its movement.
-
-    Errors are those of `page_of`.
-    """
+    """Put together the page of some traces with what `see` says of them, and of a word its movement."""
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
     names = names_by_difference(plain_traces(each)) if names is None else names

@@ -46,10 +46,9 @@ class Sink:
     heads: float
 
 
-def sinks(trace: Trace, layers: Sequence[int] | None = None) -> list[Sink]:
-    """Find the attention sinks of a text, special tokens aside, in some layers or in all that the trace holds."""
-    held = kept_numbers(trace.attention) if layers is None else layers
-    return sinks_of([trace.attention[n] for n in held], trace.tokens)
+def sinks(trace: Trace) -> list[Sink]:
+    """Find the attention sinks of a text, special tokens aside, in all layers that the trace holds."""
+    return sinks_of([trace.attention[n] for n in kept_numbers(trace.attention)], trace.tokens)
 
 
 def cross_sinks(pair: PairTrace) -> list[Sink]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
@@ -264,35 +264,25 @@ class _Whole:
             near = self.near.spots(rows + shift, torch.arange(keys.start, keys.stop))
             for head in range(len(weights)):
                 part = weights[head, rows.to(weights.device)].cpu()
+                of_text = part[:, keys.start - shift : keys.stop - shift]  # a view, without the window's special tokens
                 if shares is not None:
                     self.totals[0, head] += torch.special.entr(shares[head, rows]).double().sum()
                     self.totals[3, head] += shares[head, rows].double().sum()
+                apart = (rows[:, None] - torch.arange(size)).abs()
+                on_keys = part.double().sum(-1)
+                self.totals[0, head] += torch.special.entr(part).double().sum()
+                self.totals[1, head] += (
+                    (part.double() * apart).sum(-1) / torch.where(on_keys == 0, 1.0, on_keys)
+                ).sum()
+                self.totals[2, head] += part[:, special].double().sum()
                 self.totals[4, head] += part[:, sunk].double().sum()
-                self._rows(part, head, rows, keys, special, sunk, shift)
-                self.band.add(spots, part[:, keys.start - shift : keys.stop - shift])
-                self.near.add(head, near, part[:, keys.start - shift : keys.stop - shift])
+                self.received[head, keys] += of_text.double().sum(0)
+                offer_rows(self.pairs, part, head, rows, special | sunk, shift)
+                self.band.add(spots, of_text)
+                self.near.add(head, near, of_text)
                 part[torch.arange(len(rows)), rows] = 0
-                largest = part[:, keys.start - shift : keys.stop - shift].amax(0)
+                largest = of_text.amax(0)
                 self.largest[keys] = torch.maximum(self.largest[keys], largest)
-
-    def _rows(
-        self,
-        part: Float[Tensor, "r w"],
-        head: int,
-        rows: Int[Tensor, " r"],
-        keys: slice,
-        special: Bool[Tensor, " w"],
-        sunk: Bool[Tensor, " w"],
-        shift: int,
-    ) -> None:
-        """Add some rows of a head. keys: the whole text's tokens that the window has."""
-        apart = (rows[:, None] - torch.arange(part.shape[1])).abs()
-        on_keys = part.double().sum(-1)
-        self.totals[0, head] += torch.special.entr(part).double().sum()
-        self.totals[1, head] += ((part.double() * apart).sum(-1) / torch.where(on_keys == 0, 1.0, on_keys)).sum()
-        self.totals[2, head] += part[:, special].double().sum()
-        self.received[head, keys] += part[:, keys.start - shift : keys.stop - shift].double().sum(0)
-        offer_rows(self.pairs, part, head, rows, special | sunk, shift)
 
     def sums(self) -> MapSums:
         """What came in, as means."""
