@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regard.lazy import from_above
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 80  # columns of what a notebook shows
@@ -47,10 +48,6 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_short, value))}]"
     return f"{kind}(…)" if is_dataclass(value) or len(repr(value)) > MAX_CHARACTERS else repr(value)
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Showable:

@@ -12,7 +12,7 @@ import pytest
 
 import regard.corpus.questions
 import regard.questions
-from regard.display.answer import Answer, Read, TracesAnswer
+from regard.display.answer import MAX_PARTS, Answer, Read, TracesAnswer, panel_data
 from regard.display.elements.canvas import all_axes
 from regard.display.panels import Bars, Column, Panel, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
@@ -20,6 +20,7 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.trace.status import Status
 from regard.web.page import HasPage
+from tests.display.samples import hard, plain
 
 STATUS = Status("a model", ("blocks",), "cpu", "float32", 1e-7, 3, None)
 
@@ -150,3 +151,38 @@ def test_every_kind_of_answer_that_has_moved_says_and_shows_what_it_found() -> N
         for shared in ("to_json", "to_frame", "save_page", "_repr_html_", *([] if hero else ["plot", "page", "shown"])):
             assert getattr(kind, shared) is getattr(base, shared), f"{name} tells {shared} by itself"
         assert kind.format.startswith("regard "), name
+
+
+@pytest.mark.parametrize("panel", [*plain(), *hard()], ids=lambda panel: f"{type(panel).__name__} {panel.name}")
+def test_a_panel_is_plain_json(panel: Panel) -> None:
+    data = panel_data(panel)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert (data["name"], data["title"], data["note"]) == (panel.name, panel.title, panel.note)
+
+
+def test_of_many_bars_the_others_are_counted_and_summed_up() -> None:
+    parts = [(f"p{n}", float(2000 - n)) for n in range(1000)]
+    panel = Bars(name="b", title="b", unit="adds", parts=parts, whole=sum(each for _, each in parts))
+    data = panel_data(panel)
+    assert data["parts"] == [list(part) for part in parts[:MAX_PARTS]]
+    assert data["others"] == [1000 - MAX_PARTS, sum(each for _, each in parts[MAX_PARTS:])]
+    assert panel_data(replace(panel, parts=parts[:MAX_PARTS]))["others"] is None
+
+
+def test_a_tables_total_is_no_row() -> None:
+    data = panel_data(plain()[0])
+    assert len(data["rows"]) == 3
+    assert data["total"] == ["all", 1.25]
+
+
+def test_a_caption_is_told_where_title_and_note_do_not_say_it() -> None:
+    panel = replace(plain()[1], caption="By a method.")
+    assert panel_data(panel)["caption"] == "By a method."
+    assert "caption" not in panel_data(replace(panel, title="Parts, by a method"))
+    assert "caption" not in panel_data(replace(panel, note="By a method. Red adds."))
+    assert "caption" not in panel_data(plain()[1])
+
+
+def test_another_kind_of_panel_is_not_passed_over_in_silence() -> None:
+    with pytest.raises(NotImplementedError, match="Panel"):
+        panel_data(Panel(name="a", title="b"))

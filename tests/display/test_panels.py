@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.display import panels
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from tests.display.samples import plain
 
 FORMAT = (Path(__file__).parents[2] / "web" / "src" / "data" / "format.ts").read_text(encoding="utf-8")

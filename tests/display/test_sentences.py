@@ -1,6 +1,15 @@
 """Templates are filled where every number is there and the condition holds; three sentences at most."""
 
-from regard.display.sentences import sentences
+import json
+import math
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.display.sentences import number_text, sentences
+from regard.explain.wording import ROUNDING
+from tests.said.reading import reads
 
 TABLE = [
     [
@@ -32,3 +41,23 @@ def test_a_number_that_is_not_there_leaves_its_sentence_out() -> None:
 def test_a_fraction_reads_as_0_or_1_only_where_it_is() -> None:
     numbers = {"a": 0.001, "b": 0.999, "c": 1.0, "d": 0.0, "e": 0.004}
     assert sentences([[("{a} {b} {c} {d} {e:%} {e:n}", None)]], numbers) == ["<0.01 >0.99 1.00 0.00 <1% 0.00"]
+
+
+CASES = json.loads(Path(__file__).with_name("numbers.json").read_text())  # the page's tests read them too
+
+
+def test_the_page_writes_the_same() -> None:
+    assert [number_text(value, digits, *plain) for value, digits, _, *plain in CASES] == [each[2] for each in CASES]
+
+
+@given(st.one_of(st.none(), st.floats(), st.floats(-1, 1)), st.integers(0, 5))
+def test_a_number_reads_as_0_or_1_only_where_it_is(value: float | None, digits: int) -> None:
+    text = number_text(value, digits)
+    if value is None or not math.isfinite(value):
+        assert text == "–"
+        return
+    plain = float(text.replace("−", "-")) if text[0] not in "<>" else None
+    assert ("−" in text) == (plain is not None and plain < 0)
+    assert plain == round(value, digits) if value <= 0 else reads(text, value)
+    assert plain != 0 or value <= 0
+    assert plain != 1 or value >= 1 - ROUNDING or digits < 2

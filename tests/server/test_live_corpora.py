@@ -11,7 +11,7 @@ import pytest
 
 from regard.corpus.questions.senses.answer import Senses
 from regard.corpus.store import Store
-from regard.display.written import number_text
+from regard.display.sentences import number_text
 from tests.support.served import served
 from tests.support.stores import Document, write_store
 from tests.web.conftest import AXE, Opened

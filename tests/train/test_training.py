@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.train.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
 from regard.web.plain_tables import plain_tables

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.panels import Column, Heat, Panel, Point, Scatter, Strip, Table
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html

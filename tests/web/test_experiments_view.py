@@ -9,7 +9,7 @@ import pytest
 
 import regard
 from regard.diffusion.answer import PromptPainting
-from regard.display.written import number_text
+from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.questions.patch.answer import said

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.panels import Column, Table
 from regard.errors import RegardError
 from regard.text.quoting import text_with_control_pictures

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.display.written import number_text
+from regard.display.sentences import number_text
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control

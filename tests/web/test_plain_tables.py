@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.panels import Column, Heat, InContext, Panel, Point, Scatter, Strip, Sums, Table
 from regard.web.html_file import readable
 from regard.web.plain_tables import plain_tables

@@ -12,7 +12,7 @@ from regard.corpus.questions.senses.answer import Senses
 from regard.corpus.questions.senses.panels import senses_sentences, senses_title
 from regard.corpus.store import Store
 from regard.display.panels import decimals
-from regard.display.written import number_text
+from regard.display.sentences import number_text
 from tests.questions.heads.test_answer import answer_of, mean_scores_of
 from tests.web.tables import open_twin, rows_of
 

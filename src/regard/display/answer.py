@@ -2,17 +2,19 @@
 
 A question's own answer has a title, findings in sentences, rows and panels, and data where its JSON has more than its
 rows; whoever shows it takes these. Rich, matplotlib and the page are imported when something is shown.
+
+A page has a panel's fields by their own names, as `web/src/data/format.ts` says.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.panels import Data, Later, Panel, made
-from regard.display.panels import Table as TablePanel
+from regard.display.panels import Bars, Curves, Data, Heat, Later, Panel, Scatter, Shares, Strip, Table, made, untold
+from regard.display.sentences import shares_text
 from regard.errors import RegardError
 from regard.explain.frames import Tabular
 from regard.files import check_output_file, plain_json_values, write_json
@@ -28,6 +30,58 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of every format
 IN_PYTHON = ".rows() and .to_json()"
+# of a terminal and pictures: the page shows all panels
+ELSEWHERE = (
+    "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
+    "label", "joined", "running", "written", "strong", "before",
+)  # fmt: skip
+MAX_PARTS = 300  # that a page has by themselves: each is a row, and a text has as many as heads times tokens
+
+
+@singledispatch
+def panel_data(panel: Panel) -> Data:
+    """Write a panel as the page's data."""
+    raise NotImplementedError(type(panel).__name__)
+
+
+@panel_data.register
+def _bars(panel: Bars) -> Data:
+    """The first parts, and how many others there are and what they sum to."""
+    rest = [number for _, number in panel.parts[MAX_PARTS:]]
+    others = plain_json_values([len(rest), sum(rest)]) if rest else None
+    return _panel_as_page_data(replace(panel, parts=panel.parts[:MAX_PARTS])) | {"others": others}
+
+
+@panel_data.register
+def _table(panel: Table) -> Data:
+    """Named numbers are text, as much of them as there is."""
+    rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
+    return _panel_as_page_data(replace(panel, rows=rows))
+
+
+@panel_data.register
+def _strip(panel: Strip) -> Data:
+    """With the number of the darkest colour where that is not the largest."""
+    return _panel_as_page_data(panel) | {"largest": panel.full}
+
+
+@panel_data.register
+def _heat(panel: Heat) -> Data:
+    """The picture that others are laid over has no heat itself."""
+    return _panel_as_page_data(replace(panel, largest=0.0) if panel.under == panel.name else panel)
+
+
+@panel_data.register(Scatter)
+@panel_data.register(Curves)
+def _panel_as_page_data(panel: Panel) -> Data:
+    own = {
+        name: value
+        for name, value in asdict(panel).items()
+        if name not in ELSEWHERE and (name not in ("tab", "unbounded") or value)
+    }
+    if not untold(panel, panel.title, panel.note):
+        del own["caption"]
+    return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}
 
 
 @dataclass(frozen=True)
@@ -104,10 +158,10 @@ class Answer(Tabular):
         else:
             panels = [_of_a_screen(panel) for panel in made(each for each in self.listed_panels if each.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
-        groups = {panel.name: panel.group for panel in panels if isinstance(panel, TablePanel) and not everything}
+        groups = {panel.name: panel.group for panel in panels if isinstance(panel, Table) and not everything}
         for side_by_side, own in groupby(panels, lambda panel: groups.get(panel.name)):
             each = list(own)
-            tables = [panel for panel in each if isinstance(panel, TablePanel)]
+            tables = [panel for panel in each if isinstance(panel, Table)]
             if side_by_side:
                 parts.append(tables_side_by_side(tables, width, top, more))
             else:
@@ -147,7 +201,6 @@ class Answer(Tabular):
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: every panel is a tab. choice: what it has of traces, of which this one has none."""
-        from regard.display.page import panel_data
         from regard.web.page import Page, model_name, status_lines
 
         statuses = [status for status in self.about.statuses if status.model]
@@ -217,7 +270,6 @@ class TracesAnswer(Answer):
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has."""
-        from regard.display.page import panel_data
         from regard.web.assemble import Choice, Opening, page_of
 
         if not self.traces:
@@ -237,7 +289,7 @@ class TracesAnswer(Answer):
 
 def _of_a_screen(panel: Panel) -> Panel:
     """A panel without the columns that are details."""
-    if not isinstance(panel, TablePanel) or not any(column.detail for column in panel.columns):
+    if not isinstance(panel, Table) or not any(column.detail for column in panel.columns):
         return panel
     kept = [n for n, column in enumerate(panel.columns) if not column.detail]
     rows = [[row[n] for n in kept] for row in panel.rows]

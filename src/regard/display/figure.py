@@ -18,7 +18,7 @@ from regard.display.elements.canvas import Row, or_nan, stack_rows_in_figure, ti
 from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
 from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table, untold
-from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
+from regard.display.sentences import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible

@@ -1,4 +1,6 @@
-"""Write an answer's sentences: templates with conditions, filled with the answer's numbers.
+"""Write an answer's sentences, and numbers, cells and names as text, the same in a terminal and in pictures.
+
+Sentences are templates with conditions, filled with the answer's numbers.
 
 A question has one table of groups. A group is about one fact and lists its templates, the most specific first:
 
@@ -11,11 +13,14 @@ A question has one table of groups. A group is about one fact and lists its temp
 A template fits if the answer has every number that it names and its condition holds.
 """
 
+import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from regard.display.panels import Cell, Column, Heat, InContext, Number, Shares
 from regard.explain.wording import capital, fixed, listed, signed
+from regard.text.quoting import visible
 
 MAX_SENTENCES = 3  # of an answer
 MAX_WORDS = 25  # of a sentence
@@ -49,3 +54,49 @@ def sentences(table: Sequence[Sequence[Template]], numbers: Numbers, most: int =
                 written.append(capital(_Writer().vformat(template, (), numbers)))
                 break
     return written[:most]
+
+
+def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
+    """Name a heat map's rows and columns without what their axis says already: "head 3" is 3."""
+    down, across = ([name.removeprefix(f"{axis} ") for name in names]
+                    for axis, names in zip(panel.axes, (panel.rows, panel.columns), strict=True))  # fmt: skip
+    return down, across
+
+
+def number_text(value: int | Number, digits: int, unbounded: bool = False) -> str:
+    """Write a number as `fixed` does, a dash where there is none."""
+    return "–" if value is None or not math.isfinite(value) else fixed(float(value), digits, unbounded)
+
+
+def shares_text(shares: Shares) -> str:
+    """Write named numbers as one text."""
+    write = with_sign if shares.signed else number_text
+    return ", ".join(f"{name} {write(value, shares.digits)}" for name, value in shares.parts) + shares.mark
+
+
+def with_sign(value: int | float, digits: int = 2) -> str:
+    """Write a number with its sign, a dash where there is none."""
+    return signed(float(value), f".{digits}f") if math.isfinite(value) else "–"
+
+
+def other_panel_parts_name(count: int) -> str:
+    """Name so many parts that a view shows as one."""
+    return "1 other" if count == 1 else f"{count:,} others together"
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """Write a cell as its column has it."""
+    if isinstance(cell, InContext):
+        return visible(f"{cell.left}[{cell.form}]{cell.right}")
+    if isinstance(cell, Shares):
+        return visible(shares_text(cell))
+    if isinstance(cell, str):
+        return visible(cell)
+    if column.signed and cell is not None:
+        return with_sign(cell, column.digits or 0)
+    return number_text(cell, column.digits or 0, column.unbounded)
+
+
+def finite_number_of_cell(cell: Cell) -> float | None:
+    """Return a cell's number, None where there is none."""
+    return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from regard.display.notebook import tokens_html
 from regard.display.panels import Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.display.sentences import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
 from regard.display.terminal_tables import (
     TEXT,
@@ -21,7 +22,6 @@ from regard.display.terminal_tables import (
     text_with_bars,
     total_column_width,
 )
-from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.text.quoting import display_text, short, visible
 
 NAME = 10  # cells of a heat map's column name

@@ -33,6 +33,8 @@ OPENED = {CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX}  # what is opened by
 ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
 READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
+FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
+PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
 
 def names_default_model(source: Any) -> bool:
@@ -132,10 +134,6 @@ def check_model_files(folder: Path, *, every: bool = True) -> None:
     parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
     if parts:
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
-
-
-FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
-PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
 
 def missing_model_file_error(name: str) -> RegardError:

@@ -36,6 +36,11 @@ MAX_COUNT = 1 << 16  # heads, experts, labels
 ITEMS = 1 << 16  # of a list: one for each layer, or token that is left out
 POSITIONS = re.compile(r"^(max_.*positions?(_embeddings)?|n_positions|n_ctx)$")
 LONGEST = 1 << 24  # the most positions that are published are 10 million
+FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
+DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # first weights
+SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
+SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
+PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
 
 
 def check_sizes_in_config(config: Mapping[str, Any], sizes: CheckpointSizes | None, where: str) -> None:
@@ -96,13 +101,6 @@ def _values_of_model_config(config: Mapping[Any, Any], where: str, within: str =
             yield from ((name, item) for item in value if isinstance(item, (int, float, str)))
         else:
             yield name, value
-
-
-FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
-DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # first weights
-SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
-SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
-PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
 
 
 class Budget(TorchFunctionMode):

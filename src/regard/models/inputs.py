@@ -10,8 +10,7 @@ from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.session import Session
 from regard.checks import is_whole
 from regard.errors import RegardError, first_line
-from regard.images.patches import Patches, patch_grid, seen_note
-from regard.images.picture import Picture, read_picture
+from regard.images.picture import Patches, Picture, patch_grid, read_picture, seen_note
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
 from regard.model_files.suppress_warnings import quiet
 from regard.text.quoting import some_of

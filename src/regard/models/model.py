@@ -22,7 +22,7 @@ from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
-from regard.images.patches import Fill, removed
+from regard.images.picture import Fill, removed
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, TraceInputs, TraceOptions
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
@@ -384,7 +384,7 @@ class Model:
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
         """Yield the trace of a picture, alone or in a text, without each region of it; layers are not kept.
 
-        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.patches` has it.
+        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.picture` has it.
         """
         patches = trace.patches
         if patches is None:

@@ -17,7 +17,7 @@ from regard.corpus.questions.senses import panels
 from regard.corpus.questions.senses.answer import CHECKED, Senses
 from regard.corpus.questions.senses.panels import sense_name
 from regard.corpus.store import Store
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.errors import RegardError
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.model import Model

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from regard.capture.interventions.names import Part
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.server.page_cache import CachedPage, PageCache
 from regard.server.requests import HeadNumber, Index
 from regard.server.tasks import Limits, Task, TaskQueues

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer
-from regard.display.page import MAX_PARTS
+from regard.display.answer import MAX_PARTS
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.direct import Attribution
 from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution

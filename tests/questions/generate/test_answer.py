@@ -3,7 +3,7 @@
 import pytest
 
 import regard
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits import names_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import regard
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.questions.why.answer import Cause, Why, WhyOfTexts
 from tests.support.terminal import printed
 

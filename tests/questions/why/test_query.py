@@ -10,10 +10,11 @@ import pytest
 import regard.questions.why.causes
 from regard.cli.verb import verb_of_question
 from regard.errors import RegardError
-from regard.questions.why.query import WhyQuery
+from regard.questions.why.query import ScoreQuery, WhyQuery
 from tests.questions.see.test_query import refused
 from tests.support import make_tiny, run_all_in_process
 from tests.support.classifiers import classifier
+from tests.support.own_models import TEXTS, opened, pair
 from tests.support.pairs import make_pair
 from tests.support.web_pages import Read
 
@@ -176,7 +177,7 @@ def test_why_a_head_looks_there(regard_command, minilm, tmp_path) -> None:
             assert sum(map(sum, pairs)) == pytest.approx(whole, abs=1e-5)
 
 
-def test_what_is_left_open_is_where_the_weight_is_largest(regard_command, minilm, tmp_path) -> None:
+def test_an_edge_is_asked_where_its_weight_is_largest(regard_command, minilm, tmp_path) -> None:
     import regard
 
     make_tiny(tmp_path / "tiny", minilm)
@@ -241,3 +242,40 @@ def test_the_two_words() -> None:
     assert (score.query, score.key) == ("bank", "river")
     with pytest.raises(RegardError, match="needs two words and a colon"):
         _ = WhyQuery(edge="a:b:c").score
+
+
+def test_what_is_refused_without_a_model() -> None:
+    asked = ScoreQuery(query="bank", key=5)
+    asked.check(1)
+    with pytest.raises(RegardError, match="given 2 texts, needs one"):
+        asked.check(2)
+    with pytest.raises(RegardError, match="--key is needed: a word or a token's number"):
+        ScoreQuery(query="bank").check(1, called=lambda field: f"--{field}")
+    with pytest.raises(RegardError, match="query is empty"):
+        ScoreQuery(query=" ", key=5).check(1)
+    with pytest.raises(RegardError, match="part: given 'x', needs one of encoder, decoder, cross"):
+        ScoreQuery(query=1, key=2, part="x").check(1)
+
+
+@pytest.mark.parametrize(("layer", "head"), [(None, None), (1, None), (None, 2), (0, 1)])
+def test_what_is_left_open_is_where_the_weight_is_largest(layer: int | None, head: int | None) -> None:
+    model = opened("gpt")
+    trace = model.trace(TEXTS[0])
+    found = ScoreQuery(query=5, key=3, layer=layer, head=head).answer(model, [trace])
+    weights: dict[Any, float] = {
+        (n, h): float(trace.attention[n][h, 5, 3])
+        for n in range(len(trace.attention))
+        for h in range(trace.attention[n].query.shape[1])
+        if layer in (None, n) and head in (None, h)
+    }
+    assert (found.layer, found.head) == max(weights, key=lambda place: weights[place])
+    assert found.weight == pytest.approx(max(weights.values()))
+    assert (found.query, found.key) == (trace.tokens[5].text, trace.tokens[3].text)
+
+
+def test_of_a_pair_the_key_is_of_the_text() -> None:
+    model = pair()
+    trace = model.trace(TEXTS[0], target="Un homme")
+    found = ScoreQuery(query=2, key="river", layer=1, head=0, part="cross").answer(model, [trace])
+    assert found.key == "river"
+    assert found.about.texts == ((TEXTS[0], "Un homme"),)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.display.page import panel_data
+from regard.display.answer import panel_data
 from regard.display.panels import Heat, Panel, Scatter
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.train.evolve import panels

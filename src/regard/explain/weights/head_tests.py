@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 REPEATED = ("previous", "duplicate", "induction")  # the other scores are of natural texts
 LENGTH, TEXTS = 40, 4
+MIN_TOKENS = 8  # of a text that are not special, to exchange some
+EXCHANGES = 4
+EXCHANGED = ("position", "content", "looked")
 
 
 def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) -> list[int]:
@@ -99,14 +102,6 @@ def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS,
         found.append(head_scores(trace))
     means = mean_scores(found)
     return HeadMeans({name: means.scores[name] for name in REPEATED}, means.counts, means.layers)
-
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
-
-MIN_TOKENS = 8  # tokens of a text that are not special
-EXCHANGES = 4
-EXCHANGED = ("position", "content", "looked")
 
 
 def content_or_position(
