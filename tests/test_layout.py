@@ -30,6 +30,7 @@ THROUGH_OTHERS = {
     "models/kinds",
     "models/source",
     "questions/steps/query",
+    "questions/translate",
     "train/follow",
     "corpus/writing/attention_passes",
     "errors",
