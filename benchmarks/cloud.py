@@ -21,11 +21,11 @@ from playwright.sync_api import sync_playwright
 from benchmarks.measure import machine
 from regard.corpus import schema
 from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.look_up import look_up
-from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.asking.occurrences import look_up
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
 from regard.corpus.questions.senses.answer import Sense, Senses
 from regard.corpus.settings import Settings
+from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.server.corpora import senses_kept

@@ -57,7 +57,7 @@ def main() -> None:
 
     model = regard.load()
     places = [WordSpan(row["text"], row["start"], row["end"]) for row in rows]
-    vectors = embed_places(model, places, [5])[:, 0, 0]
+    vectors = embed_places(model, places, [5])[:, 0]
     print(f"{len(rows)} occurrences of {len({row['lemma'] for row in rows})} nouns; {machine()}")
     for sense in ("sense", "key"):
         found = precision(vectors, rows, sense, top)

@@ -111,7 +111,7 @@ def main() -> None:
     rows = [json.loads(line) for line in lines]
     names, kept, replaced = unambiguous_places(folder)
     places = [[WordSpan(row["text"], row["start"], row["end"]) for row in rows], kept, replaced]
-    in_semcor, with_own, with_made_up = (embed_places(model, each, [5])[:, 0, 0].astype(np.float16) for each in places)
+    in_semcor, with_own, with_made_up = (embed_places(model, each, [5])[:, 0].astype(np.float16) for each in places)
     lemmas, nouns = np.array([row["lemma"] for row in rows]), np.array(names)
     senses = np.array([row["sense"] for row in rows])
     print(f"{len(rows)} occurrences in SemCor, {len(names)} of unambiguous nouns, {model.name}; {machine()}")

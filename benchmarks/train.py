@@ -182,7 +182,7 @@ def turned(file: Path) -> str:
 def translations(prepared: Any, sources: list[str]) -> list[str]:
     """What the model makes of texts, the likeliest token each time, in batches of like lengths."""
     from regard.nn.decoding import Sampling, translate
-    from regard.train.batches import padded
+    from regard.train.data import padded
 
     end = prepared.tokenizer.eos_token_id
     rows = [[*row, end] for row in prepared.tokenizer(sources, add_special_tokens=False)["input_ids"]]

@@ -19,5 +19,5 @@ def test_sizes_of_lists() -> None:
     assert [fields.field(name).type.list_size for name in schema.STATISTICS] == [7] * 4
     assert [fields.field(name).type.list_size for name in schema.SOURCES] == [7 * schema.TOP] * 3
     assert not set(schema.STATISTICS) & set(schema.rows(7, statistics=False, sources=False).names)
-    assert schema.heads(SUMS).names == ["layer", "head", *SUMS]
+    assert schema.heads().names == ["layer", "head", *SUMS]
     assert schema.quarantine().names == ["source", "line", "reason"]

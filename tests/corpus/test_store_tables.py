@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import look_up
 from regard.corpus.manifest import read_manifest
 from regard.corpus.store import Store
 from regard.corpus.store_tables import TABLES, StoreTables

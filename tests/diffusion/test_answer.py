@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 import torch
 
-from regard.diffusion.answer import PromptPainting
+from regard.diffusion.answer import PromptPainting, draw_prompt
 from regard.display.panels import Heat, Table
 from regard.text.word_pieces import wordlike
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
@@ -66,3 +67,18 @@ def test_what_is_left_out_is_named() -> None:
     left_out = found.exactness()[-1]
     assert "guidance" in left_out
     assert numbers_in(left_out) == ["2"]
+
+
+def test_each_word_has_the_picture_under_its_heat_on_one_scale() -> None:
+    found = PromptPainting(painted(5), "tiny", "3 steps")
+    figure = draw_prompt(found, 4)
+    plain, *heated = [axes for axes in figure.axes if axes.images]
+    assert len(plain.images) == 1
+    assert len(heated) == 4
+    largest = max(float(found.heat.of(word)[0].max()) for word in found.words[:4])
+    for axes, word in zip(heated, found.words, strict=False):
+        grey, heat = axes.images
+        assert axes.get_title("left").startswith(f"{word.name}: ")
+        np.testing.assert_allclose(heat.get_array(), found.heat.of(word)[0].numpy())
+        assert heat.get_extent() == grey.get_extent(), "a place lies where it is on the picture"
+        assert heat.norm.vmax == largest

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from regard import attend
 from regard.server.app import make_app
-from regard.server.long_texts import map_page
 from regard.server.tasks import Limits
+from regard.server.traces import map_page
 from tests.support import RIVER
 from tests.support.served import served
 from tests.support.web_pages import build_nothing

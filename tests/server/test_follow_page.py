@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from regard.train.evolve.answer import evolution
-from regard.train.log import read_log
-from regard.train.samples import open_watched
+from regard.train.evolve.answer import evolution, open_watched
+from regard.train.run_files import read_log
 from tests.support import RIVER
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened

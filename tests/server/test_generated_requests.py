@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 
 from regard import attend
 from regard.server.app import make_app
-from regard.server.long_texts import map_page
 from regard.server.tasks import Limits
+from regard.server.traces import map_page
+from regard.train.follow import save_watched_trace
 from regard.train.progress import FollowedRun
 from regard.train.run import prepare_repeated_run, run_training
-from regard.train.samples import save_watched_trace
 from regard.train.settings import Settings
 from tests.support.own_models import opened
 from tests.support.web_pages import build_nothing

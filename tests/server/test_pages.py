@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from regard.server.app import make_app
-from regard.server.long_texts import map_page
 from regard.server.tiles import ZoomMap
+from regard.server.traces import map_page
 from tests.support import RIVER
 from tests.support.own_models import opened
 from tests.support.web_pages import SHELL, Parsed, decoded

@@ -14,11 +14,11 @@ from regard.files import lock_folder
 from regard.server import runs
 from regard.server.app import make_app
 from regard.server.runs import run_time_in_words
-from regard.train.evolve.answer import Evolution, evolution
-from regard.train.log import LOG, read_log
+from regard.train.evolve.answer import Evolution, evolution, open_watched
+from regard.train.follow import save_watched_trace, write_sample
 from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_pair_run, prepare_repeated_run, run_training
-from regard.train.samples import open_watched, save_watched_trace, write_sample
+from regard.train.run_files import LOG, read_log
 from regard.train.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("stand_in")

@@ -3,9 +3,8 @@
 import torch
 from PIL import Image
 
-from regard.diffusion.heat import HeatLayer, PromptHeat
 from regard.diffusion.pipeline import PaintedText
-from regard.diffusion.prompt import Prompt
+from regard.diffusion.prompt import HeatLayer, Prompt, PromptHeat
 from regard.text.tokens import Token
 from tests.support import in_text
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from regard.corpus import schema
 from regard.corpus.asking.places import WordSpan, embed_places
-from regard.corpus.checksums import NAME as INDEX
-from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.environment import digest_model
 from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
 from regard.corpus.settings import Settings
+from regard.corpus.shard_reader import NAME as INDEX
+from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.text.words import find_spans, words_of
 
@@ -117,6 +117,6 @@ def write_bank_store(folder: Path, minilm: Any) -> Path:
     for some in (documents[::2], documents[1::2]):
         rows = word_rows(some)
         places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in rows]
-        shards.append((some, embed_places(minilm, places, [3, 5])[:, :, 0].astype(np.float16)))
+        shards.append((some, embed_places(minilm, places, [3, 5]).astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "", digest_model(minilm), 6, 12, 384)
     return write_store(folder, shards, model=model, layers=(3, 5))

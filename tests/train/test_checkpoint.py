@@ -22,8 +22,8 @@ from regard.train.checkpoint import (
     run_files_by_step,
     save_checkpoint,
 )
+from regard.train.evolve.answer import open_watched
 from regard.train.loop import optimiser_of
-from regard.train.samples import open_watched
 from regard.train.settings import Settings
 
 

@@ -14,8 +14,8 @@ import torch
 from regard import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.batches import Batch
 from regard.train.checkpoint import TrainingState
+from regard.train.data import Batch
 from regard.train.loop import loss_of, optimiser_of, train, validate
 from regard.train.settings import Settings, with_changes
 

@@ -12,10 +12,10 @@ import pytest
 
 from regard.errors import RegardError
 from regard.files import LOCK
-from regard.train.log import LOG, read_log
+from regard.train.follow import save_watched_trace
 from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_repeated_run, run_training
-from regard.train.samples import save_watched_trace
+from regard.train.run_files import LOG, read_log
 from regard.train.settings import Settings
 
 STEPS = 12
@@ -48,16 +48,14 @@ def test_it_is_looked_at_while_it_trains(begun: Any) -> None:
     assert [now.step for now in seen] == list(range(1, STEPS + 1))
     assert {now.going for now in seen} == {"trains"}
     for n, now in enumerate(seen, 1):
-        assert now.losses == [each["loss"] for each in log[:n]]
-        known = [each for each in log[:n] if each["validation"] is not None]
-        assert now.validations == [(each["step"], each["validation"]) for each in known]
+        assert now.log == log[:n]
         assert now.checkpoint == (None if n < 5 else STEPS if n == STEPS else n // 5 * 5)
         assert now.watched == list(range(4, n + 1, 4))
         mean = sum(each["seconds"] for each in log[:n]) / n  # type: ignore[misc]
         assert now.left == pytest.approx((STEPS - n) * mean)
     assert len({now.mark for now in seen}) == 1 + STEPS // 4
     last = followed.look()
-    assert (last.going, last.left, last.rate) == ("ended", None, log[-1]["rate"])
+    assert (last.going, last.left) == ("ended", None)
 
 
 def test_what_trains_is_told_from_what_stopped_and_what_broke_off(begun: Any) -> None:

@@ -6,8 +6,8 @@ import torch
 import regard
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.batches import Batch
 from regard.train.checkpoint import TrainingState
+from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train, validate
 from regard.train.settings import Settings
 

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.assemble import Choice, page_of
-from regard.web.write_page import join_pages_into_one, write_page
+from regard.web.html_file import join_pages_into_one, write_page
 from tests.questions.heads.test_answer import answer_of, mean_scores_of
 from tests.questions.patch.test_panels import made as sweep
 from tests.support.web_pages import Read, build_nothing

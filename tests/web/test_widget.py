@@ -69,6 +69,7 @@ def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: Atten
         ("text", "text 3", "text 'text 3' is not on the page: it has 'text 1', 'text 2'"),
         ("side", "both", "side: given 'both', needs 'gives' or 'receives'"),
         ("view", "film", "view 'film' is not on the page: it has 'overview'"),
+        ("view", "panel x", "view 'panel x' is not on the page: it has 'overview', 'map'"),
     ],
 )
 def test_what_is_not_there_is_refused_and_changes_nothing(

@@ -193,7 +193,7 @@ class Outputs:
                 attention_outputs=saved.attention_outputs,
             )  # fmt: skip
         if page is not None and own.file is not None:
-            from regard.web.write_page import write_page
+            from regard.web.html_file import write_page
 
             if page.optional:
                 print(page.optional, file=sys.stderr)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from regard.checks import is_whole
 from regard.corpus import schema
-from regard.corpus.checksums import NAME as INDEX
-from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
 from regard.corpus.environment import (
     check_store_environment,
@@ -21,10 +19,11 @@ from regard.corpus.environment import (
 )
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
-from regard.corpus.reading.documents import read_documents
-from regard.corpus.reading.find_files import LINK, find_files_and_rejected
+from regard.corpus.reading.documents import LINK, find_files_and_rejected, read_documents
 from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
-from regard.corpus.writing.cut_windows import settings_for_texts, vector_width, window_size
+from regard.corpus.shard_reader import NAME as INDEX
+from regard.corpus.shard_reader import sha256_of_shard_file
+from regard.corpus.writing.cut_windows import check_lemma_language, settings_for_texts, vector_width, window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plain_stack import note_on_processor
 from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
@@ -39,7 +38,6 @@ from regard.corpus.writing.store_folder import (
     opened_store_folder,
     remove_others,
 )
-from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole

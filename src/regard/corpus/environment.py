@@ -20,10 +20,7 @@ PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
 def describe_store_environment(backend: str = "torch") -> dict[str, str]:
-    """Return the versions, and the matrix product of attention's tiles that is chosen here.
-
-    backend: what computes the vectors, as in `regard.corpus.settings.Settings`.
-    """
+    """Return the versions, also of the backend, and the matrix product of attention's tiles that is chosen here."""
     found = {
         name: _installed_package_version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))
     }

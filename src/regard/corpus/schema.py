@@ -76,11 +76,11 @@ def spans() -> "pa.Schema":
     return _schema(document=pa.string(), start=pa.int64(), end=pa.int64(), kind=pa.string(), text=pa.string())
 
 
-def heads(sums: tuple[str, ...] = SUMS) -> "pa.Schema":
+def heads() -> "pa.Schema":
     """Make the schema of heads.parquet: for each layer and head, sums by their names, and over how many queries."""
     import pyarrow as pa
 
-    return _schema(layer=pa.int32(), head=pa.int32(), **dict.fromkeys(sums, pa.float64()))
+    return _schema(layer=pa.int32(), head=pa.int32(), **dict.fromkeys(SUMS, pa.float64()))
 
 
 def quarantine() -> "pa.Schema":

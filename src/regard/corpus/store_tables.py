@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import closeness_sentence
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
-from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers
+from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers, sha256_of_shard_file
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
 from regard.model_files.folder import DEFAULT_NAME

@@ -1,28 +1,28 @@
 """Show where an image that a diffusers pipeline painted attends to each word of its text."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import matplotlib
 import numpy as np
 import torch
 from jaxtyping import Float
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.diffusion.heat import PromptHeat
 from regard.diffusion.pipeline import PaintedText, Pipeline
-from regard.diffusion.prompt import PromptWord
+from regard.diffusion.prompt import PromptHeat, PromptWord
 from regard.display.answer import Answer, Read
+from regard.display.elements.canvas import STYLE, empty_figure
+from regard.display.elements.heatmap import heat_over_picture
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
-from regard.explain.wording import listed
+from regard.explain.wording import fixed, listed
 from regard.text.quoting import quoted
 from regard.text.word_pieces import wordlike
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-DRAWN = 6  # words that a picture has room for
+DRAWN, ACROSS = 6, 4  # words that a picture has room for, and pictures beside each other
 PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
 TABLE: list[list[Template]] = [
     [
@@ -162,13 +162,8 @@ class PromptPainting(Answer):
         for word in self.words:
             peak = self.peak(word)
             rows.append([word.name, peak.mean, peak.weight, f"{peak.row},{peak.column}", peak.times])
-        columns = [
-            Column("word"),
-            Column("mean", 2),
-            Column("maximum", 2, bar=True),
-            Column("at"),
-            Column("× mean", 2, unbounded=True),
-        ]
+        columns = [Column("word"), Column("mean", 2), Column("maximum", 2, bar=True), Column("at")]
+        columns.append(Column("× mean", 2, unbounded=True))
         return Table(
             name="Words", title="Attention from the first image to each word, mean of steps, layers and heads",
             columns=columns, rows=rows, screen=True,
@@ -207,10 +202,8 @@ class PromptPainting(Answer):
             note="Mean of steps and heads.",
         )  # fmt: skip
 
-    def painted(self) -> "tuple[Figure, list[str]]":
+    def painted(self) -> tuple[Figure, list[str]]:
         """Draw the first picture as it is, and grey under the heat of the words that stand out."""
-        from regard.diffusion.picture import draw_prompt
-
         return draw_prompt(self, DRAWN), []
 
 
@@ -222,3 +215,26 @@ def prompt_painting(
     named = "".join(f", {name} {value}" for name, value in options.items())
     settings = f"{steps} steps, seed {seed}{named}"
     return PromptPainting(found, pipeline.name, settings, about=Read(((found.heat.prompt.text, None),)))
+
+
+@matplotlib.rc_context(STYLE)
+def draw_prompt(found: PromptPainting, most: int) -> Figure:
+    """Draw the first picture, and it under the heat of the words that stand out most, the mean of all steps."""
+    words, picture = found.words[:most], found.painted_as.pictures[0]
+    figure = empty_figure(12.0, 6.75, found.title())
+    grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    plain, *heated = grid.flat
+    plain.imshow(np.asarray(picture))
+    plain.set_title("the image", fontsize=9)
+    heats = [found.heat.of(word)[0].numpy() for word in words]
+    largest, image = max((float(heat.max()) for heat in heats), default=1.0), None
+    for axes, word, heat in zip(heated, words, heats, strict=False):
+        edges = (-0.5, picture.width - 0.5, picture.height - 0.5, -0.5)
+        axes.imshow(np.asarray(picture.convert("L")), cmap="gray", vmin=0, vmax=255)
+        image = heat_over_picture(axes, heat, largest, edges)
+        axes.set_title(f"{word.name}: at most {fixed(found.peak(word).times, 2, unbounded=True)}× its mean", fontsize=9)
+    if image is not None:
+        figure.colorbar(image, ax=grid, fraction=0.02, pad=0.01).set_label("weight", fontsize=8)
+    return figure

@@ -17,8 +17,7 @@ from regard.capture.watching.call_sites import CallSites
 from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.watch import watching
 from regard.capture.watching.watch_mode import WatchMode
-from regard.diffusion.heat import HeatLayer, PromptHeat
-from regard.diffusion.prompt import READS, EncodedText, Reads, encoded_text, read_prompt
+from regard.diffusion.prompt import READS, EncodedText, HeatLayer, PromptHeat, Reads, encoded_text, read_prompt
 from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
@@ -241,11 +240,6 @@ class Pipeline:
         return PaintedText(tuple(result.images), heat, notes)
 
 
-def is_pipeline_folder(source: object) -> bool:
-    """Tell whether something is the folder of a pipeline."""
-    return isinstance(source, (str, os.PathLike)) and (Path(source) / PIPELINE).is_file()
-
-
 def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> Pipeline:
     """Open a pipeline of diffusers (extra `diffusion`) that paints texts.
 
@@ -264,7 +258,7 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
         raise RegardError(f'pipelines need diffusers ({error}): pip install "regard[diffusion]"') from error
     if isinstance(source, diffusers.DiffusionPipeline):
         return Pipeline(source, type(source).__name__)
-    if not is_pipeline_folder(source):
+    if not isinstance(source, (str, os.PathLike)) or not (Path(source) / PIPELINE).is_file():
         raise RegardError(f"pipeline: given {source!r}, needs a pipeline of diffusers, or a folder with its {PIPELINE}")
     folder = Path(source)
     where = device_to_load_on(device)

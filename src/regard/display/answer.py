@@ -212,7 +212,7 @@ class Answer(Tabular):
 
     def save_page(self, file: str | Path) -> int:
         """Write the page, one offline HTML file; returns its size in bytes. Errors are those of `regard.save_page`."""
-        from regard.web.write_page import write_page
+        from regard.web.html_file import write_page
 
         check_output_file(Path(file), (".html",), "save_page")
         from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone

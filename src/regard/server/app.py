@@ -51,10 +51,7 @@ if TYPE_CHECKING:
 def asking_routes(
     models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: TaskQueues, shelf: PageCache
 ) -> APIRouter:
-    """Make the routes of questions to models and stores, and of what answers.
-
-    models, stores: what may be asked, by number. shelf: where the answers' pages come to.
-    """
+    """Make the routes of questions to models and stores, whose pages come to a shelf, and of what answers."""
     routes = APIRouter()
 
     async def made(asked: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:

@@ -1,9 +1,8 @@
 """Ask a corpus store, and put the page of its answer together: occurrences in context, senses, what heads do."""
 
-import threading
-import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache
 from shlex import quote
 
 import numpy as np
@@ -23,11 +22,9 @@ from regard.model_files.folder import DEFAULT_NAME
 from regard.models.model import Model
 from regard.server.page_cache import CachedPage
 from regard.server.requests import CorpusRequest
+from regard.web.numbers import Data
 from regard.web.page import Page, page_data_with_pictures
-from regard.web.score_rules import Data
 
-_digests: "weakref.WeakKeyDictionary[Model, str]" = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
 LINES = 500  # occurrences that a page lists
 
 
@@ -83,7 +80,7 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     """Find which of some models made a store, by what its manifest says."""
     kept = store.manifest.model
     for number, model in enumerate(models):
-        if (_digest_of_served_model(model) == kept.digest) if kept.digest else (model.name == kept.name):
+        if _digest_of_served_model(model) == kept.digest:
             return number
     option = f"--model {quote(kept.source)}"  # it may be a stranger's store, and the line may be pasted into a shell
     command = ["regard serve --store", quote(str(store.path)), *([option] if kept.source else [])]
@@ -99,11 +96,9 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     )
 
 
+@lru_cache(maxsize=8)  # hashing all weights takes as long as a short answer
 def _digest_of_served_model(model: Model) -> str:
-    with _lock:
-        if model not in _digests:
-            _digests[model] = "" if model.tokenizer is None else digest_model(model)
-        return _digests[model]
+    return "" if model.tokenizer is None else digest_model(model)
 
 
 def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:

@@ -19,9 +19,8 @@ from regard.display.answer import panel_data
 from regard.server.page_cache import CachedPage, PageCache
 from regard.server.requests import HeadNumber, Index
 from regard.server.tasks import Limits, Task, TaskQueues
-from regard.train.evolve.answer import evolution
+from regard.train.evolve.answer import evolution, open_watched
 from regard.train.progress import FollowedRun, RunProgress
-from regard.train.samples import open_watched
 from regard.train.training import training_of, training_of_log
 
 WATCHED = 64  # watched traces that are read for a page that is made again and again
@@ -38,10 +37,7 @@ class WatchedHead:
 
 
 def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: TaskQueues, shelf: PageCache) -> APIRouter:
-    """Make the routes of training runs.
-
-    runs: by number. shelf: where pages come to.
-    """
+    """Make the routes of training runs, whose pages come to a shelf."""
     routes = APIRouter()
 
     @routes.get("/api/runs/{number}")
@@ -77,11 +73,8 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     """Say how far a run is now: a small page of numbers and words, whatever its length."""
     now = run.look()
     settings, config = now.info.settings, now.info.config
-    held = {step: _loss_for_run_state(loss) for step, loss in now.validations}
-    log = [
-        {"step": step, "loss": loss, "validation": held.get(step)}
-        for step, loss in zip(now.steps, now.losses, strict=True)
-    ]
+    log = [each | {"validation": _finite(each["validation"])} for each in now.log]
+    measured = [each for each in now.log if each["validation"] is not None]
     went = training_of_log(log, config, settings)
     pairs = now.info.kind == "pairs"
     return {
@@ -89,9 +82,9 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         "model": f"{_several(config.layers, 'layer')} of {_several(config.heads, 'head')}, {config.d_model} wide, "
         f"{_several(config.vocabulary, 'token')}",
         "sources": [source.name for source in now.info.sources], "going": now.going, "says": _going_words(now),
-        "step": now.step, "steps": settings.steps, "left": now.left, "speed": now.speed, "rate": now.rate,
-        "loss": _loss_for_run_state(now.losses[-1]) if now.losses else None,
-        "validation": [now.validations[-1][0], held[now.validations[-1][0]]] if held else None,
+        "step": now.step, "steps": settings.steps, "left": now.left, "speed": now.speed,
+        "rate": log[-1]["rate"] if log else None, "loss": _finite(log[-1]["loss"]) if log else None,
+        "validation": [measured[-1]["step"], _finite(measured[-1]["validation"])] if measured else None,
         "findings": went.findings(),
         "curve": panel_data(went.loss()),
         "samples": [{"step": each.step, "text": each.text} for each in reversed(now.samples[-SAMPLES:])],
@@ -142,8 +135,8 @@ def _watched_page(
     return json.dumps(about).encode("ascii")[:-1] + b', "page": ' + kept.data + b"}"
 
 
-def _loss_for_run_state(loss: float) -> float | None:
-    return loss if math.isfinite(loss) else None
+def _finite(loss: float | None) -> float | None:
+    return loss if loss is not None and math.isfinite(loss) else None
 
 
 def _going_words(now: RunProgress) -> str:

@@ -17,9 +17,9 @@ from regard.models.model import Model
 from regard.models.windows import longest
 from regard.server.app import make_app, names_apart
 from regard.server.auth import AuthMiddleware
-from regard.server.long_texts import long_page, map_page
 from regard.server.page_cache import CachedPage
 from regard.server.tasks import Limits
+from regard.server.traces import long_page, map_page
 from regard.tensor_file import ATTENTION, MAP, TRACE, open_tensor_file
 from regard.trace.file import open_traces
 from regard.train.progress import FollowedRun

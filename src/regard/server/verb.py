@@ -40,7 +40,7 @@ def serve(
     for nth, text in enumerate(texts or [], 1):
         check_text(text, f"text {nth}")
     for folder in runs or []:
-        import_part("regard.train.watched").check_there_is_run(folder)
+        import_part("regard.train.run_files").check_there_is_run(folder)
     for store in stores or []:
         import_part("regard.corpus.verbs.search").check_store(store)
     from regard.web.built_page import check_page_built  # help doesn't wait for it

@@ -31,7 +31,7 @@ from regard.nn.folder import (
     weights_of,
 )
 from regard.nn.transformer import Transformer
-from regard.train.watched import WATCH
+from regard.train.run_files import WATCH
 
 STATE, NOTES = "training.safetensors", "training.json"
 
@@ -97,8 +97,6 @@ def load_checkpoint(
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
-    batches: of a step: a place in the data is within those of the steps that were done.
-
     A note says if the number of threads is another here: then the weights will not be the same to the last bit as
     without a stop.
     """
@@ -155,16 +153,10 @@ def size_of_checkpoint(model: Transformer) -> int:
     return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
 
 
-def random_state() -> dict[str, Tensor]:
-    """Read the state of the random numbers that dropout draws, on every device."""
-    state = {"random": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        state |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
-    return state
-
-
 def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    tensors = dict(random_state())
+    tensors = {"random": torch.get_rng_state()}  # which dropout draws from, on every device
+    if torch.cuda.is_available():
+        tensors |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
     for name, parameter in weights_of(model).items():
         gathered = optimiser.state[parameter]
         tensors[f"mean.{name}"] = gathered["exp_avg"].detach().cpu().contiguous()

@@ -1,5 +1,6 @@
 """A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -7,13 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.outputs import consoles
 from regard.cli.start import settle
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.train.log import read_log
+from regard.files import read_regular, whole
+from regard.models.model import Model
+from regard.trace.file import save as save_trace
+from regard.trace.trace import PairTrace, Trace
+from regard.train.data import Pair
 from regard.train.loop import ProcessGroup, StepMetrics, process_group, training_step_due
 from regard.train.run import (
     RunOptions,
@@ -23,11 +29,10 @@ from regard.train.run import (
     prepare_text_run,
     run_training,
 )
+from regard.train.run_files import LOSS, SAMPLES, WATCH, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info
-from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import Settings, with_changes
 from regard.train.training import training_of_log
-from regard.train.watched import LOSS
 
 
 def train_and_follow(
@@ -147,3 +152,36 @@ def tensorboard_option_writer() -> Callable[..., Any]:
     except ImportError:
         raise RegardError("--tensorboard needs the package: pip install 'regard[tensorboard]'") from None
     return SummaryWriter
+
+
+def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> None:
+    """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
+    opened = Model(run.model, run.tokenizer, name=f"{run.folder.name}, step {step}")
+    with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
+        trace: Trace | PairTrace
+        if isinstance(sentence, Pair):
+            trace = opened.trace(sentence.source, target=sentence.target)
+        else:
+            trace = opened.trace(sentence)
+    folder = run.folder / WATCH
+    folder.mkdir(exist_ok=True)
+    save_trace(trace, folder / f"step-{step:06d}.safetensors")
+
+
+def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
+    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
+    opened = Model(run.model, run.tokenizer, name=run.folder.name)
+    pairs = bool(run.held)
+    with torch.random.fork_rng(devices=[]):
+        if pairs:
+            text = opened.generate(prompt, max_new_tokens=min(64, run.settings.block)).text
+        else:
+            room = run.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            text = opened.generate(prompt, max_new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
+    file = run.folder / SAMPLES
+    before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
+    shown = f"{prompt} → {text}" if pairs else text
+    with whole(file) as temporary:
+        lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]  # of a killed run
+        temporary.write_text(f"{''.join(lines)}step {step}: {shown}\n", encoding="utf-8")
+    return shown

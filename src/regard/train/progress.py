@@ -14,10 +14,8 @@ from regard.errors import RegardError
 from regard.files import is_locked
 from regard.nn.folder import POINTER, newest_transformer_folder
 from regard.train.checkpoint import run_files_by_step, step_of_checkpoint
-from regard.train.log import LOG, LogReader, read_from
+from regard.train.run_files import LOG, SAMPLES, WATCH, Line, LogReader, check_there_is_run, read_from
 from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
-from regard.train.samples import SAMPLES
-from regard.train.watched import WATCH, check_there_is_run
 
 Going = Literal["trains", "silent", "ended", "stopped", "broken off", "not begun", "unknown"]
 SILENT = 30.0  # seconds without a word, and at least so many times that of a step, after which that is said
@@ -38,7 +36,7 @@ class Sample:
 class RunProgress:
     """How far a run is.
 
-    steps, losses: of every update so far. validations: (step, loss) where it was measured. rate: of the last update.
+    log: every update so far, as `read_log` has them.
     going: "trains" while a process does; "silent" where it has written nothing for `silence` seconds; "ended" after its
     last step; "stopped" where it saved the step that it ended at, "broken off" where it did not: it was killed, or
     failed; "not begun" where no update was made and no process trains; "unknown" where the system has no locks to tell.
@@ -48,10 +46,7 @@ class RunProgress:
     """
 
     info: RunInfo
-    steps: list[int]
-    losses: list[float]
-    validations: list[tuple[int, float]]
-    rate: float | None
+    log: list[Line]
     going: Going
     silence: float
     left: float | None
@@ -65,7 +60,7 @@ class RunProgress:
     @property
     def step(self) -> int:
         """Updates done."""
-        return self.steps[-1] if self.steps else 0
+        return self.log[-1]["step"] if self.log else 0
 
 
 class FollowedRun:
@@ -92,23 +87,22 @@ class FollowedRun:
             trains = is_locked(self.folder)  # before the log: what it says is not older than that
             info = read_run_info(self.folder)
             self._log.read()
-            steps, losses = self._log.steps.tolist(), self._log.losses.tolist()
-            seconds, tokens = self._log.seconds[-LATELY:], self._log.tokens[-LATELY:]
-            validations, rate = list(self._log.validations), self._log.rate
+            log = list(self._log.lines)
         saved = (self.folder / POINTER).is_file()
         newest = step_of_checkpoint(newest_transformer_folder(self.folder)) if saved else -1
         checkpoint = newest if newest >= 0 else None
         watched = run_files_by_step(self.folder / WATCH, ".safetensors")
         samples, cut = _samples(self.folder, info)
         silence = _seconds_run_silent(self.folder, [file for _, file in watched[-1:]])
-        mean = sum(seconds) / len(seconds) if seconds else None
-        step = steps[-1] if steps else 0
+        lately = log[-LATELY:]
+        mean = sum(each["seconds"] for each in lately) / len(lately) if lately else None
+        step = log[-1]["step"] if log else 0
         going = _how_run_goes_on(
             trains, step, info.settings.steps, checkpoint, silence > max(SILENT, STEPS * (mean or 0.0))
         )
-        speeds = sorted(count / each for count, each in zip(tokens, seconds, strict=True) if each > 0)
+        speeds = sorted(each["tokens"] / each["seconds"] for each in lately if each["seconds"] > 0)
         return RunProgress(
-            info, steps, losses, validations, rate, going, silence,
+            info, log, going, silence,
             left=(info.settings.steps - step) * mean if mean is not None and going in ("trains", "silent") else None,
             speed=speeds[len(speeds) // 2] if speeds else None,
             checkpoint=checkpoint, watched=[each for each, _ in watched], samples=samples, samples_cut=cut,

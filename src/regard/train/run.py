@@ -18,10 +18,13 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
-from regard.train.batches import Data, NextToken, PairBatches, encode_pairs
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import (
+    Data,
+    NextToken,
     Pair,
+    PairBatches,
+    encode_pairs,
     hold_out,
     read_training_pairs,
     read_training_texts,
@@ -29,8 +32,8 @@ from regard.train.data import (
     repeated_training_text,
     watched_pair,
 )
-from regard.train.log import Log, read_log
 from regard.train.loop import ProcessGroup, StepMetrics, optimiser_of, train
+from regard.train.run_files import LOSS, WATCH, Log, read_log
 from regard.train.run_folder import (
     RunInfo,
     SourceFile,
@@ -44,7 +47,6 @@ from regard.train.run_folder import (
     write_run_info,
 )
 from regard.train.settings import Settings, text_config
-from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

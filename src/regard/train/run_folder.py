@@ -26,8 +26,8 @@ from regard.memory import format_bytes, require_memory
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
+from regard.train.run_files import RUN_JSON, check_place_for_run
 from regard.train.settings import Settings
-from regard.train.watched import RUN_JSON, check_place_for_run
 
 FORMAT, VERSION = "training run", 1
 

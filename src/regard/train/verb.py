@@ -14,8 +14,8 @@ from regard.cli.outputs import NOTHING, Outputs, report, writes
 from regard.cli.verb import Verb
 from regard.errors import RegardError
 from regard.files import check_readable
+from regard.train.run_files import check_place_for_run, check_watched_traces
 from regard.train.settings import Settings, read_training_settings, with_changes
-from regard.train.watched import check_place_for_run, check_watched_traces
 
 Files = Annotated[
     list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files in UTF-8, to learn the next token.")

@@ -15,14 +15,13 @@ from regard.questions.see.answer import Seen, seen
 from regard.questions.see.see import listed_traces
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, Shown, begun, listed, names_by_difference, page_of, plain_traces
+from regard.web.assemble import LIMIT, Choice, Opening, Shown, begun, listed, names_by_difference, page_of, plain_traces
 from regard.web.attention_page import attention_page
 from regard.web.built_page import check_page_built
+from regard.web.html_file import add_panels, join_pages_into_one, write_page
 from regard.web.numbers import Encoding
 from regard.web.overview import overview_data
 from regard.web.page import HasPage, Page
-from regard.web.sizes import LIMIT
-from regard.web.write_page import add_panels, join_pages_into_one, write_page
 
 
 def save_page(

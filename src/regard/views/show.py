@@ -22,8 +22,8 @@ from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import put_together, save_page
+from regard.web.assemble import LIMIT
 from regard.web.numbers import Encoding
-from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

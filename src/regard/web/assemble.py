@@ -1,4 +1,7 @@
-"""Put the page of some traces together: their texts and calls, what was found, and where it opens."""
+"""Put the page of some traces together: their texts and calls, what was found, and where it opens.
+
+Its size is estimated before anything is computed, so that what no browser would open is refused at once.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,23 +9,67 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from regard.checks import chosen_numbers, megabytes
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.explain.weights.alignment import align, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
 from regard.text.word_pieces import wordlike
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import Added, add_pair, add_trace
-from regard.web.numbers import ENCODINGS, Encoding, NumberStore
+from regard.web.add_traces import Added, add_pair, add_trace, entering_of, output_of, steps_bytes, value_of
+from regard.web.numbers import ENCODINGS, Encoding, NumberStore, vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
-from regard.web.sizes import LIMIT, check_page_size, estimated_size, steps_size
 
+LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
 LINE = 80  # characters of a title
 CHANGES = ("ablated: ", "patched: ", "steered: ")  # how a status begins to say what was done to a pass
 Shown = Trace | PairTrace | WindowedTrace | Generated
+
+
+def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
+    """How many bytes the numbers of a page take at most, in base64; biases, masks and overviews aside."""
+    total = 0
+    for side in (side for trace in traces for side in sides(trace)):
+        for maps in (side.attention, side.cross):
+            for call in call_numbers(maps):
+                if page.layers is not None and call[0] not in page.layers:
+                    continue
+                if maps[call].given is not None:
+                    heads, length, size = maps[call].shape
+                    total += 4 * (heads if page.heads is None else len(page.heads)) * length * size
+                    continue
+                query, key = (tuple(tensor.shape[1:]) for tensor in (maps[call].query, maps[call].key))
+                if page.heads is not None:
+                    query = (len(page.heads), *query[1:])
+                    key = (min(len(page.heads), key[0]), *key[1:])
+                total += vector_bytes_in_page(query, page.encoding) + vector_bytes_in_page(key, page.encoding)
+                total += 8 * query[0] * query[1]
+    return total * 4 // 3 + steps_size(traces, page)
+
+
+def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
+    """How many bytes of it are what Steps need."""
+    total = 0
+    for side in (side for trace in traces for side in sides(trace)):
+        for call in call_numbers(side.attention):
+            value = value_of(side.values, call)
+            there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
+            if there and value is not None:
+                output = output_of(side.attention_outputs, call)
+                total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding, page.tokens)
+    return total * 4 // 3
+
+
+def check_page_size(size: int, limit: int | None) -> None:
+    """Raise RegardError where a page would be larger than it may be."""
+    if limit is not None and size > limit:
+        usual = (
+            "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps, or raise the limit (limit=)"
+        )
+        smaller = control_name("page", usual)
+        raise RegardError(f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: {smaller}")
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ from regard.explain.wording import named, number
 from regard.images.picture import Patches, read_picture
 from regard.text.tokens import Token
 from regard.trace.any_attention import PatchGrid, ShownMap, labelled, named_maps
-from regard.web.assemble import Choice
-from regard.web.call import CallName, call_data
+from regard.web.assemble import Choice, check_page_size
+from regard.web.call import DENSE, CallName, call_data
 from regard.web.numbers import ENCODINGS, NumberStore, vector_bytes_in_page
 from regard.web.overview import texts_stage
 from regard.web.page import Page, status_lines, text_data
-from regard.web.score_rules import DENSE
-from regard.web.sizes import check_page_size
 
 
 def attention_page(

@@ -2,24 +2,26 @@
 
 Its Content-Security-Policy lets it load nothing and run no script but its own, known by its SHA-256. Data stands in
 script elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text
-can end the element, and numbers in base64.
+can end the element, and numbers in base64. Several pages can be joined in one file.
 """
 
 import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
 from regard.errors import RegardError
 from regard.files import whole
 from regard.text.quoting import text_with_control_pictures
-from regard.web.built_page import Shell
-from regard.web.page import Page
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import LIMIT, Choice, Opening, check_page_size, page_of
+from regard.web.built_page import Shell, built_shell
+from regard.web.numbers import Data
+from regard.web.page import HasPage, Page
 from regard.web.plain_tables import plain_tables
-from regard.web.score_rules import Data
 
 ATTENTION = (  # what JavaScript would do, and what the file is
     "With it, this page shows what every token of the text pays attention to, computed here from the model's queries "
@@ -27,10 +29,6 @@ ATTENTION = (  # what JavaScript would do, and what the file is
     "What every token of a text pays attention to",
 )
 NUMBERS = ("With it, this page draws the tables below, to point at and to sort", "Sentences and tables")
-STYLE = (
-    "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}"
-    "#regard-static pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}"
-)
 
 
 def write_html(page: Page, file: Path, shell: Shell) -> int:
@@ -55,7 +53,7 @@ def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
     for at in range(len(page.numbers.blobs)):
         yield f'<script type="text/plain" id="numbers-{at}">'.encode("ascii")
-        yield page.numbers.base64(at)
+        yield base64.b64encode(page.numbers.blobs[at])
         yield b"</script>\n"
     yield f"<script>{script_text(shell)}</script>\n</body>\n</html>\n".encode()
 
@@ -95,7 +93,7 @@ def _head_of_html(title: str, shell: Shell) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{readable(title)} · regard</title>\n<style>{shell.style or STYLE}</style>\n</head>\n"
+        f"<title>{readable(title)} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
     )
 
 
@@ -124,3 +122,47 @@ def _body(data: Data) -> Iterator[str]:
     )
     yield from plain_tables(panels, readable)
     yield f"<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"
+
+
+def write_page(page: Page, file: Path, limit: int | None = LIMIT) -> int:
+    """Write a page; returns the file's size in bytes. Raises RegardError if its numbers take more bytes than limit."""
+    check_page_size(page.numbers.size, limit)
+    return write_html(page, file, built_shell(page))
+
+
+def join_pages_into_one(pages: Sequence[Page]) -> Page:
+    """One page of several: their sentences one after another, and a tab for each panel."""
+    if len(pages) == 1:
+        return pages[0]
+    page = Page(f"{pages[0].title} (and {len(pages) - 1} more)")
+    page.opening["view"] = "panel 0"
+    add_panels(page, pages)
+    return page
+
+
+def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
+    """Put together the page of an answer with the attention of its texts, as `page_of`, which opens at the answer."""
+    own = found.page()
+    page = page_of(traces, choice, opening, title=own.title, findings=own.findings)
+    page.opening["view"] = f"panel {len(page.panels)}"
+    add_panels(page, [own], sentences=False)
+    return page
+
+
+def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) -> None:
+    """Add to a page what others show, and say; of panels with one name the later ones have a number behind it.
+
+    The sentences of each begin with its title, so that one sees what they are about.
+    """
+    for other in others:
+        if sentences:
+            first, *rest = other.findings or ("",)
+            page.findings = [*page.findings, f"{other.title}. {first}".strip(), *rest]
+        page.status = list(dict.fromkeys([*page.status, *other.status]))
+        page.panels += other.panels
+    seen: dict[str, int] = {}
+    for panel in page.panels:
+        name = str(panel["name"])
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            panel["name"] = f"{name} ({seen[name]})"

@@ -5,7 +5,6 @@ little to say and deflate well. A vector's scale is its largest component / 3276
 that at most. `web/src/data/format.ts` is the other half of this module.
 """
 
-import base64
 import hashlib
 import zlib
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+Data = dict[str, object]  # a part of the data that a page has
 Encoding = Literal["int16", "float32"]
 ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
 DTYPES = ("int16", "uint16", "int32", "float32")
@@ -53,10 +53,6 @@ class NumberStore:
         values, scales = vectors_rounded_for_page(vectors.detach().cpu())
         says: dict[str, object] = {"values": self.add(values), "scales": self.add(scales)}
         return says, values.float() * scales[..., None]
-
-    def base64(self, at: int) -> bytes:
-        """The text of one of the numbers' elements."""
-        return base64.b64encode(self.blobs[at])
 
     @property
     def size(self) -> int:

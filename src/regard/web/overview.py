@@ -10,8 +10,8 @@ from regard.explain.wording import ROUNDING
 from regard.models.windows import WindowedTrace
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
+from regard.web.numbers import Data
 from regard.web.page import Page
-from regard.web.score_rules import Data
 
 LONGEST = 48  # tokens of a text
 MOST_WEIGHTS = 3_000_000  # of what was written with its prompt, whose links are sought
@@ -39,10 +39,7 @@ def overview_data(
 def texts_stage(
     page: Page, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
 ) -> Data | None:
-    """Write the most distinctive links of short texts, and where each has a followed word.
-
-    texts: their tokens, and their weights by layer.
-    """
+    """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word."""
     links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
     shapes: set[Any] = set()
     for number, (tokens, attention) in enumerate(texts):

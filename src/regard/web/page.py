@@ -15,8 +15,7 @@ from regard.text.tokens import Token
 from regard.text.word_pieces import words
 from regard.trace.status import Status, exactness, note_sentences
 from regard.version import __version__
-from regard.web.numbers import Encoding, NumberStore
-from regard.web.score_rules import Data
+from regard.web.numbers import Data, Encoding, NumberStore
 
 FORMAT, VERSION = "regard page", 1
 SCREEN = 900  # pixels of a picture's longer side

@@ -5,7 +5,7 @@ This module needs anywidget (the extra `notebook`); `regard.show` makes the widg
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 import anywidget
@@ -16,8 +16,7 @@ from regard.errors import RegardError
 from regard.web.built_page import built_program
 from regard.web.page import Page
 
-Side = Literal["gives", "receives"]
-SIDES: tuple[Side, ...] = ("gives", "receives")
+TOKENS_OF = {"gives": "queries", "receives": "keys"}  # the tokens that one chooses from on a side
 VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names them
 
 
@@ -25,9 +24,11 @@ VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names 
 class PageCall:
     """What a page says of one attention call, as far as one can choose in it.
 
-    heads: the numbers of those that it has. queries, keys: how many tokens. same: whether both are of one text.
+    text: the name of its text, or pair of texts, as the page's menu has it. heads: the numbers of those that it has.
+    queries, keys: how many tokens. same: whether both are of one text.
     """
 
+    text: str
     layer: int
     nth: int
     heads: tuple[int, ...]
@@ -35,81 +36,27 @@ class PageCall:
     keys: int
     same: bool
 
-    def tokens(self, side: Side) -> int:
-        """How many tokens can be chosen on a side."""
-        return self.queries if side == "gives" else self.keys
 
-
-Choices = Mapping[str, Sequence[PageCall]]  # by the name of the text, as the page's menu has it
-
-
-def calls_on_page(page: Mapping[str, Any]) -> dict[str, list[PageCall]]:
-    """Read a page's data: the calls of each text, or pair of texts, by its name."""
-    texts = page["texts"]
-    found: dict[str, list[PageCall]] = {}
+def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
+    """Read the calls of a page's data."""
+    found = []
     for call in page["calls"]:
-        queries, keys = texts[call["queries"]], texts[call["keys"]]
+        queries, keys = (page["texts"][call[side]] for side in ("queries", "keys"))
         same = call["queries"] == call["keys"]
         name = queries["name"] if same else f"{queries['name']} → {keys['name']}"
         length, size = (len(text["tokens"]["text"]) for text in (queries, keys))
         heads = tuple(call["head_numbers"] or range(call["heads"]))
-        found.setdefault(name, []).append(PageCall(call["layer"], call["nth"], heads, length, size, same))
+        found.append(PageCall(name, call["layer"], call["nth"], heads, length, size, same))
     return found
 
 
-def text_name_on_page(page: Mapping[str, Any], call: int) -> str:
-    """Return the name of the text, or pair of texts, that a call of a page's data is of."""
-    texts, of = page["texts"], page["calls"][call]
-    first, second = texts[of["queries"]]["name"], texts[of["keys"]]["name"]
-    return first if of["queries"] == of["keys"] else f"{first} → {second}"
-
-
-def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> PageCall | None:
-    """Look a call up; None where a text's layer has no such call.
-
-    choices: the calls of a page, by the name of their text. nth: which of the layer's calls.
-    """
-    return next((call for call in choices[text] if (call.layer, call.nth) == (layer, nth)), None)
-
-
-def check_text_on_page(choices: Choices, text: str) -> str:
-    """Check the name of a text. Raises RegardError where the page has none of that name."""
-    if text not in choices:
-        raise RegardError(f"text {text!r} is not on the page: it has {', '.join(map(repr, choices))}")
-    return text
-
-
-def check_layer_on_page(choices: Choices, text: str, layer: int) -> int:
-    """Check a layer of a text, counted from the end where it is negative. Raises RegardError where it is not there."""
-    layers = sorted({call.layer for call in choices[text]})
-    if isinstance(layer, bool) or not (layer in layers or -len(layers) <= layer < 0):
-        raise RegardError(f"layer {layer} is not on the page: {text!r} has {page_numbers_in_words('layer', layers)}")
-    return layers[layer] if layer < 0 else layer
-
-
 def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
-    """Check the number of a head, a token or a layer's call; None stays."""
+    """Check the number of a layer, head, token or call, which may count from the end; None stays."""
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
         raise RegardError(f"{what} {given} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
     return numbers[given] if given < 0 else given
-
-
-def check_side(side: str) -> str:
-    """Check the name of a side. Raises RegardError for any other."""
-    if side not in SIDES:
-        raise RegardError(f"side: given {side!r}, needs {' or '.join(map(repr, SIDES))}")
-    return side
-
-
-def check_view(view: str, shown: Sequence[str]) -> str:
-    """Check the name of a view. shown: those that the page says it has, none before it is seen."""
-    number = view.removeprefix("panel ")
-    known = view in shown if shown else view in VIEWS or (number != view and number.isdecimal())
-    if not known:
-        raise RegardError(f"view {view!r} is not on the page: it has {', '.join(map(repr, shown or VIEWS))}")
-    return view
 
 
 def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
@@ -160,13 +107,14 @@ class AttentionWidget(anywidget.AnyWidget):
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static
-        self._choices = calls_on_page(data)
+        calls = calls_on_page(data)
+        names = [call.text for call in calls]
+        self._choices = {name: [call for call in calls if call.text == name] for name in dict.fromkeys(names)}
         chosen: dict[str, Any] = {}
         if page.calls:
-            call, head = page.calls[opening["call"]], opening["head"]
-            named = None if head is None else (call["head_numbers"] or range(call["heads"]))[head]
-            chosen = {"layer": call["layer"], "nth": call["nth"], "head": named, "token": opening["token"]}
-            chosen["text"] = text_name_on_page(data, opening["call"])
+            call, head = calls[opening["call"]], opening["head"]
+            chosen = {"text": call.text, "layer": call.layer, "nth": call.nth, "token": opening["token"]}
+            chosen["head"] = None if head is None else call.heads[head]
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
         super().__init__(
@@ -206,8 +154,9 @@ class AttentionWidget(anywidget.AnyWidget):
 
     @property
     def _call(self) -> PageCall:
-        found = chosen_call(self._choices, self.text, self.layer, self.nth)
-        return found or self._choices[self.text][0]
+        """The chosen call, or the text's first."""
+        calls = self._choices[self.text]
+        return next((call for call in calls if (call.layer, call.nth) == (self.layer, self.nth)), calls[0])
 
     @traitlets.validate("text", "layer", "nth", "head", "token", "side", "view")
     def _check(self, proposal: Any) -> object:
@@ -220,19 +169,31 @@ class AttentionWidget(anywidget.AnyWidget):
             raise SelectionError(str(error)) from None
 
     def _checked(self, name: str, value: Any) -> object:
+        if name == "view":  # `views` is empty until the page is seen
+            number = value.removeprefix("panel ")
+            known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
+            if not known:
+                raise RegardError(
+                    f"view {value!r} is not on the page: it has {', '.join(map(repr, self.views or VIEWS))}"
+                )
+            return value
+        if name == "side":
+            if value not in TOKENS_OF:
+                raise RegardError(f"side: given {value!r}, needs {' or '.join(map(repr, TOKENS_OF))}")
+            return value
         if name == "text":
-            return check_text_on_page(self._choices, value)
+            if value not in self._choices:
+                raise RegardError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
+            return value
+        layers, whose = [call.layer for call in self._choices[self.text]], repr(self.text)
         if name == "layer":
-            return check_layer_on_page(self._choices, self.text, value)
-        if name == "nth":
-            count = sum(call.layer == self.layer for call in self._choices[self.text])
-            return check_number("call", value, range(count), f"layer {self.layer} of {self.text!r}")
-        if name == "head":
-            return check_number("head", value, self._call.heads, f"layer {self.layer} of {self.text!r}")
+            return check_number("layer", value, sorted(set(layers)), whose)
         if name == "token":
-            count = self._call.tokens(self.side)  # type: ignore[arg-type]
-            return check_number("token", value, range(count), f"{self.text!r}")
-        return check_side(value) if name == "side" else check_view(value, self.views)
+            return check_number("token", value, range(getattr(self._call, TOKENS_OF[self.side])), whose)
+        whose = f"layer {self.layer} of {whose}"
+        if name == "nth":
+            return check_number("call", value, range(layers.count(self.layer)), whose)
+        return check_number("head", value, self._call.heads, whose)
 
     @traitlets.observe("text", "layer", "side")
     def _fit(self, change: Any) -> None:
@@ -243,7 +204,7 @@ class AttentionWidget(anywidget.AnyWidget):
         with self.hold_sync():
             if self.layer not in {call.layer for call in calls}:
                 self.layer = calls[0].layer
-            if chosen_call(self._choices, self.text, self.layer, self.nth) is None:
+            if (self.layer, self.nth) not in [(call.layer, call.nth) for call in calls]:
                 self.nth = 0
             if self.head is not None and self.head not in self._call.heads:
                 self.head = None

@@ -16,7 +16,7 @@ def clusters_at(*centroids: np.ndarray) -> Clusters:
 def test_an_occurrence_that_lies_on_the_edge_changes_and_one_far_inside_does_not(minilm) -> None:
     import regard
 
-    plain = embed_places(minilm, [PLACE], [5])[0, 0, 0]
+    plain = embed_places(minilm, [PLACE], [5])[0, 0]
     without = minilm.trace(TEXT, interventions=[regard.ablate(regard.edge("bank", "money"))])["bank"].numpy()
     changed, _ = check_causes(minilm, [PLACE], clusters_at(plain, without), 0, ["money"], 5, most=9)
     assert (changed["money"].occurrences, changed["money"].changed) == (1, 1.0)
@@ -26,7 +26,7 @@ def test_an_occurrence_that_lies_on_the_edge_changes_and_one_far_inside_does_not
 
 
 def test_an_excerpt_that_is_nearer_to_another_sense_is_left_out_and_counted(minilm) -> None:
-    plain = embed_places(minilm, [PLACE], [5])[0, 0, 0]
+    plain = embed_places(minilm, [PLACE], [5])[0, 0]
     found, astray = check_causes(minilm, [PLACE], clusters_at(-plain, plain), 0, ["money"], 5, most=9)
     assert (found, astray) == ({}, 1)
     assert check_causes(minilm, [PLACE], clusters_at(plain), 0, ["river"], 5, most=9) == ({}, 0)

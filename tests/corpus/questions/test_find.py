@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, minilm) -> Path:
     shards = []
     for some in (documents[:2], documents[2:]):
         places = [WordSpan(some[row["part"]].text, row["start"], row["end"]) for row in word_rows(some)]
-        shards.append((some, embed_places(minilm, places, [3, 5])[:, :, 0].astype(np.float16)))
+        shards.append((some, embed_places(minilm, places, [3, 5]).astype(np.float16)))
     model = ModelSummary("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "", 6, 12, 384)
     return write_store(tmp_path_factory.mktemp("stores") / "s", shards, model=model, layers=(3, 5))
 

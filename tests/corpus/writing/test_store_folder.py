@@ -9,7 +9,7 @@ import pytest
 
 from regard.corpus.manifest import NAME
 from regard.corpus.reading.document import Document, Rejected
-from regard.corpus.reading.find_files import Unseen
+from regard.corpus.reading.documents import Unseen
 from regard.corpus.writing.shard import TEXTS, write_shard
 from regard.corpus.writing.store_folder import (
     Compared,

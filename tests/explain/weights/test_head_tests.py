@@ -21,8 +21,8 @@ from regard.explain.weights.head_tests import (
 )
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.batches import Batch
 from regard.train.checkpoint import TrainingState
+from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train
 from regard.train.settings import Settings
 

@@ -10,8 +10,7 @@ import regard
 from regard.questions.score import sources
 from regard.questions.score.sources import GROUPS, short_score_part_name
 from regard.web.assemble import Choice, Opening
-from regard.web.html_file import script_json
-from regard.web.write_page import page_beside
+from regard.web.html_file import page_beside, script_json
 
 TEXT = "He sat on a river bank, fishing."
 

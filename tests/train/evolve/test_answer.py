@@ -15,7 +15,7 @@ from regard import RegardError
 from regard.capture.interventions.names import PARTS
 from regard.explain.weights.head_scores import head_scores
 from regard.train.evolve.answer import Evolution, check_explained_part, evolution, evolution_of
-from regard.train.log import LOG
+from regard.train.run_files import LOG
 from regard.train.training import Training
 from tests.said.reading import names_in, numbers_in, plain_and_few, shown_with_its_numbers
 from tests.support import MONEY, RIVER

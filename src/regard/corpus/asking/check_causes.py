@@ -57,7 +57,7 @@ def check_causes(
     for word in words:  # of the excerpts that have it, and another word that can be drawn
         having = [n for n, known in enumerate(around) if len(known) > 1 and word in known]
         wanted[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
-    effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # of each occurrence, as in `Checked`
+    effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # of each occurrence, as in `CutEffect`
     astray = 0
     for number in sorted({n for own in wanted.values() for n in own}):
         place = places[number]

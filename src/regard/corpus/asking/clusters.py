@@ -187,11 +187,6 @@ def words_around_occurrence(place: WordSpan) -> dict[str, list[tuple[int, int]]]
     return found
 
 
-def near(place: WordSpan) -> set[str]:
-    """List the words around an occurrence, as they are looked up, itself left out."""
-    return set(words_around_occurrence(place))
-
-
 def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
     """Compute z of the log-odds ratio of a word being near a sense: the ratio over its standard error.
 
@@ -207,14 +202,9 @@ def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
 
 
 def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
-    """Return the words that mark a sense with their z, the largest z first.
+    """Return the words that mark a sense with their z, the largest z first, by the words near each occurrence.
 
     A marker word is near at least two occurrences of the sense, and its z is larger than 2.
-
-    Args:
-        contexts: The words near each occurrence.
-        labels: The sense of each occurrence.
-        top: How many words to return.
     """
     own: Counter[str] = Counter()
     others: Counter[str] = Counter()

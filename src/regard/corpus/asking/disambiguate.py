@@ -1,7 +1,7 @@
 """Learn a word's senses from labelled sentences, and tell by the nearest centroid which one is meant.
 
-A fifth of the sentences, drawn by label, is put aside. Layer and pooling are chosen on the others by stratified
-cross-validation, the later layer where several are as good; accuracy is that on the fifth, beside that of always naming
+A fifth of the sentences, drawn by label, is put aside. The layer is chosen on the others by stratified
+cross-validation, the later one where several are as good; accuracy is that on the fifth, beside that of always naming
 the most frequent label. Labels that occur once are learned, and not asked for: nothing is left to learn them from.
 """
 
@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,9 +20,6 @@ from regard.corpus.asking.places import WordSpan
 from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from regard.files import check_regular
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 NEEDED = ("sentence", "position", "label")
 EDGES = re.compile(r"^[\W_]*(.*?)[\W_]*$", re.S)
@@ -101,56 +97,28 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Disambiguator:
-    """Centroids of each word's labels, from one layer and pooling.
+    """Centroids of each word's labels, from one layer.
 
-    tried: the accuracy (micro) of every layer and pooling in cross-validation on the training part. accuracy: on the
-    part that was put aside. The centroids are of all labelled sentences.
+    tried: the accuracy (micro) of every layer in cross-validation on the training part. accuracy: on the part that was
+    put aside. The centroids are of all labelled sentences.
     """
 
     layer: int
-    pooling: str
-    tried: dict[tuple[int, str], float]
+    tried: dict[int, float]
     accuracy: Accuracy
     labels: dict[str, tuple[str, ...]]
     centroids: dict[str, Float[np.ndarray, "labels M"]]
 
-    def label(self, word: str, vectors: Float[np.ndarray, "n M"]) -> list[str]:
-        """Name the label whose centroid is nearest to each vector of a word."""
-        if word not in self.centroids:
-            known = ", ".join(sorted(self.centroids)[:12])
-            raise RegardError(f"word {word!r} has no labelled sentence: there are {known}")
-        return [self.labels[word][n] for n in (unit(vectors) @ self.centroids[word].T).argmax(1)]
-
-
-def train_disambiguator(
-    model: "Model",
-    examples: Sequence[Labelled],
-    layers: Sequence[int],
-    poolings: Sequence[str] | None = None,
-    *,
-    seed: int = 0,
-) -> Disambiguator:
-    """Learn from labelled sentences, embedded by a model."""
-    from regard.corpus.asking.places import POOLINGS, embed_places
-
-    vectors = embed_places(model, [each.place for each in examples], layers)
-    chosen = tuple(POOLINGS if poolings is None else poolings)
-    vectors = vectors[:, :, [POOLINGS.index(each) for each in chosen]]
-    return learn(
-        vectors, [each.word for each in examples], [each.label for each in examples], layers, chosen, seed=seed
-    )
-
 
 def learn(
-    vectors: Float[np.ndarray, "n layers poolings M"],
+    vectors: Float[np.ndarray, "n layers M"],
     words: Sequence[str],
     labels: Sequence[str],
     layers: Sequence[int],
-    poolings: Sequence[str],
     *,
     seed: int = 0,
 ) -> Disambiguator:
-    """Choose layer and pooling, measure the accuracy, and learn the centroids."""
+    """Choose a layer, measure the accuracy, and learn the centroids."""
     points = unit(vectors)
     keys = list(zip(words, labels, strict=True))
     aside = stratified_folds(keys, seed) == 0
@@ -158,21 +126,16 @@ def learn(
     folds = stratified_folds([keys[n] for n in training], seed + 1)
     if not aside.any() or (folds < 0).all():
         raise RegardError("train: given no label that occurs three times, which choosing and testing a layer needs")
-    tried: dict[tuple[int, str], float] = {}
+    tried: dict[int, float] = {}
     for row, layer in enumerate(layers):
-        for column, pooling in enumerate(poolings):
-            each = points[:, row, column]
-            parts = [(training[folds != fold], training[folds == fold]) for fold in range(FOLDS)]
-            answered = [_right_sense_labels(each, keys, learned, asked) for learned, asked in parts if len(asked)]
-            tried[layer, pooling] = float(np.concatenate(answered).mean())
-    rank = {key: (tried[key], list(layers).index(key[0]), -list(poolings).index(key[1])) for key in tried}
-    layer, pooling = max(rank, key=lambda each: rank[each])
-    best = points[:, list(layers).index(layer), list(poolings).index(pooling)]
-    accuracy = _sense_accuracy_by_word(
-        keys, training, np.flatnonzero(aside), _right_sense_labels(best, keys, training, np.flatnonzero(aside))
-    )
+        parts = [(training[folds != fold], training[folds == fold]) for fold in range(FOLDS)]
+        right = [_right_sense_labels(points[:, row], keys, learned, asked) for learned, asked in parts if len(asked)]
+        tried[layer] = float(np.concatenate(right).mean())
+    row = max(range(len(layers)), key=lambda row: (tried[layers[row]], row))
+    best, asked = points[:, row], np.flatnonzero(aside)
+    accuracy = _sense_accuracy_by_word(keys, training, asked, _right_sense_labels(best, keys, training, asked))
     known, centroids = _centroids_of_sense_labels(best, keys, np.arange(len(keys)))
-    return Disambiguator(layer, pooling, tried, accuracy, known, centroids)
+    return Disambiguator(layers[row], tried, accuracy, known, centroids)
 
 
 def stratified_folds(keys: Sequence[tuple[str, str]], seed: int) -> Int[np.ndarray, " n"]:

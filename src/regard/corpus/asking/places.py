@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from regard.models.model import Model
     from regard.trace.trace import Trace
 
-POOLINGS = ("mean", "first", "last")  # of a word's tokens: what makes one vector of them
 AT_ONCE = 32  # texts whose traces are held together
 BLANK = re.compile(r"\s+")
 
@@ -43,8 +42,8 @@ class WordSpan:
 
 def embed_places(
     model: "Model", places: Sequence[WordSpan], layers: Sequence[int]
-) -> Float[np.ndarray, "places layers poolings M"]:
-    """Embed words at their places: from each layer, by each of `POOLINGS`."""
+) -> Float[np.ndarray, "places layers M"]:
+    """Embed words at their places: the mean of a word's tokens, from each layer."""
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
     found = []
@@ -57,7 +56,7 @@ def embed_places(
             trace = by_text[place.text]
             tokens = list(word_at(trace, place).tokens)
             rows = np.stack([layer_states_as_array(trace, layer)[tokens] for layer in layers])
-            found.append(np.stack([rows.mean(1), rows[:, 0], rows[:, -1]], axis=1))
+            found.append(rows.mean(1))
     return np.stack(found)
 
 

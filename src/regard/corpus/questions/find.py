@@ -14,8 +14,17 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.corpus.asking.clusters import excerpt_around_occurrence
-from regard.corpus.asking.look_up import check_keeps_words, look_up
-from regard.corpus.asking.occurrences import BLANKS, CONTEXT, MOST, DocumentPart, Line, Occurrences, flat_rows
+from regard.corpus.asking.occurrences import (
+    BLANKS,
+    CONTEXT,
+    MOST,
+    DocumentPart,
+    Line,
+    Occurrences,
+    check_keeps_words,
+    flat_rows,
+    look_up,
+)
 from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
@@ -207,5 +216,5 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     if len(spans) > 1:
         raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
     used = tables.layer if layer is None else layer
-    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0, 0]
+    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0]
     return vector

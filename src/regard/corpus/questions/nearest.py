@@ -78,11 +78,8 @@ class NearestTexts(Answer):
         """Show how each text begins, where it is from, and how alike it is."""
         columns = [Column("cosine", 2), Column("document"), Column("from", 0), Column("text")]  # the longest last
         rows = [[line.similarity, line.document, line.start, _beginning(line.form)] for line in self.lines]
-        title, note = (
-            f"Texts nearest to “{_beginning(self.like)}”",
-            "from: position of the first character in the document.",
-        )
-        return [Table(name="Texts", title=title, note=note, columns=columns, rows=rows, screen=True)]
+        note = "from: position of the first character in the document."
+        return [Table(name="Texts", title=self.title(), note=note, columns=columns, rows=rows, screen=True)]
 
     def exactness(self) -> list[str]:
         """List the notes on the index, and the prompt before the text."""

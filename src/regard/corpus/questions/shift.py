@@ -15,8 +15,7 @@ import numpy as np
 from regard.checks import check_seed
 from regard.corpus.asking.change import ABSENT, ALARM, PRESENT, ROUNDS, Change, permutation_test, sense_share_test
 from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
-from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
+from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows, look_up
 from regard.corpus.questions.find import in_context
 from regard.corpus.questions.senses.panels import MAX_NAMED, UNSEPARATED, measures, rounded
 from regard.corpus.store_tables import StoreTables
@@ -195,11 +194,8 @@ class Shift(Answer):
         """List the notes on the indexes and on the test."""
         return list(self.notes)
 
-    def rows(self, context: int | None = None) -> list[Row]:
-        """List every occurrence with its group and sense: group by group, sense by sense, good examples first.
-
-        context: characters on either side, None for as many as were asked for.
-        """
+    def rows(self) -> list[Row]:
+        """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
         rows: list[Row] = []
         first = 0
         for name, found in zip(self.groups, self.found, strict=True):
@@ -207,9 +203,7 @@ class Shift(Answer):
             distances = self.clusters.distances[first : first + len(found)]
             first += len(found)
             order = np.lexsort((distances, labels))
-            for n, row in zip(
-                order, flat_rows(found.take(order).lines(self.context if context is None else context)), strict=True
-            ):
+            for n, row in zip(order, flat_rows(found.take(order).lines(self.context)), strict=True):
                 sense, distance = self.senses[int(labels[n])].name, float(distances[n])
                 rows.append({"group": name, "sense": sense, "distance": distance, **row})
         return rows

@@ -146,10 +146,7 @@ MOST_ROWS = 1024
 
 
 def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read.
-
-    source: what the file is called.
-    """
+    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read."""
     import pyarrow
     import pyarrow.parquet
 

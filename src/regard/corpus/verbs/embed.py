@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,15 @@ from regard.cli.options import number, option, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs, consoles, report, writes
 from regard.cli.verb import Verb
 from regard.corpus.reading.document import Columns
-from regard.corpus.reading.find_files import find_files
+from regard.corpus.reading.documents import find_files
 from regard.corpus.settings import Settings, Where
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.status import Status
+
     from regard.corpus.embed_texts import EmbedProgress, Runner
 
 Paths = Annotated[
@@ -56,10 +60,6 @@ def embed(
         precision=precision, prompt=prompt,
     )  # fmt: skip
 
-    if lemma is not None:
-        from regard.corpus.writing.words import check_lemma_language
-
-        check_lemma_language(lemma)
     files = find_files(paths, follow_links=follow_links)
     plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
     sizes = sum(each.stat().st_size for each in files) if plain else None  # about how many characters there are
@@ -72,13 +72,12 @@ def embed(
         from regard.corpus.ray_runner import on_ray
 
         runner = on_ray(ray, workers)
-    line = _Line(errors, sizes)
     start.settle()
     try:
-        with line:
+        with errors.status("Reading …") as status:
             summary = embed_texts(
                 paths, out, model=model, settings=chosen, columns=Columns(text_column, id_column), workers=workers,
-                runner=runner, progress=line.show, prune=prune, follow_links=follow_links,
+                runner=runner, progress=_progress_shown_in(status, sizes), prune=prune, follow_links=follow_links,
             )  # fmt: skip
     except KeyboardInterrupt:
         errors.print("Stopped. Run the same command to continue from what is written.", markup=False)
@@ -99,34 +98,23 @@ def _layers_option_value(given: str) -> tuple[int, ...] | None:
         raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3-5") from error
 
 
-class _Line:
-    """One line of progress, written over itself on a terminal elsewhere a new one now and then."""
+def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[EmbedProgress], None]":
+    """Make what shows progress, in a line that a terminal draws anew; elsewhere in a new line now and then."""
+    said = time.monotonic()
 
-    def __init__(self, console: Any, characters: int | None) -> None:
-        self._console, self._all = console, characters
-        self._said, self._status = time.monotonic(), console.status("Reading …")
-
-    def __enter__(self) -> "_Line":
-        if self._console.is_terminal:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._status.stop()
-
-    def show(self, done: "EmbedProgress") -> None:
-        """Say how far it is, how fast, and how long it will take."""
+    def show(done: "EmbedProgress") -> None:
+        nonlocal said
         rate = done.new_tokens / max(1e-9, done.seconds)
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens/s"
-        if self._all and done.new_tokens:
-            left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
+        if characters and done.new_tokens:
+            left = max(0, characters - done.characters) / max(1, done.characters) * done.seconds
             text += f", about {left / 60:.0f} min left"
-        if self._console.is_terminal:
-            self._status.update(text)
-        elif time.monotonic() - self._said > EVERY:
-            self._said = time.monotonic()
-            self._console.print(text, style="dim", markup=False)
+        status.update(text)
+        if not status.console.is_terminal and time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            status.console.print(text, style="dim", markup=False)
+
+    return show
 
 
 EMBED = Verb(

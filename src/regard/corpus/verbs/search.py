@@ -26,11 +26,7 @@ Context = Annotated[int, number("--context")]
 
 
 def check_store(store: Path, layer: int | None = None) -> str:
-    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported.
-
-    Returns:
-        The unit that it keeps: words, tokens or texts.
-    """
+    """Check a store's manifest before what reads stores is imported, and that it keeps a layer; return its unit."""
     from regard.corpus.manifest import read_manifest
     from regard.corpus.settings import place_among_stored_layers
 

@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import WindowSize
 from regard.corpus.writing.plain_stack import (
     PlainStack,
@@ -85,7 +85,17 @@ def openvino_states(
     converted = None
 
     def reader(number: str) -> StatesReader:
-        run = _Running(model, _compiled(model, converted, number), len(layers))
+        request = _compiled(model, converted, number)
+
+        def run(ids: Int[np.ndarray, "B L"], kinds: Int[np.ndarray, "B L"] | None) -> Float[Tensor, "B K L M"]:
+            given = {"input_ids": ids} | ({} if kinds is None else {"token_type_ids": kinds})
+            try:
+                found = request.infer(given, share_inputs=True, share_outputs=True)
+                return torch.from_numpy(np.stack([found[n] for n in range(len(layers))], 1))  # a copy
+            except (RuntimeError, ValueError, KeyError) as error:
+                count, length = ids.shape
+                raise _openvino_refused_model(model, f"read {count} windows of {length} tokens", error) from error
+
         return read_in_batches(model, layers, run, segments=segments)
 
     def checked() -> StatesReader:
@@ -105,24 +115,6 @@ def openvino_states(
     if kept is not None:
         keep_converted_model(converted, kept)
     return found
-
-
-class _Running:
-    """A converted model that is given batches."""
-
-    def __init__(self, model: Model, request: Any, layers: int) -> None:
-        self._model, self._request, self._layers = model, request, layers
-
-    def __call__(
-        self, ids: Int[np.ndarray, "B L"], segments: Int[np.ndarray, "B L"] | None
-    ) -> Float[Tensor, "B K L M"]:
-        given = {"input_ids": ids} | ({} if segments is None else {"token_type_ids": segments})
-        try:
-            found = self._request.infer(given, share_inputs=True, share_outputs=True)
-            return torch.from_numpy(np.stack([found[n] for n in range(self._layers)], 1))  # a copy
-        except (RuntimeError, ValueError, KeyError) as error:
-            count, size = ids.shape
-            raise _openvino_refused_model(self._model, f"read {count} windows of {size} tokens", error) from error
 
 
 def _converted(model: Model, stack: PlainStack, *, segments: bool) -> Any:

@@ -68,10 +68,7 @@ class PlainStack(nn.Module):
 
 
 def read_in_batches(model: Model, layers: Sequence[int], run: Run, *, segments: bool) -> StatesReader:
-    """Return what reads windows by `run`, in batches of one length.
-
-    segments: whether the model is given each window's.
-    """
+    """Return what reads windows, with their segments or without, by `run` in batches of one length."""
 
     def read(windows: Sequence[Window]) -> Iterator[StateBatch]:
         for batch in window_batches_by_length([len(window.ids) for window in windows]):

@@ -16,6 +16,7 @@ from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, largest_weights_to_store, sum_layer
 from regard.corpus.writing.cut_windows import (
     CutText,
+    Units,
     WindowSize,
     pool_windows,
     text_pooling,
@@ -24,7 +25,6 @@ from regard.corpus.writing.cut_windows import (
 )
 from regard.corpus.writing.openvino_states import openvino_states
 from regard.corpus.writing.plain_stack import StatesReader, autocast_states, states_by_window
-from regard.corpus.writing.words import Units
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.model_files.pooling import Pooling

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from regard.corpus.checksums import ShardFiles, damaged, write_shard_index
 from regard.corpus.closeness import Closeness
 from regard.corpus.manifest import Manifest
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.schema import ROW_GROUP
-from regard.corpus.shard_reader import VECTORS
+from regard.corpus.shard_reader import VECTORS, ShardFiles, damaged, write_shard_index
 from regard.errors import RegardError, first_line
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.corpus.checksums import NAME as INDEX
-from regard.corpus.checksums import ShardFiles
 from regard.corpus.manifest import NAME
 from regard.corpus.reading.document import Document, Rejected
-from regard.corpus.reading.find_files import Unseen
+from regard.corpus.reading.documents import Unseen
+from regard.corpus.shard_reader import NAME as INDEX
+from regard.corpus.shard_reader import ShardFiles
 from regard.corpus.writing.shard import TEXTS, documents_of, remove_unfinished_shards, texts_of_shard
 from regard.errors import RegardError
 from regard.files import LOCK, lock_folder
@@ -25,10 +25,7 @@ QUARANTINE = "quarantine.parquet"
 
 
 def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
-    """Check that a store is not among what is read: the next run would read the store as well.
-
-    paths: as they were given. files: that were found there.
-    """
+    """Check that a store is not among what is read: the next run would read the store as well."""
     place = store.resolve()
     for given in paths:
         folder = Path(given).resolve()

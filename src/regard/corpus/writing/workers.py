@@ -25,10 +25,17 @@ from regard.corpus.environment import check_store_environment, digest_model, pin
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS
-from regard.corpus.writing.cut_windows import CutText, WindowSize, cut_texts, find_windows, window_of_each_word
+from regard.corpus.writing.cut_windows import (
+    CutText,
+    WindowSize,
+    cut_texts,
+    find_tokens,
+    find_windows,
+    find_words,
+    window_of_each_word,
+)
 from regard.corpus.writing.read_words import CutPart, DocumentReader, UnitVectors, read_words
 from regard.corpus.writing.shard import ShardPlan, ShardTables, read_counts, sort_rows, write_shard
-from regard.corpus.writing.words import find_tokens, find_words
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.models.load import load
@@ -141,7 +148,7 @@ def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
 
     layer, head = (each.ravel().astype(np.int32) for each in np.indices(heads.shape[:2]))
     sums = {name: heads[..., n].ravel() for n, name in enumerate(SUMS)}
-    return pa.table({"layer": layer, "head": head} | sums, schema=schema.heads(SUMS))
+    return pa.table({"layer": layer, "head": head} | sums, schema=schema.heads())
 
 
 def rows_table(parts: Sequence[CutPart], part_rows: Sequence[int], found: UnitVectors, depth: int) -> "pa.Table":

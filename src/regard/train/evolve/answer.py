@@ -20,9 +20,11 @@ from regard.explain.frames import Row
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital
+from regard.trace.file import open_traces
 from regard.trace.trace import PairTrace, Trace
+from regard.train.checkpoint import run_files_by_step
 from regard.train.evolve import panels as shown
-from regard.train.samples import open_watched
+from regard.train.run_files import WATCH, nothing_watched
 from regard.train.training import Training, training_of
 
 CROSS = "cross-attention"
@@ -153,6 +155,28 @@ class Evolution(TracesAnswer):
         return best if best is not None and self.formed(*best) is not None else None
 
 
+def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | PairTrace]]:
+    """Open the kept traces of a run, by step; each is read when it is looked at.
+
+    most: at least 2; of more one in two, four or eight and so on, and the last. None for all.
+    """
+    files = run_files_by_step(run / WATCH, ".safetensors")
+    if not files:
+        raise nothing_watched(run)
+    each = 1
+    last = len(files) - 1
+    while most is not None and last // each + 1 + (last % each > 0) > max(most, 2):
+        each *= 2
+    files = files[::each] + (files[-1:] if last % each else [])
+    found = []
+    for step, file in files:
+        trace, *others = open_traces(file)
+        if others:
+            raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
+        found.append((step, trace))
+    return found
+
+
 def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
     """Put the watched traces of a run side by side; with how it went, where its folder has that."""
     return replace(evolution(open_watched(run), layer, head, part=part), training=training_of(run))
@@ -227,10 +251,7 @@ def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[floa
 
 
 def check_explained_part(part: str | None, pairs: bool) -> None:
-    """Refuse a part that a model does not have; None is the one that is meant without a word.
-
-    pairs: whether the model is an encoder-decoder.
-    """
+    """Refuse a part that a model does not have; None is the one that is meant. pairs: if it's an encoder-decoder."""
     if part is not None and not pairs:
         raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
     if part is not None and part not in PARTS:

@@ -46,11 +46,11 @@ def test_each_word_is_cut_and_the_occurrence_embedded_again(bank_store: Store, m
 @pytest.mark.parametrize("layer", [3, 5])
 def test_what_a_cut_moves_is_what_a_trace_says(bank_store: Store, minilm, layer: int) -> None:
     """One occurrence, one word: 1 - cosine of the traces with and without the edges."""
-    found = bank_store.senses("bank", 2, checked=30, layer=layer)
+    found = bank_store.senses("bank", 2, checked=30, layer=layer, context=200)
     sense = next(each for each in found.senses if "money" in {word.word for word in each.words})
     word = next(each for each in sense.words if each.word == "money")
     moved = []
-    for row in found.rows(context=200):
+    for row in found.rows():
         text = f"{row['left']}{row['form']}{row['right']}"
         if row["sense"] == sense.name and "money" in text:
             cut = [regard.ablate(regard.edge("bank", "money"))]

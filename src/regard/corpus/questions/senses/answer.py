@@ -5,7 +5,7 @@ set a sense apart (`context_words`) are each checked by ablation (`check_causes`
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,12 +18,11 @@ from regard.corpus.asking.clusters import (
     excerpt_around_occurrence,
     find_clusters,
     marker_words,
-    near,
+    words_around_occurrence,
 )
-from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
-from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
-from regard.corpus.asking.places import WordSpan
+from regard.corpus.asking.disambiguate import Disambiguator, Labelled, learn
+from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows, look_up
+from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.questions.find import LONGEST, contexts_of, length_of
 from regard.corpus.questions.senses import panels as shown
@@ -47,8 +46,8 @@ class ContextWord:
     """A word that sets a sense apart, and what cutting it did.
 
     score: z of the log-odds ratio. near: in how many of the sense's excerpts it stands; near_others: in how
-    many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.Checked`, None
-    where none was.
+    many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.CutEffect`, in
+    its order, None where none was.
     """
 
     word: str
@@ -121,13 +120,10 @@ class Senses(Answer):
         """Number the occurrences sense by sense, the nearest to the centroid first."""
         return np.lexsort((self.clusters.distances, self.clusters.labels))
 
-    def rows(self, context: int | None = None) -> list[Row]:
-        """List every occurrence with its sense, sense by sense, the nearest to the centroid first.
-
-        context: characters on either side, None for as many as were asked for.
-        """
+    def rows(self) -> list[Row]:
+        """List every occurrence with its sense, sense by sense, the nearest to the centroid first."""
         order = self.order()
-        lines = flat_rows(self.found.take(order).lines(self.context if context is None else context))
+        lines = flat_rows(self.found.take(order).lines(self.context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
         return [
             {"sense": self.senses[int(label)].name, "distance": float(distance), **row}
@@ -193,11 +189,12 @@ def find_senses(
     check_seed(seed)
     tables.layer_index(layer)
     found = look_up(tables, word, by)
-    learned = (
-        None
-        if labelled is None
-        else train_disambiguator(tables.model, labelled, tables.manifest.layers, ("mean",), seed=seed)
-    )
+    learned = None
+    if labelled is not None:
+        layers = tables.manifest.layers
+        examples_of = embed_places(tables.model, [each.place for each in labelled], layers)
+        forms, labels = [each.word for each in labelled], [each.label for each in labelled]
+        learned = learn(examples_of, forms, labels, layers, seed=seed)
     used = learned.layer if learned is not None else tables.layer if layer is None else layer
     vectors = found.vectors(used)
     if learned is None:
@@ -227,7 +224,9 @@ def find_senses(
 
 def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R M"]) -> tuple[Clusters, list[str]]:
     """Occurrences by the nearest centroid of labelled sentences, the most frequent label first."""
-    learned.label(word, vectors[:0])  # refuses a word without any
+    if word not in learned.centroids:
+        known = ", ".join(sorted(learned.centroids)[:12])
+        raise RegardError(f"word {word!r} has no labelled sentence: there are {known}")
     centroids, names, points = learned.centroids[word], learned.labels[word], unit(vectors)
     labels = (points @ centroids.T).argmax(1)
     order = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
@@ -249,7 +248,7 @@ def _context_words(
     """What sets each sense apart, checked by ablation; what was left out goes to the notes."""
     if clusters.k == 1 or not words:
         return [()] * clusters.k
-    contexts, labels = [near(place) for place in places], clusters.labels.tolist()
+    contexts, labels = [set(words_around_occurrence(place)) for place in places], clusters.labels.tolist()
     found = []
     for sense in range(clusters.k):
         telling = marker_words(contexts, labels, sense, words)
@@ -270,13 +269,8 @@ def _context_words(
         for word, score in telling:
             near_own = sum(word in contexts[n] for n in own)
             everywhere = sum(word in context for context in contexts)
-            each, done = ContextWord(word, score, near_own, everywhere - near_own), results.get(word)
-            if done is not None:
-                each = ContextWord(
-                    word, score, near_own, everywhere - near_own, done.occurrences, done.changed, done.random_changed,
-                    done.moved, done.random_moved,
-                )  # fmt: skip
-            ranked.append(each)
+            effect = astuple(results[word]) if word in results else ()
+            ranked.append(ContextWord(word, score, near_own, everywhere - near_own, *effect))
         found.append(tuple(ranked))
     return found
 
@@ -287,8 +281,6 @@ def _senses_accuracy_as_json(learned: Disambiguator) -> dict[str, object]:
     return {
         "micro": rates.micro, "macro": rates.macro, "most_frequent": rates.most_frequent,
         "by_word": {word: {"right": right, "asked": asked} for word, (right, asked, _) in rates.by_word.items()},
-        "layer": learned.layer, "pooling": learned.pooling,
-        "tried": [
-            {"layer": layer, "pooling": pooling, "accuracy": rate} for (layer, pooling), rate in learned.tried.items()
-        ],
+        "layer": learned.layer, "pooling": "mean",
+        "tried": [{"layer": layer, "pooling": "mean", "accuracy": rate} for layer, rate in learned.tried.items()],
     }  # fmt: skip

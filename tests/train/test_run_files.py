@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.train.log import LOG, Log, LogReader, read_log
 from regard.train.loop import StepMetrics
+from regard.train.run_files import LOG, Log, LogReader, read_log
 
 
 def line(step: int, /, **changes: Any) -> str:
@@ -19,16 +19,22 @@ def line(step: int, /, **changes: Any) -> str:
 def test_a_line_that_is_half_written_is_no_update_yet(tmp_path: Path) -> None:
     file, reader = tmp_path / LOG, LogReader(tmp_path)
     reader.read()
-    assert reader.steps.tolist() == []
+    assert reader.lines == []
     whole = line(3, validation=1.5)
     for end in range(len(whole) + 1):
         file.write_text(line(1) + line(2) + whole[:end])
         reader.read()
         done = 3 if end == len(whole) else 2
-        assert len(reader.steps) == len(reader.losses) == len(read_log(tmp_path)) == done
-    assert reader.losses.tolist() == [4.0, 2.0, 4.0 / 3]
-    assert reader.validations == [(3, 1.5)]
-    assert reader.rate == 0.01
+        assert len(reader.lines) == len(read_log(tmp_path)) == done
+    assert reader.lines == read_log(tmp_path)
+    assert reader.lines[2] == {
+        "step": 3,
+        "loss": 4.0 / 3,
+        "validation": 1.5,
+        "rate": 0.01,
+        "tokens": 32,
+        "seconds": 0.5,
+    }
 
 
 def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
@@ -37,11 +43,11 @@ def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     reader.read()
     Log(tmp_path, 20).add(StepMetrics(21, 0.25, None, 0.01, 32, 0.5))  # a run that resumes behind step 20
     reader.read()
-    assert reader.steps.tolist() == list(range(1, 22))
-    assert reader.losses[-1] == 0.25
+    assert [each["step"] for each in reader.lines] == list(range(1, 22))
+    assert reader.lines[-1]["loss"] == 0.25
     file.unlink()
     reader.read()
-    assert reader.steps.tolist() == []
+    assert reader.lines == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def test_a_damaged_line_is_named_each_time(tmp_path: Path, bad: str) -> None:
             read_log(tmp_path)
     (tmp_path / LOG).write_text(line(1) + line(2, loss=float("nan")))  # a loss that is none is one that a run may have
     reader.read()
-    assert reader.steps.tolist() == [1, 2]
+    assert [each["step"] for each in reader.lines] == [1, 2]
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -1,17 +1,51 @@
-"""A run's log.jsonl, a line an update: written line by line, read whole, or read on while another process writes."""
+"""A run's folder and its log.jsonl, which are read without torch.
+
+The log has a line for each update. It is written line by line, and read whole or while another process writes.
+"""
 
 import json
-from array import array
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import expect_type, open_regular, parse_json, whole
+from regard.files import LOCK, expect_type, is_temporary, open_regular, parse_json, whole
 
+WATCH, RUN_JSON, LOSS, SAMPLES = "watch", "run.json", "loss.png", "samples.txt"
 LOG = "log.jsonl"
 FIELDS = {"step": int, "loss": float, "rate": float, "tokens": int, "seconds": float}
-
 Line = dict[str, Any]
+
+
+def check_there_is_run(folder: Path) -> None:
+    """Check that there is a folder to look for a run in. Raises RegardError where there is none."""
+    if not folder.is_dir():
+        raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
+
+
+def check_place_for_run(folder: Path, *, resume: bool) -> bool:
+    """Check that a run can be written to a folder; return whether there is one that is to go on."""
+    if folder.exists() and not folder.is_dir():
+        raise RegardError(f"--out {str(folder)!r} is a file: needs a folder's name")
+    if (folder / RUN_JSON).exists():
+        if not resume:
+            raise RegardError(f"--out {str(folder)!r} holds a run already: go on with --resume, or name another folder")
+        return True
+    if folder.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in folder.iterdir()):
+        raise RegardError(f"--out {str(folder)!r} is not empty and holds no run: name another folder")
+    return False
+
+
+def check_watched_traces(run: Path) -> list[Path]:
+    """List the files of a run's watched traces, in no order. Raises RegardError where there is none."""
+    files = list((run / WATCH).glob("step-*.safetensors"))
+    if not files:
+        raise nothing_watched(run)
+    return files
+
+
+def nothing_watched(run: Path) -> RegardError:
+    """Make the error for a run without watched traces."""
+    return RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
 
 
 class Log:
@@ -42,45 +76,27 @@ def read_log(run: Path) -> list[Line]:
 
 
 class LogReader:
-    """A run's log that may be growing: each `read` goes on where the one before ended, of whole lines alone.
-
-    steps, losses, seconds, tokens: of every update. validations: (step, loss) where it was measured. rate: the last.
-    """
+    """A run's log that may be growing. lines: its updates so far."""
 
     def __init__(self, run: Path) -> None:
-        self.file = run / LOG
-        self.validations: list[tuple[int, float]] = []
-        self.rate: float | None = None
+        self.file, self.lines = run / LOG, list[Line]()
         self._read, self._inode = 0, 0  # bytes that were read, and of which file
-        self._forget()
 
     def read(self) -> None:
-        """Read what is new. A log that was written anew, as a run that resumes does, is read from its start."""
-        if not self.file.exists():
-            self._forget()
+        """Read on where the last call ended, whole lines alone; all of a log that was written anew, as by a resume."""
+        now = self.file.stat() if self.file.exists() else None
+        if now is None or now.st_ino != self._inode or now.st_size < self._read:
+            self.lines, self._read = [], 0
+        if now is None:
             return
-        now = self.file.stat()
-        if now.st_ino != self._inode or now.st_size < self._read:
-            self._forget()
-            self._inode = now.st_ino
+        self._inode = now.st_ino
         for line in read_from(self.file, self._read).split(b"\n")[:-1]:
-            number = len(self.steps) + 1
+            number = len(self.lines) + 1
             update = _parsed(self.file, number, line)
-            if self.steps and update["step"] <= self.steps[-1]:
+            if self.lines and update["step"] <= self.lines[-1]["step"]:
                 raise RegardError(f"{str(self.file)!r} is damaged: line {number} has step {update['step']} once more")
-            self.steps.append(update["step"])
-            self.losses.append(update["loss"])
-            self.seconds.append(update["seconds"])
-            self.tokens.append(update["tokens"])
-            self.rate = float(update["rate"])
-            if update["validation"] is not None:
-                self.validations.append((int(update["step"]), float(update["validation"])))
+            self.lines.append(update)
             self._read += len(line) + 1
-
-    def _forget(self) -> None:
-        self.steps, self.losses, self.seconds, self.tokens = array("q"), array("d"), array("d"), array("q")
-        self.validations, self.rate = [], None
-        self._read = 0
 
 
 def read_from(file: Path, start: int) -> bytes:
