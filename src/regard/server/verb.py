@@ -42,7 +42,7 @@ def serve(
     for folder in runs or []:
         import_part("regard.train.run_files").check_there_is_run(folder)
     for store in stores or []:
-        import_part("regard.corpus.verbs.search").check_store(store)
+        import_part("regard.corpus.verb").check_store(store)
     from regard.web.built_page import check_page_built  # help doesn't wait for it
 
     check_page_built(["live"])

@@ -45,7 +45,7 @@ class HeadsQuery(Query):
         """Answer it for texts, or for an index."""
         if self.store is None:
             return super().run(source, progress)
-        import_part("regard.corpus.verbs.search").check_store(self.store)
+        import_part("regard.corpus.verb").check_store(self.store)
         with import_part("regard.corpus.store").Store(self.store) as store:
             return store.stats()
 

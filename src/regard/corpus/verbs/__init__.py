@@ -1,1 +1,0 @@
-"""The verbs that write and read stores: `regard embed`, `find`, `senses` and `shift`."""
