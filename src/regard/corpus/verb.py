@@ -163,20 +163,17 @@ def find(
     only = words if unit == "texts" else {"--text-prompt": prompt is not None}
     if given := [name for name, each in only.items() if each]:
         raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, so this option does not apply")
-    from regard.corpus.questions.find import find as found_in
-    from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
+    from regard.corpus.store import Store
 
-    with StoreTables(store, model=model) as opened:
+    with Store(store, model=model) as opened:
         if like is not None or unit == "texts":
             with waiting(outputs, "Loading the model …"):
                 _ = opened.model
         if unit == "texts":
-            from regard.corpus.questions.nearest import find_texts
-
-            found: Answer = find_texts(opened, word, prompt=prompt, top=top)
+            found: Answer = opened.find_texts(word, prompt=prompt, top=top)
         else:
-            found = found_in(
-                opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+            found = opened.find(
+                word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
             )
         report(found, outputs, SHOWN if top is None else top)
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from regard.corpus.asking.occurrences import Occurrences
 from regard.corpus.settings import Settings
 from regard.errors import RegardError
-from regard.text.tokens import shortened
+from regard.text.tokens import encode_all, shortened
 from regard.text.words import Word
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
     If the tokenizer splits the window's text into other tokens, the text is cut to as many whole words as fit.
     """
     from regard.corpus.writing.cut_windows import WindowSize, cut_texts, window_tokens
-    from regard.text.tokens import encode_all
 
     if len(found) != 1:
         raise RegardError(f"passage: given {len(found)} occurrences, needs one")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from regard.corpus.asking.occurrences import COLUMNS, Occurrences, in_store_order
@@ -21,8 +22,6 @@ def unit(vectors: Float[np.ndarray, "... M"]) -> Float[np.ndarray, "... M"]:
 
 def cosines(vectors: Float[np.ndarray, "n M"], query: Float[np.ndarray, " M"]) -> Float[np.ndarray, " n"]:
     """Compute the cosine of each vector with one, in float32; of a zero vector it is 0."""
-    import torch
-
     wanted = torch.from_numpy(query.astype(np.float32))
     wanted = wanted / wanted.norm().clamp_min(torch.finfo(torch.float32).tiny)
     found = torch.empty(len(vectors))

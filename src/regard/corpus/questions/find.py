@@ -25,6 +25,7 @@ from regard.corpus.asking.occurrences import (
     flat_rows,
     look_up,
 )
+from regard.corpus.asking.places import WordSpan, embed_places
 from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
@@ -210,8 +211,6 @@ def find(
 
 def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
     """Embed a word in a sentence as the store's rows were."""
-    from regard.corpus.asking.places import WordSpan, embed_places
-
     spans = find_spans(sentence, word)
     if len(spans) > 1:
         raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
