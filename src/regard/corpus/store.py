@@ -3,7 +3,7 @@
 import numpy as np
 
 from regard.corpus.questions.find import find as find_occurrences
-from regard.corpus.questions.nearest import find_texts
+from regard.corpus.questions.find import find_texts
 from regard.corpus.questions.senses.answer import find_senses
 from regard.corpus.questions.shift import find_shift
 from regard.corpus.schema import SUMS
