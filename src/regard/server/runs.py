@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -25,15 +25,7 @@ from regard.train.training import training_of, training_of_log
 
 WATCHED = 64  # watched traces that are read for a page that is made again and again
 SAMPLES = 20
-
-
-@dataclass(frozen=True)
-class WatchedHead:
-    """Which attention of the watched sentence is meant. layer: None lets the page choose. head: None for the mean."""
-
-    layer: int | None = None
-    head: int | None = None
-    part: str | None = None
+Watched = tuple[int | None, int | None, str | None]  # layer, None for any; head, None for the mean; part
 
 
 def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: TaskQueues, shelf: PageCache) -> APIRouter:
@@ -51,7 +43,7 @@ def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: TaskQueues, sh
         number: Index, layer: HeadNumber = None, head: HeadNumber = None, part: Part | None = None
     ) -> Response:
         """How the attention of a run's watched sentence forms: its page, and which head that is of."""
-        own, asked = _run_of(runs, number), WatchedHead(layer, head, part)
+        own, asked = _run_of(runs, number), (layer, head, part)
         found = await work.do("regions", lambda task: _watched_page(own, number, asked, shelf, limits, task))
         return Response(found, media_type="application/json")
 
@@ -96,9 +88,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _watched_page(
-    run: FollowedRun, number: int, asked: WatchedHead, shelf: PageCache, limits: Limits, task: Task
-) -> bytes:
+def _watched_page(run: FollowedRun, number: int, asked: Watched, shelf: PageCache, limits: Limits, task: Task) -> bytes:
     """Put the page of the watched sentence together, as `regard evolve --html` does, and keep it to be asked for.
 
     Returns JSON: the page, the name that it is kept by, its last step, which head it is of, and which one formed.
@@ -109,10 +99,11 @@ def _watched_page(
     now = run.look()
     question = f"{run.folder} {now.mark} {asked}"
     watched = open_watched(run.folder, WATCHED)
-    found = evolution(watched, asked.layer or 0, asked.head, part=asked.part)
+    layer, head, part = asked
+    found = evolution(watched, layer or 0, head, part=part)
     formed = found.formed_head()
-    if asked.layer is None and formed is not None:
-        found = evolution(watched, *formed, part=asked.part)
+    if layer is None and formed is not None:
+        found = evolution(watched, *formed, part=part)
     task.go_on()
     name = f"run-{number}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
     kept = shelf.find(name)
@@ -126,12 +117,9 @@ def _watched_page(
             raise HTTPException(413, f"the watched traces are too large to be kept: {kept.size:,} bytes")
         shelf.put(name, kept)
     about = {
-        "id": name,
-        "step": watched[-1][0],
-        "layer": found.layer,
-        "head": found.head,
+        "id": name, "step": watched[-1][0], "layer": found.layer, "head": found.head,
         "formed": None if formed is None else list(formed),
-    }
+    }  # fmt: skip
     return json.dumps(about).encode("ascii")[:-1] + b', "page": ' + kept.data + b"}"
 
 

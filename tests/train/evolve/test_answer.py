@@ -14,12 +14,12 @@ import regard
 from regard import RegardError
 from regard.capture.interventions.names import PARTS
 from regard.explain.weights.head_scores import head_scores
-from regard.train.evolve.answer import Evolution, check_explained_part, evolution, evolution_of
+from regard.train.evolve.answer import Evolution, evolution, evolution_of
 from regard.train.run_files import LOG
 from regard.train.training import Training
 from tests.said.reading import names_in, numbers_in, plain_and_few, shown_with_its_numbers
 from tests.support import MONEY, RIVER
-from tests.support.own_models import opened
+from tests.support.own_models import opened, pair
 
 
 def planted(*weights: list[list[float]], names: tuple[str, ...] = ("a", "b", "c")) -> Evolution:
@@ -200,14 +200,10 @@ def test_a_run_without_an_update_has_no_loss() -> None:
     assert [panel.name for panel in found.panels()] == [panel.name for panel in planted(EVEN, SHARP).panels()]
 
 
-@pytest.mark.parametrize("part", [None, *PARTS])
-def test_parts_of_an_encoder_decoder(part: str | None) -> None:
-    check_explained_part(part, pairs=True)
-
-
 def test_what_a_model_does_not_have_is_refused() -> None:
-    check_explained_part(None, pairs=False)
+    one, two = opened("gpt").trace("a b"), pair().trace("a b", target="b c")
     with pytest.raises(RegardError, match="'cross': the model is not an encoder-decoder"):
-        check_explained_part("cross", pairs=False)
+        evolution([(0, one)], 0, part="cross")
+    assert len({evolution([(0, two)], 0, part=part).what for part in PARTS}) == 3
     with pytest.raises(RegardError, match="part 'middle': needs encoder, decoder or cross"):
-        check_explained_part("middle", pairs=True)
+        evolution([(0, two)], 0, part="middle")

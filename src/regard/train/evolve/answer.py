@@ -217,14 +217,17 @@ def evolution(
 
 def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
     """(maps, the trace of the queries, that of the keys, what it is called)."""
-    check_explained_part(part, not isinstance(trace, Trace))
     if isinstance(trace, Trace):
+        if part is not None:
+            raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
         return trace.attention, trace, trace, "attention"
     if part in (None, "cross"):
         return trace.decoder.cross, trace.decoder, trace.encoder, CROSS
     if part == "encoder":
         return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
-    return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
+    if part == "decoder":
+        return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
+    raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")
 
 
 def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
@@ -248,11 +251,3 @@ def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[floa
     points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
     paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
     return [traces[0].tokens[n].text for n in places], paths, flat.share
-
-
-def check_explained_part(part: str | None, pairs: bool) -> None:
-    """Refuse a part that a model does not have; None is the one that is meant. pairs: if it's an encoder-decoder."""
-    if part is not None and not pairs:
-        raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
-    if part is not None and part not in PARTS:
-        raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")
