@@ -10,7 +10,7 @@ from torch import Tensor
 from regard import AttentionMap, attend
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, UpdateSource
 from regard.explain.logits import Candidate, Prediction
-from regard.explain.texts.occurrences import Occurrence, OccurrencePair, WordUpdates, most_brought
+from regard.explain.texts.occurrences import Brought, Occurrence, OccurrencePair, WordUpdates
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import attended, other_words
 from regard.explain.weights.sinks import Sink
@@ -184,15 +184,15 @@ def _pair(a: Occurrence, b: Occurrence, tokens: list[list[Token]]) -> Occurrence
 def _updates(rng: random.Random, own: Occurrence, tokens: list[Token], sinks: set[int]) -> WordUpdates:
     if rng.random() < 0.2:
         return WordUpdates(own.label, None, "no exact split")
-    size = rng.choice((0.01, 0.2))
-    steps = []
+    size, others = rng.choice((0.01, 0.2)), other_words(tokens, own.tokens, sinks)
+    steps, brought = [], []
     for layer in range(LAYERS):
         shares = [rng.gauss(0, size) for _ in tokens]
-        order = sorted(range(len(tokens)), key=lambda n: -abs(shares[n]))
-        top = [UpdateSource(n, tokens[n].text, shares[n], 1.0) for n in order]
-        part = Attending(sum(shares), 1.0, sum(shares), 0.0, 0.0, top)
-        steps.append(LayerUpdate(layer, 1.0, part, None, 1 - sum(shares), 1.0, 0.0))
-    return WordUpdates(own.label, steps, None, most_brought(steps, other_words(tokens, own.tokens, sinks)))
+        top = [UpdateSource(n, tokens[n].text, x, 1.0) for n, x in sorted(enumerate(shares), key=lambda n: -abs(n[1]))]
+        total = sum(shares)
+        steps.append(LayerUpdate(layer, 1.0, Attending(total, 1.0, total, 0.0, 0.0, top), None, 1 - total, 1.0, 0.0))
+        brought += [Brought(layer, n, tokens[n].text, shares[n]) for n in others if shares[n] > 0]
+    return WordUpdates(own.label, steps, None, max(brought, key=lambda each: each.share, default=None))
 
 
 def _prediction(rng: random.Random, own: Occurrence, tokens: list[Token]) -> Prediction:

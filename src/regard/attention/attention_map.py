@@ -10,6 +10,8 @@ for softmax".
 """
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -25,7 +27,7 @@ from regard.attention.arguments import DTYPES, four_axes, score_rule
 from regard.attention.kernels import statistics
 from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
-from regard.attention.masks import Index
+from regard.attention.masks import Index, select
 from regard.attention.region_scores import RowSums, parse_map_index
 from regard.attention.scores import (
     ScoreRule,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
+MAX_KEPT = 1 << 24  # weights that are kept while a context lasts
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -61,18 +64,14 @@ class AttentionMap(Showable):
     """
 
     given: Float[Tensor, "B H L S"] | None = None
+    _kept: Float[Tensor, "B H L S"] | None = None  # all weights, while `weights_kept` lasts
 
     def __init__(
-        self,
-        query: Float[Tensor, "B H L D"],
-        key: Float[Tensor, "B G S D"],
-        rule: ScoreRule,
-        *,
-        offset: int | None = None,
-        ndim: int = 4,
+        self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, *,
+        offset: int | None = None, ndim: int = 4,
         row_max_sum: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
         known: MapStatistics | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
@@ -373,6 +372,8 @@ class AttentionMap(Showable):
         return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols).to(self.dtype)
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        if self._kept is not None:
+            return select(self._kept, batch, heads, rows, cols)
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
         if cols != slice(0, self.full_shape[3]) or scores.shape[-1] == 0:
             return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
@@ -388,7 +389,7 @@ class AttentionMap(Showable):
         ]
         on_cpu = self.device.type == "cpu"
         budget = region_scores.CACHED if on_cpu else score_tile_budget(self.query)
-        if math.prod(sizes) <= budget:
+        if math.prod(sizes) <= budget or self._kept is not None:
             return tile(batch, heads, rows, cols)
         what = f"a region of {' × '.join(map(str, sizes))} weights"
         require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
@@ -399,6 +400,24 @@ class AttentionMap(Showable):
             some_heads, band = _part(heads, h, head_step), _part(rows, r, row_step)
             answer[:, h : h + head_step, r : r + row_step] = tile(batch, some_heads, band, cols)
         return answer
+
+
+@contextmanager
+def weights_kept(maps: Iterable[AttentionMap]) -> Iterator[None]:
+    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever."""
+    kept, left = list[AttentionMap](), MAX_KEPT
+    for weights in maps:
+        if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
+            continue
+        if region_scores.dtype_of(weights.query, weights.key) == torch.float64:  # the same bits by regions of any shape
+            weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
+            left -= weights._kept.numel()
+            kept.append(weights)
+    try:
+        yield
+    finally:
+        for weights in kept:
+            weights._kept = None
 
 
 def _part(index: Index, start: int, count: int) -> Index:

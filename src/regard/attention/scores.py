@@ -49,6 +49,11 @@ class ScoreRule:
         bias = select(self.bias, batch, heads, rows, cols).to(dtype)
         return bias if self.row_bias is None else bias - select(self.row_bias, batch, heads, rows, cols).to(dtype)
 
+    @property
+    def only_band(self) -> bool:
+        """Whether nothing but a band of positions forbids a score, and nothing is added to it."""
+        return self.bias is None and (self.mask is None or self.mask.only_band)
+
     def detached(self) -> "ScoreRule":
         """Return the same rule outside any graph of gradients."""
         if self.bias is None and self.sinks is None:
@@ -109,15 +114,9 @@ def working_dtype(*tensors: Tensor) -> torch.dtype:
 
 
 def score_tile(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    batch: Index,
-    heads: Index,
-    rows: Index,
-    cols: Index,
-    dtype: torch.dtype | None = None,
-) -> Float[Tensor, "b h r c"]:
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
+    rows: Index, cols: Index, dtype: torch.dtype | None = None,
+) -> Float[Tensor, "b h r c"]:  # fmt: skip
     """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids."""
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
@@ -237,14 +236,9 @@ def _positions_in_tile_index(index: Index, size: int) -> int:
 
 
 def row_max_sum(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    batch: Index,
-    heads: Index,
-    rows: Index,
-    dtype: torch.dtype | None = None,
-) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
+    rows: Index, dtype: torch.dtype | None = None,
+) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:  # fmt: skip
     """Compute (row maximum, row sum) of queries over all their keys, sinks included.
 
     query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries.

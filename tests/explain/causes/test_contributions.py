@@ -141,7 +141,7 @@ def test_a_split_by_hand() -> None:
     block = AttentionOutput(
         "pre-norm", out, torch.tensor([1.0, -1.0]), torch.tensor([[2.0, 3.0]]), torch.tensor([[8.0, 7.0]])
     )
-    made = split(weights, values, block, [0])
+    (made,) = split(weights, values, block, [[0]])
     assert made.norms.tolist() == [[1.0, 6.0], [8.0, 0.0]]
     assert made.heads().tolist() == [[7.0, 0.0], [0.0, 8.0]]
     assert made.sources().tolist() == [[1.0, 8.0], [6.0, 0.0]]
@@ -151,7 +151,7 @@ def test_a_split_by_hand() -> None:
     assert math.isclose(made.bias_share, 0.0)
     assert made.error == 0
     # Behind a norm: mean 10, both components equal, so deviation is sqrt(eps); the difference is what is left.
-    behind = split(weights, values, replace(block, kind="post-norm", norm=Norm(None, None, 4.0)), [0])
+    (behind,) = split(weights, values, replace(block, kind="post-norm", norm=Norm(None, None, 4.0)), [[0]])
     assert behind.heads().tolist() == [[1.75, -1.75], [-2.0, 2.0]]
     assert behind.residual.tolist() == [-0.25, 0.25]
     assert behind.bias.tolist() == [0.5, -0.5]

@@ -8,8 +8,8 @@ import torch
 from regard import RegardError
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.occurrences import (
+    compare_occurrences,
     compare_reference,
-    compare_two_occurrences,
     find_word_in_texts,
     occurrence_label_in_text,
     occurrences,
@@ -36,24 +36,22 @@ def test_the_text_without_the_word_is_named(bank) -> None:
 def test_two_occurrences_state_by_state(minilm, bank) -> None:
     river, money = occurrences(bank, find_word_in_texts(bank, "bank"), ["1", "2"], 3, None, 5)
     assert (river.label, money.label, river.text, money.text) == ("1", "2", 0, 1)
-    assert [row.head for row in river.heads] == list(range(12))
-    assert len(river.attends) == 6
+    assert ([row.head for row in river.heads], len(river.attends)) == ([*range(12)], 6)
     torch.testing.assert_close(torch.tensor(river.attends[2].weights).sum(), torch.tensor(1.0))
     normed = [replace(trace, last_hidden_state=trace.last_hidden_state.flip(1) ** 3) for trace in bank]
-    pair = compare_two_occurrences(river, normed[0], money, normed[1])
+    (pair,) = compare_occurrences([river, money], normed)
     assert pair.token_embeddings_equal is True
     states = [trace.hidden_states[5] for trace in bank], [trace.last_hidden_state for trace in normed]
     assert pair.hidden_states[5:] == [cosine(a[river.tokens].mean(0), b[money.tokens].mean(0)) for a, b in states]
     reference = minilm.trace("bank")
     beside = compare_reference(reference, river, bank[0])
-    assert (beside.word, beside.occurrence) == ("bank", "1")
-    assert beside.token_embeddings == pytest.approx(1)
+    assert (beside.word, beside.occurrence, beside.token_embeddings) == ("bank", "1", pytest.approx(1))
     assert beside.last_hidden_state < 0.99
 
 
 def test_the_largest_share_of_another_word_is_of_all_tokens(bank) -> None:
     (own,) = occurrences(bank[1:], [(0, bank[1].word("bank"))], ["1"], None, None, 1)
-    found = word_updates(bank[1], own, top=1)
+    (found,) = word_updates(bank[1], [own], top=1)
     assert [len(step.attention.top) for step in found.updates] == [1] * 6
     tokens = bank[1].tokens
     steps = layer_updates(bank[1], own.as_word(), top=len(tokens))
@@ -65,7 +63,7 @@ def test_the_largest_share_of_another_word_is_of_all_tokens(bank) -> None:
         if not tokens[source.token].special and source.token != 11 and tokens[source.token].text.isalpha()
     )
     assert (found.most.share, found.most.layer, found.most.token) == (share, layer, token)
-    without = word_updates(bank[1], own, top=1, sinks=[token])
+    (without,) = word_updates(bank[1], [own], top=1, sinks=[token])
     assert without.most.token != token
 
 

@@ -15,6 +15,7 @@ from regard.explain.weights.attended import (
     check_heads,
     check_layer,
     held_attention_calls,
+    keys_of_other_words,
     maps_between_tokens,
     other_words,
 )
@@ -104,10 +105,9 @@ def test_pieces_of_its_word_and_the_same_word_again_are_not_different() -> None:
     """The rest of a word of which one piece is followed is no other word; one that is said twice is the same."""
     pieces = [("rifle", 0), ("##d", 5), ("hearts", 7), ("it", 14), ("'", 16), ("s", 17), ("Hearts", 19), ("all", 26)]
     tokens = in_text([Token(0, text, at, at + len(text.removeprefix("##")), None, False) for text, at in pieces])
-    assert other_words(tokens, [2], alike=False) == [0, 1, 3, 5, 7]
-    assert other_words(tokens, [1], alike=False) == [2, 3, 5, 6, 7]
-    assert other_words(tokens, [3], alike=False) == [0, 1, 2, 6, 7]  # "it's" is one word
-    assert other_words(tokens, [2], sinks=[7], alike=False) == [0, 1, 3, 5]
+    keys = [row.nonzero()[:, 0].tolist() for row in keys_of_other_words(tokens, [[2], [1], [3]])]
+    assert keys == [[0, 1, 3, 5, 7], [2, 3, 5, 6, 7], [0, 1, 2, 6, 7]]  # "it's" is one word
+    assert keys_of_other_words(tokens, [[2]], sinks=[7])[0].nonzero()[:, 0].tolist() == [0, 1, 3, 5]
 
 
 def test_what_a_vocabulary_does_not_know_is_no_word() -> None:

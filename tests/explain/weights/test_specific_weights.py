@@ -12,6 +12,7 @@ from regard.explain.weights.specific_weights import (
     SAMPLED,
     choose_layer,
     distinctive_pairs,
+    divergences,
     expected,
     specific_weights,
     word_links,
@@ -88,8 +89,6 @@ def test_a_head_that_looks_at_the_token_before_says_nothing_of_a_word() -> None:
     """Head 0 gives all to the token before, whatever it is; head 1 gives token 7 alone a fifth of token 3's."""
     length = 12
     query = torch.zeros(1, 2, length, length)
-    query[0, 0] = torch.eye(length).roll(-1, 1) * 60
-    query[0, 0, 0] = 0
     query[0, 0] = 60 * torch.eye(length)[[0, *range(length - 1)]]
     query[0, 1, 3, 7] = 1.4
     key = torch.eye(length).expand(1, 2, length, length)
@@ -132,6 +131,9 @@ def test_of_many_queries_some_are_looked_at() -> None:
     far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
     near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
     assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
+    pairs = torch.tensor([[0, 0, 0], [query, 9, length - 1], [query - 4, 3, 0]])
+    both = (divergences(weights, pairs) for weights in (trace.attention[0], dense.float()))
+    torch.testing.assert_close(*both, rtol=1e-5, atol=1e-7)
 
 
 def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -> None:

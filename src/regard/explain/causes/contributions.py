@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -87,7 +87,8 @@ class Contributions(Tabular):
 
     def heads(self) -> Float[Tensor, "H M"]:
         """Sum the sources: what each head gave."""
-        context = _context_of_contributions(self._weights[:, None], self._values)[:, 0]  # (H, E)
+        grouped = self._weights.view(len(self._values), -1, self._values.shape[1])
+        context = (grouped @ self._values).flatten(0, 1)  # (H, E)
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
@@ -109,7 +110,13 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
         RegardError: no such word, token or layer, or another part; the trace does not hold what is needed; the block
             has a shape that was not verified; or the parts do not add up to what the model computed.
     """
-    rows = tokens_of(trace, place)
+    return contributions_of_places(trace, [tokens_of(trace, place)], layer, part=part)[0]
+
+
+def contributions_of_places(
+    trace: Trace, places: Sequence[Sequence[int]], layer: int, *, part: Part | None = None
+) -> list[Contributions]:
+    """As `contributions`, of several words: split the vector of each, given by its tokens."""
     cross, layer = asks_for_cross_attention("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
@@ -128,20 +135,25 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
     if value is None:
         raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
     try:
-        return split(maps[layer][:, rows], value, block, rows)
+        return split(maps[layer][:, [row for rows in places for row in rows]], value, block, places)
     except InexactError as apart:
         raise InexactError(f"{name}: {apart}") from None
 
 
 def split(
-    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: AttentionOutput, rows: Sequence[int]
-) -> Contributions:
-    """Split the mean over some rows of a block's output; weights are those rows' own, values all of the layer's.
+    weights: Float[Tensor, "H r S"],
+    values: Float[Tensor, "G S E"],
+    block: AttentionOutput,
+    places: Sequence[Sequence[int]],
+) -> list[Contributions]:
+    """Split a block's output at several places, each the mean over some rows.
+
+    weights: of the rows of all places, in order. values: all of the layer's.
 
     Raises:
-        RegardError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.
+        InexactError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.
     """
-    chosen, norm = list(rows), block.norm
+    chosen, norm = [row for rows in places for row in rows], block.norm
     summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
     model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
     w, v, out, residual, projected, added, computed = map(
@@ -151,10 +163,11 @@ def split(
     h, m = w.shape[0], out.shape[0]
     bias = out.new_zeros(m) if block.bias is None else _contribution_in_float64(block.bias)
     projection = out.view(m, h, -1).transpose(0, 1)  # (H, M, E): each head's slice of W_O
-    by_head = _context_of_contributions(w, v) @ projection.transpose(1, 2)  # (H, r, M)
+    context = (w.reshape(len(v), -1, v.shape[1]) @ v).view(h, -1, v.shape[2])  # each group of heads with its values
+    by_head = context @ projection.transpose(1, 2)  # (H, r, M)
     attended = by_head.sum(0)
     # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
-    error = _error_of_contributions(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
+    compared = [(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())]
 
     # what attention's part, and all of it, is multiplied by, token by token
     inner = scale = out.new_ones(len(chosen), 1)
@@ -162,7 +175,7 @@ def split(
     if block.scaling is not None:
         inner, gain = map(_contribution_in_float64, (block.scaling.scale[chosen], block.scaling.gain))
         projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
-        error = max(error, _error_of_contributions(inner * gain * projected, added, added.norm(dim=-1)))
+        compared.append((inner * gain * projected, added, added.norm(dim=-1)))
     if norm is not None:
         # With its statistics fixed the norm is linear: take away the mean, times weight / deviation, add its bias.
         scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
@@ -171,40 +184,54 @@ def split(
         projection = gain[:, None] * (projection - projection.mean(1, keepdim=True))
         residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
     parts = scale * (residual + inner * (attended + bias)) + shift
-    error = max(error, _error_of_contributions(parts, computed, computed.norm(dim=-1)))
-    if not error <= TOLERANCE:
+    compared.append((parts, computed, computed.norm(dim=-1)))
+
+    tiny = torch.finfo(torch.float64).tiny
+    error = torch.stack([(x - y).norm(dim=-1) / of.clamp_min(tiny) for x, y, of in compared]).amax(0)  # (r,)
+    if not bool((error <= TOLERANCE).all()):
         raise InexactError(
-            f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
+            f"the parts' sum differs from what the model computed by {float(error.max()):.1e} of its norm, allowed is "
             f"{TOLERANCE:.0e} (the model computes in {str(block.projected.dtype).removeprefix('torch.')})"
         )
 
-    u = (w * (scale * inner)).mean(1)  # (H, S): the mean over the rows, each with its own statistics
-    kept, biases, vector = (scale * residual).mean(0), (scale * inner * bias).mean(0) + shift, computed.mean(0)
-    toward = vector / (vector @ vector)
-    return Contributions(
-        residual=kept, residual_share=float(kept @ toward), bias=biases, bias_share=float(biases @ toward),
-        vector=vector, error=error, _weights=u, _values=v, _projection=projection,
-    )  # fmt: skip
+    results, start, factor = list[Contributions](), 0, scale * inner
+    for rows in places:
+        own, start = slice(start, start + len(rows)), start + len(rows)
+        u = (w[:, own] * factor[own]).mean(1)  # (H, S): the mean over the rows, each with its own statistics
+        kept, vector = (scale[own] * residual[own]).mean(0), computed[own].mean(0)
+        biases, toward = (factor[own] * bias).mean(0) + shift, vector / (vector @ vector)
+        results.append(Contributions(
+            residual=kept, residual_share=float(kept @ toward), bias=biases, bias_share=float(biases @ toward),
+            vector=vector, error=float(error[own].max()), _weights=u, _values=v, _projection=projection,
+        ))  # fmt: skip
+    return results
+
+
+def given_by_sources(
+    parts: Sequence[Contributions], toward: Float[Tensor, "P M"], top: int
+) -> tuple[Float[Tensor, "P S"], Int[Tensor, "P k"], Float[Tensor, "P k"], Float[Tensor, "P M"]]:
+    """Project what each source gave, through all heads, onto a direction for each of several splits of one block.
+
+    Returns these shares, the `top` sources with the largest and the length of what they gave, and the sum of all
+    sources. What a source gave is in the heads' width unless its length is needed.
+    """
+    values, projection = parts[0]._values, parts[0]._projection
+    weights, toward = torch.stack([part._weights for part in parts], 1), toward.to(values.device)  # (H, P, S)
+    by_head = zip(weights, values.repeat_interleave(len(weights) // len(values), 0), projection, strict=True)
+    heads, shares, total = [*by_head], torch.zeros_like(weights[0]), torch.zeros_like(toward)
+    for weight, value, out in heads:
+        shares += weight * (toward @ out @ value.T)
+        total.addmm_(weight @ value, out.T)
+    best = shares.abs().sort(descending=True, stable=True).indices[:, :top]
+    given = toward.new_zeros(best.numel(), toward.shape[1])
+    for weight, value, out in heads:
+        given.addmm_((weight.gather(1, best)[..., None] * value[best]).flatten(0, 1), out.T)
+    return shares.cpu(), best.cpu(), given.norm(dim=1).view(best.shape).cpu(), total.cpu()
 
 
 def _contribution_in_float64(tensor: Tensor) -> Tensor:
     """In float64, on the CPU where the device has none."""
     return (tensor.cpu() if tensor.device.type == "mps" else tensor).detach().double()
-
-
-def _context_of_contributions(
-    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]
-) -> Float[Tensor, "H r E"]:
-    """weights @ values, each group of query heads with its one value head."""
-    context = weights.reshape(len(values), -1, values.shape[1]) @ values  # (G, H / G * r, E): a group's heads in a row
-    return context.view(*weights.shape[:2], values.shape[2])
-
-
-def _error_of_contributions(
-    found: Float[Tensor, "r M"], expected: Float[Tensor, "r M"], size: Float[Tensor, " r"]
-) -> float:
-    """The largest distance of a row from what was expected, relative to its size."""
-    return float(((found - expected).norm(dim=-1) / size.clamp_min(torch.finfo(torch.float64).tiny)).max())
 
 
 def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
@@ -214,7 +241,7 @@ def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: Atten
         return False
     rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
     try:
-        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
+        split(weights[:, rows.to(weights.device)], values, output, [rows.tolist()])
     except RegardError:
         return False
     return True

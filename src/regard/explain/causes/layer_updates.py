@@ -8,7 +8,9 @@ way has a negative one. The attention block's own part is split once more, into 
 `contributions` does it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -16,9 +18,10 @@ from torch import Tensor
 
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
-from regard.explain.causes.contributions import TOLERANCE, Contributions, contributions
+from regard.explain.causes.contributions import TOLERANCE, contributions_of_places, given_by_sources
 from regard.explain.frames import Row, Tabular
 from regard.explain.wording import Place, tokens_of
+from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
@@ -88,6 +91,16 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
 
     top: how many source tokens to name.
     """
+    return [updates[0] for updates, _ in updates_of_places(trace, [tokens_of(trace.sides[-1], place)], top)]
+
+
+def updates_of_places(
+    trace: Trace | PairTrace, places: Sequence[Sequence[int]], top: int
+) -> list[tuple[list[LayerUpdate], Float[Tensor, "P S"] | None]]:
+    """As `layer_updates`, of several words, given by their tokens: of each layer the updates of all.
+
+    With them are the shares of all tokens through self-attention, None in a layer without it.
+    """
     *sources, own = trace.sides
     names = sources[0].tokens if sources else ()
     name = own.status.model
@@ -96,73 +109,64 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             f"steps: {name} is an encoder-decoder: give the whole trace for a word of the target, .encoder for one of "
             "the source"
         )
-    blocks = (_Blocks(own, place), own.tokens), (_Blocks(own, place, "cross"), names)
+    blocks: list[tuple[Part | None, str, Sequence[Token], Any, Any]] = [
+        (None, "attention", own.tokens, own.attention, own.attention_outputs),
+        ("cross", "cross-attention", names, own.cross, own.cross_attention_outputs),
+    ]
     updates = []
     for layer in range(len(own.hidden_states) - 1):
-        states = (own.hidden_states[n][blocks[0][0].rows] for n in (layer, layer + 1))
-        enters, leaves = (state.detach().cpu().double().mean(0) for state in states)
+        enters, leaves = (_means(own.hidden_states[n], places) for n in (layer, layer + 1))  # (P, M)
         change = leaves - enters
-        toward = change / (change @ change)
-        at, total, error = enters, torch.zeros_like(change), 0.0
-        parts: list[Attending | None] = []
-        for block, tokens in blocks:
-            part = block.of_layer(layer, at)
-            if part is None:
-                parts.append(None)
+        toward = change / (change * change).sum(-1, keepdim=True)
+        at, total, errors = enters, torch.zeros_like(change), change.new_zeros(len(places))
+        parts, shares_of_tokens = list[list[Attending | None]](), None
+        for part, called, tokens, maps, outputs in blocks:
+            count = sum(made == layer for made, _ in calls_made(maps))
+            if count == 0:
+                parts.append([None] * len(places))
                 continue
-            by_source, bias, moved = part.sources().cpu(), part.bias.cpu(), part.vector.cpu() - at
-            norm = part.residual.cpu() - at
-            shares, lengths = by_source @ toward, by_source.norm(dim=1)
-            best = shares.abs().sort(descending=True, stable=True).indices[:top]
-            named = zip(best.tolist(), shares[best].tolist(), lengths[best].tolist(), strict=True)
-            parts.append(Attending(
-                share=float(moved @ toward), length=float(moved.norm()), sources_share=float(shares.sum()),
-                norm_share=float(norm @ toward), bias_share=float(bias @ toward),
-                top=[UpdateSource(n, tokens[n].text, share, length) for n, share, length in named],
-            ))  # fmt: skip
-            total += by_source.sum(0) + bias + norm
-            error = max(error, part.error)
-            at = part.vector.cpu()
-        rest = leaves - at
-        error = max(error, float((total + rest - change).norm() / leaves.norm()))
-        if not error <= TOLERANCE:
-            raise RegardError(
-                f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm"
+            if count > 1:
+                raise RegardError(
+                    f"steps: layer {layer} of {name} makes {count} attention calls, so that its step has no exact split"
+                )
+            block = outputs[layer] if outputs else None
+            begins = _means(block.residual, places) if isinstance(block, AttentionOutput) else at
+            if bool(((begins - at).norm(dim=-1) > TOLERANCE * at.norm(dim=-1)).any()):
+                raise RegardError(
+                    f"steps: layer {layer} of {name} does something of its own before its {called}, so that its step "
+                    "has no exact split"
+                )
+            splits = contributions_of_places(own, places, layer, part=part)
+            shares, best, lengths, given = given_by_sources(splits, toward, top)
+            vector, residual, bias = (
+                torch.stack([getattr(one, of) for one in splits]).cpu() for of in ("vector", "residual", "bias")
             )
-        attention, cross = parts
-        share, length = float(rest @ toward), float(rest.norm())
-        updates.append(LayerUpdate(layer, float(change.norm()), attention, cross, share, length, error))
+            moved, norm = vector - at, residual - at
+            along = [(vectors * toward).sum(-1) for vectors in (moved, norm, bias)]
+            numbers = zip(*(x.tolist() for x in (*along, moved.norm(dim=-1), shares.sum(-1))), strict=True)
+            named = (x.tolist() for x in (best, shares.gather(1, best), lengths))
+            parts.append([
+                Attending(share, length, by_sources, by_norm, by_bias,
+                          [UpdateSource(n, tokens[n].text, *one) for n, *one in zip(*of_place, strict=True)])
+                for (share, by_norm, by_bias, length, by_sources), *of_place in zip(numbers, *named, strict=True)
+            ])  # fmt: skip
+            shares_of_tokens = shares if part is None else shares_of_tokens
+            total += given + bias + norm
+            errors = torch.maximum(errors, torch.tensor([one.error for one in splits], dtype=errors.dtype))
+            at = vector
+        rest = leaves - at
+        errors = torch.maximum(errors, (total + rest - change).norm(dim=-1) / leaves.norm(dim=-1))
+        if not bool((errors <= TOLERANCE).all()):
+            raise RegardError(
+                f"steps: the parts of layer {layer} differ from its step by {float(errors.max()):.1e} of the vector's "
+                "norm"
+            )
+        lengths, share, length = change.norm(dim=-1), (rest * toward).sum(-1), rest.norm(dim=-1)
+        columns = lengths.tolist(), *parts, share.tolist(), length.tolist(), errors.tolist()
+        updates.append(([LayerUpdate(layer, *row) for row in zip(*columns, strict=True)], shares_of_tokens))
     return updates
 
 
-class _Blocks:
-    """The attention blocks of a trace, by layer."""
-
-    def __init__(self, trace: Trace, place: Place, part: Part | None = None) -> None:
-        self.trace, self.place, self.part = trace, place, part
-        self.rows = list(tokens_of(trace, place))
-        maps, self.outputs = trace.attention, trace.attention_outputs
-        if part == "cross":
-            maps, self.outputs = trace.cross, trace.cross_attention_outputs
-        self.made = calls_made(maps)
-        self.name = "attention" if part is None else "cross-attention"
-
-    def of_layer(self, layer: int, vector: Float[Tensor, " M"]) -> Contributions | None:
-        """What a layer's block did, which has to begin at this vector; None where the layer has no such block."""
-        count = sum(made == layer for made, _ in self.made)
-        if count == 0:
-            return None
-        if count > 1:
-            raise RegardError(
-                f"steps: layer {layer} of {self.trace.status.model} makes {count} attention calls, so that its step "
-                "has no exact split"
-            )
-        block = self.outputs[layer] if self.outputs else None
-        if isinstance(block, AttentionOutput):
-            begins = block.residual[self.rows].detach().cpu().double().mean(0)
-            if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
-                raise RegardError(
-                    f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
-                    f"{self.name}, so that its step has no exact split"
-                )
-        return contributions(self.trace, self.place, layer, part=self.part)
+def _means(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
+    """Average a state over the tokens of each word, in float64."""
+    return torch.stack([states[list(tokens)].detach().cpu().double().mean(0) for tokens in places])

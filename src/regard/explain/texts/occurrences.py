@@ -1,14 +1,14 @@
 """A followed word, wherever it occurs: what it is made of, where it looks, how its occurrences compare and moved."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from dataclasses import asdict, dataclass
+from itertools import combinations, pairwise
 
 import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
+from regard.explain.causes.layer_updates import LayerUpdate, updates_of_places
 from regard.explain.frames import Row, Tabular
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine, known, unit
@@ -17,7 +17,7 @@ from regard.explain.weights.specific_weights import word_links
 from regard.models.windows import WindowedTrace
 from regard.shown import short_repr
 from regard.text.words import Word, letters_of_occurrence
-from regard.trace.labelled_map import gives, vector
+from regard.trace.labelled_map import vector
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
@@ -164,33 +164,34 @@ def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) ->
 
 
 def occurrences(
-    traces: Sequence[Trace],
-    found: Found,
-    labels: Sequence[str],
-    layer: int | None,
-    head: int | None,
-    top: int,
+    traces: Sequence[Trace], found: Found, labels: Sequence[str], layer: int | None, head: int | None, top: int,
     sinks: Sequence[Collection[int]] = (),
-) -> list[Occurrence]:
+) -> list[Occurrence]:  # fmt: skip
     """Describe the words found, with single heads if a layer or head is given."""
     occurrences = []
     for number, words in found:
         trace, left_out = traces[number], sinks[number] if sinks else ()
         states, kept, embeddings = trace.hidden_states, kept_numbers(trace.hidden_states), trace.token_embeddings
         links = word_links(trace, [word.tokens for word in words], left_out)
+        attends: list[list[Attended]] = []  # of each layer (or head), of each word
+        heads: list[list[Attended]] = []
+        queries = sorted({token for word in words for token in word.tokens})
+        places = [[queries.index(token) for token in word.tokens] for word in words]
+        for n in kept_numbers(trace.attention):
+            read = trace.attention[n][:, queries]
+            rows = torch.stack([read[:, at].mean(1) for at in places])  # (words, H, S)
+            attends.append(attended(rows.mean(1), trace.tokens, n, None, top, left_out))
+            if (layer, head) != (None, None) and layer in (None, n):
+                some = range(rows.shape[1]) if head is None else [head]
+                heads += [attended(rows[:, h], trace.tokens, n, h, top, left_out) for h in some]
         for nth, (word, link) in enumerate(zip(words, links, strict=True)):
-            rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
-            single = [] if (layer, head) == (None, None) else [n for n in rows if layer in (None, n)]
-            shown: list[tuple[int, int | None, Tensor]] = [(n, None, row.mean(0)) for n, row in rows.items()]
-            shown += [(n, h, row) for n in single for h, row in enumerate(rows[n]) if head in (None, h)]
-            looks = [attended(row[None], trace.tokens, n, h, top, left_out)[0] for n, h, row in shown]
             occurrences.append(Occurrence(
                 label=occurrence_label_in_text(labels[number], nth, len(words)), text=number, word=word.text,
                 start=word.start, end=word.end, tokens=list(word.tokens),
                 token_embeddings=None if embeddings is None else vector(embeddings, word).tolist(),
                 hidden_states=[vector(states[n], word).tolist() if n in kept else None for n in range(len(states))],
                 last_hidden_state=vector(trace.last_hidden_state, word).tolist(),
-                attends=looks[: len(rows)], heads=looks[len(rows) :], link=link,
+                attends=[of_words[nth] for of_words in attends], heads=[of_words[nth] for of_words in heads], link=link,
             ))  # fmt: skip
     return occurrences
 
@@ -200,19 +201,27 @@ def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
     return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
-def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> OccurrencePair:
-    """Compare two occurrences state by state, a in the trace in_a with b in in_b. The last is the last hidden state."""
-    equal = learned = None
-    if in_a.token_embeddings is not None and in_b.token_embeddings is not None:
-        equal = torch.equal(in_a.token_embeddings[a.tokens], in_b.token_embeddings[b.tokens])
-        learned = cosine(in_a.token_embeddings[a.tokens].mean(0), in_b.token_embeddings[b.tokens].mean(0))
-    held = set(kept_numbers(in_a.hidden_states)) & set(kept_numbers(in_b.hidden_states))
-    states = [
-        cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
-        for n in range(len(in_a.hidden_states) - 1)
-    ]
-    last = cosine(in_a.last_hidden_state[a.tokens].mean(0), in_b.last_hidden_state[b.tokens].mean(0))
-    return OccurrencePair(a.label, b.label, equal, learned, [*states, last])
+def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trace]) -> list[OccurrencePair]:
+    """Compare every two occurrences, in these traces, state by state; the last is the last hidden state."""
+    embeddings, vectors = [], []  # of each occurrence: its token embeddings, and its vectors with their lengths
+    for own, trace in zip(occurrences, traces, strict=True):
+        kept, learned = kept_numbers(trace.hidden_states), trace.token_embeddings
+        embeddings.append(None if learned is None else learned[own.tokens])
+        states = [trace.hidden_states[n] if n in kept else None for n in range(len(trace.hidden_states) - 1)]
+        means = [
+            None if rows is None else rows[own.tokens].mean(0).double()
+            for rows in (learned, *states, trace.last_hidden_state)
+        ]
+        vectors.append([None if mean is None else (mean, mean.norm()) for mean in means])
+    pairs = []
+    for (a, rows_a, of_a), (b, rows_b, of_b) in combinations(zip(occurrences, embeddings, vectors, strict=True), 2):
+        cosines = [
+            None if x is None or y is None else float(torch.dot(x[0], y[0]) / (x[1] * y[1]))
+            for x, y in zip(of_a, of_b, strict=True)
+        ]
+        equal = None if rows_a is None or rows_b is None else torch.equal(rows_a, rows_b)
+        pairs.append(OccurrencePair(a.label, b.label, equal, cosines[0], cosines[1:]))
+    return pairs
 
 
 def path_cosines(
@@ -268,35 +277,35 @@ class WordUpdates:
 
 
 def word_updates(
-    trace: Trace | PairTrace, occurrence: Occurrence, top: int, sinks: Collection[int] = ()
-) -> WordUpdates:
-    """Split what each layer added to an occurrence.
+    trace: Trace | PairTrace, occurrences: Sequence[Occurrence], top: int, sinks: Collection[int] = ()
+) -> list[WordUpdates]:
+    """Split what each layer added to occurrences in one text.
 
     top: how many source tokens to name. sinks: numbers of tokens that are attention sinks.
     """
-    sides = trace.sides
+    if not occurrences:
+        return []
     try:
-        steps = layer_updates(trace, occurrence.as_word(), top=max(top, *(len(side.tokens) for side in sides)))
+        layers = updates_of_places(trace, [own.tokens for own in occurrences], top)
     except RegardError as error:
-        return WordUpdates(occurrence.label, None, str(error))
-    others = set(other_words(sides[-1].tokens, occurrence.tokens, sinks))
-    named = [
-        replace(
-            step,
-            attention=step.attention and replace(step.attention, top=step.attention.top[:top]),
-            cross=step.cross and replace(step.cross, top=step.cross.top[:top]),
+        if len(occurrences) == 1:
+            return [WordUpdates(occurrences[0].label, None, str(error))]
+        return [words for own in occurrences for words in word_updates(trace, [own], top, sinks)]
+    tokens = trace.sides[-1].tokens
+    counted = torch.zeros(len(occurrences), len(tokens), dtype=torch.bool)
+    counted[:, other_words(tokens, (), sinks)] = True
+    found: list[list[Brought]] = []
+    for row, own in zip(counted, occurrences, strict=True):
+        row[own.tokens] = False
+        found.append([])
+    for updates, shares in layers:
+        largest = [] if shares is None else zip(*map(Tensor.tolist, (shares * counted).max(1)), strict=True)
+        for n, (share, token) in enumerate(largest):
+            if share > 0:
+                found[n].append(Brought(updates[n].layer, token, tokens[token].text, share))
+    return [
+        WordUpdates(
+            own.label, [updates[n] for updates, _ in layers], None, max(most, key=lambda each: each.share, default=None)
         )
-        for step in steps
+        for n, (own, most) in enumerate(zip(occurrences, found, strict=True))
     ]
-    return WordUpdates(occurrence.label, named, None, most_brought(steps, others))
-
-
-def most_brought(steps: Sequence[LayerUpdate], others: Collection[int]) -> Brought | None:
-    """Find the largest share of some tokens in any step, of all that the steps name; the first of several alike."""
-    found = [
-        Brought(step.layer, source.token, source.text, source.share)
-        for step in steps
-        for source in (step.attention.top if step.attention else ())
-        if source.token in others and source.share > 0
-    ]
-    return max(found, key=lambda each: each.share, default=None)

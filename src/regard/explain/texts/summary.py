@@ -6,9 +6,9 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
+from regard.attention.attention_map import weights_kept
 from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
@@ -21,8 +21,8 @@ from regard.explain.texts.occurrences import (
     ShownWindow,
     Unfolded,
     WordUpdates,
+    compare_occurrences,
     compare_reference,
-    compare_two_occurrences,
     find_word_in_texts,
     occurrences,
     word_updates,
@@ -104,19 +104,10 @@ class Target:
 
 
 def summarise(
-    traces: Sequence[Trace | PairTrace],
-    word: str | None = None,
-    *,
-    references: Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    top: int = 5,
-    names: Names | None = None,
-    lens_of: Any = None,
-    generated: Sequence[bool] = (),
-    unfolded: Unfolded | None = None,
-) -> Summary:
+    traces: Sequence[Trace | PairTrace], word: str | None = None, *, references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
+    names: Names | None = None, lens_of: Any = None, generated: Sequence[bool] = (), unfolded: Unfolded | None = None,
+) -> Summary:  # fmt: skip
     """Look at texts: at one word in them, or without a word at every token."""
     texts = [trace for trace in traces if isinstance(trace, Trace)]
     pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
@@ -138,17 +129,9 @@ def summarise(
 
 
 def _summarise_pairs_of_texts(
-    pairs: Sequence[PairTrace],
-    word: str | None,
-    references: Sequence[Trace],
-    control: Sequence[Trace] | None,
-    layer: int | None,
-    head: int | None,
-    top: int,
-    names: Names | None,
-    lens_of: Any,
-    generated: Sequence[bool],
-) -> Summary:
+    pairs: Sequence[PairTrace], word: str | None, references: Sequence[Trace], control: Sequence[Trace] | None,
+    layer: int | None, head: int | None, top: int, names: Names | None, lens_of: Any, generated: Sequence[bool],
+) -> Summary:  # fmt: skip
     sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
@@ -192,28 +175,24 @@ def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], wor
 
 
 def _summary_of_texts_side(
-    traces: Sequence[Trace],
-    found: Found,
-    word: str | None,
-    references: Sequence[Trace],
-    layer: int | None,
-    head: int | None,
-    top: int,
-    names: Names,
-    unfolded: Unfolded | None = None,
-    *,
-    both: Sequence[PairTrace] = (),
+    traces: Sequence[Trace], found: Found, word: str | None, references: Sequence[Trace], layer: int | None,
+    head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, both: Sequence[PairTrace] = (),
     control: Sequence[Trace] | None = None,
-) -> Summary:
+) -> Summary:  # fmt: skip
     """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
-    for trace in traces if word is None else ():
-        sweep_long_text(trace)
-    sinks_of_texts = [sinks(trace) for trace in traces]
-    excluded = [{sink.token for sink in of_text} for of_text in sinks_of_texts]
-    whole = [*zip(traces, excluded, strict=True)] if word is None else []
-    places = occurrences(traces, found, labels, layer, head, top, excluded)
+    sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
+    places, shown = list[Occurrence](), list[Highlights]()
+    for n, trace in enumerate(traces):
+        with weights_kept(weights for _, weights in trace.attention.items()):
+            if word is None:
+                sweep_long_text(trace)
+            sinks_of_texts.append(sinks(trace))
+            excluded.append({sink.token for sink in sinks_of_texts[n]})
+            here = [own for own in found if own[0] == n]
+            places += occurrences(traces, here, labels, layer, head, top, excluded)
+            shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
     words = [(traces[o.text], o.as_word()) for o in places]
     ranges: list[Neutral] = []
     validity: Control | None = None
@@ -237,11 +216,15 @@ def _summary_of_texts_side(
         tokens=[list(trace.tokens) for trace in traces],
         sinks=sinks_of_texts,
         occurrences=places,
-        pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(places, 2)],
+        pairs=compare_occurrences(places, [traces[o.text] for o in places]),
         references=[near for row in compared for near in row],
-        highlights=[highlights(trace, head=head, top=top, sinks=apart) for trace, apart in whole],
+        highlights=shown,
         movement=path,
-        layer_updates=[word_updates(updated[o.text], o, top, excluded[o.text]) for o in places],
+        layer_updates=[
+            words
+            for n, text in enumerate(updated)
+            for words in word_updates(text, [o for o in places if o.text == n], top, excluded[n])
+        ],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)

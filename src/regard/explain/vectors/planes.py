@@ -153,14 +153,15 @@ def _plane_axes_turned_once(
     for step in range(steps):
         placed = apart @ now
         distances = placed.norm(dim=1).clamp_min(1e-12)
-        gaps = distances[wanted.far] - distances[wanted.near]
-        lacks = int((gaps <= 0).sum()), float((margin - gaps).clamp_min(0).sum())
+        gaps = distances.index_select(0, wanted.far) - distances.index_select(0, wanted.near)
+        short = (margin - gaps).clamp_min(0)
+        lacks = int(torch.count_nonzero(gaps <= 0)), float(short.sum())
         if lacks < least:
             best, least = now, lacks
-        lacking = (gaps < margin).to(placed.dtype)
-        if not lacking.any() or (part == MARGIN and lacks[0] == 0):
+        if lacks[1] == 0 or (part == MARGIN and lacks[0] == 0):
             break
-        pull = torch.zeros_like(distances).index_add_(0, wanted.near, lacking).index_add_(0, wanted.far, -lacking)
+        lacking = (short > 0).to(placed.dtype)
+        pull = torch.zeros_like(distances).scatter_add_(0, wanted.near, lacking).scatter_add_(0, wanted.far, -lacking)
         slope = apart.T @ ((pull / distances)[:, None] * placed)
         slope = slope - now @ (now.T @ slope)  # what changes the plane, not the axes within it
         length = float(slope.norm())

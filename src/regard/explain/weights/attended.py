@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
@@ -51,15 +51,9 @@ class Attended:
 
 
 def attended(
-    weights: Float[Tensor, "R S"],
-    tokens: Sequence[Token],
-    layer: int,
-    head: int | None,
-    top: int,
-    sinks: Collection[int] = (),
-    *,
-    whole: bool = True,
-) -> list[Attended]:
+    weights: Float[Tensor, "R S"], tokens: Sequence[Token], layer: int, head: int | None, top: int,
+    sinks: Collection[int] = (), *, whole: bool = True,
+) -> list[Attended]:  # fmt: skip
     """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)
@@ -142,24 +136,36 @@ class WordLink:
     others: float
 
 
-def other_words(
-    tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = (), *, alike: bool = True
-) -> list[int]:
+def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
     """Number the tokens of other words than one: not its own, no sinks, not special, with a letter or a digit.
 
     What a tokenizer does not know is no word. own, sinks: the numbers of the word's tokens, and of those that are
-    attention sinks. alike: False leaves out words that are spelled alike, since many heads look at what is repeated,
-    and the other pieces of a word of which its tokens are a part.
+    attention sinks.
     """
-    same = set(own)
-    if not alike:
-        called = spelling(tokens, sorted(own)).casefold()
-        for word in words(tokens):
-            if not same.isdisjoint(word) or spelling(tokens, word).casefold() == called:
-                same.update(word)
     return [
         number
         for number, token in enumerate(tokens)
-        if not token.special and number not in same and number not in sinks
+        if not token.special and number not in own and number not in sinks
         if wordlike(token.characters) and token.text.strip() not in UNKNOWN
     ]
+
+
+def keys_of_other_words(
+    tokens: Sequence[Token], groups: Sequence[Sequence[int]], sinks: Collection[int] = ()
+) -> Bool[Tensor, "g S"]:
+    """Find the tokens of other words than each of several, given by their tokens.
+
+    Left out are words that are spelled alike, since many heads look at what is repeated, and the other pieces of a word
+    of which its tokens are a part.
+    """
+    spans = words(tokens)
+    names = [spelling(tokens, word).casefold() for word in spans]
+    numbers = {name: n for n, name in enumerate(names)}
+    word_of = torch.tensor([n for n, word in enumerate(spans) for _ in word])
+    spelled = torch.tensor([numbers[names[n]] for n in word_of.tolist()])
+    keys = torch.zeros(len(groups), len(tokens), dtype=torch.bool)
+    keys[:, other_words(tokens, (), sinks)] = True
+    for row, group in zip(keys, groups, strict=True):
+        name = spelling(tokens, sorted(group)).casefold()
+        row &= (spelled != numbers.get(name, -1)) & ~torch.isin(word_of, word_of[list(group)])
+    return keys

@@ -109,7 +109,7 @@ class _Received:
         self.equal = equal / self.queries
         if received is None:
             few = weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND  # then the matrix itself is quicker
-            received = weights.dense().double().sum(1) if few else weights.received()
+            received = torch.stack([h.double().sum(0) for h in weights.dense()]) if few else weights.received()
         self.received = received.double().cpu()  # (H, S)
 
     def excess(self) -> Float[Tensor, "H S"]:

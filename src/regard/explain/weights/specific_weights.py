@@ -25,7 +25,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.weights.attended import WordLink, other_words
+from regard.attention.masks import Mask
+from regard.explain.weights.attended import WordLink, keys_of_other_words
 from regard.text.tokens import Token
 from regard.text.word_pieces import words
 from regard.trace.layer_subset import kept_numbers
@@ -57,14 +58,9 @@ class SpecificWeight:
 
 
 def specific_weights(
-    trace: Trace,
-    groups: Sequence[Sequence[int]] | None = None,
-    apart: Collection[int] = (),
-    *,
-    layers: Sequence[int] | None = None,
-    head: int | None = None,
-    words_alone: bool = False,
-) -> list[list[SpecificWeight]]:
+    trace: Trace, groups: Sequence[Sequence[int]] | None = None, apart: Collection[int] = (), *,
+    layers: Sequence[int] | None = None, head: int | None = None, words_alone: bool = False,
+) -> list[list[SpecificWeight]]:  # fmt: skip
     """Find, in each layer, the weight of each word with the largest divergence; the largest of these first.
 
     groups: the tokens of each word; by default every token that is not special and not in apart is one, of more than
@@ -77,41 +73,36 @@ def specific_weights(
     if groups is None:
         count = min(len(own), SAMPLED)
         groups = [[own[n * len(own) // count]] for n in range(count)]
-    allowed = torch.zeros(len(groups), len(tokens), dtype=torch.bool)  # the keys that count for each word
-    if words_alone:
-        for keys, group in zip(allowed, groups, strict=True):
-            keys[other_words(tokens, group, apart, alike=False)] = True
+    if words_alone:  # the keys that count for each word
+        allowed = keys_of_other_words(tokens, groups, apart)
     else:
-        words = torch.tensor(word_numbers(trace.text, tokens))
+        word_of = torch.tensor(word_numbers(trace.text, tokens))
+        allowed = torch.zeros(len(groups), len(tokens), dtype=torch.bool)
         allowed[:, own] = True
         for keys, group in zip(allowed, groups, strict=True):
-            keys &= ~torch.isin(words, words[list(group)])
+            keys &= ~torch.isin(word_of, word_of[list(group)])
+    queries = torch.tensor(sorted({n for group in groups for n in group}), dtype=torch.long)
+    place = {n: at for at, n in enumerate(queries.tolist())}
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = weights_at_hand([trace.attention[layer]])
-        if weights.shape[2] != len(tokens):  # keys that are no tokens of the text
+        if weights.shape[2] != len(tokens) or not len(queries):  # keys that are no tokens of the text
             found.append([])
             continue
-        queries = torch.tensor(sorted({n for group in groups for n in group}), dtype=torch.long)
-        rows = weights[:, queries].double().cpu() if len(queries) else torch.zeros(weights.shape[0], 0, len(tokens))
-        distance, key = expected(weights, queries, rows)
-        place = {n: at for at, n in enumerate(queries.tolist())}
+        rows = weights[:, queries].double().cpu()
+        parts = rows, *expected(weights, queries, rows)  # (H, q, S) each
+        equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
+        beyond = torch.xlogy(rows, rows) - torch.xlogy(rows, torch.maximum(torch.maximum(*parts[1:]), equal))
+        beyond, first = (beyond, 0) if head is None else (beyond[head : head + 1], head)
         best = []
         for group, keys in zip(groups, allowed, strict=True):
             at = [place[n] for n in group]
-            if not at or not keys.any():
-                continue
-            parts = [each[:, at] for each in (rows, distance, key)]  # (H, group, S)
-            equal = 1 / (parts[0] > 0).sum(-1, keepdim=True).clamp(min=1)
-            most = torch.maximum(torch.maximum(parts[1], parts[2]), equal)
-            divergence = (torch.xlogy(parts[0], parts[0]) - torch.xlogy(parts[0], most)).mean(1)
-            divergence[:, ~keys] = -torch.inf
-            if head is not None:
-                divergence[[h for h in range(len(divergence)) if h != head]] = -torch.inf
-            h, j = divmod(int(divergence.argmax()), divergence.shape[1])
-            weight, far, received = (float(part[h, :, j].mean()) for part in parts)
+            divergence = beyond[:, at].mean(1).masked_fill_(~keys, -torch.inf)
+            h, j = divmod(int(divergence.argmax()), len(tokens))
             if divergence[h, j] > 0:
-                best.append(SpecificWeight(layer, h, tuple(group), j, weight, far, received, float(divergence[h, j])))
+                weight, far, received = (float(part[first + h, at, j].mean()) for part in parts)
+                own_divergence = float(divergence[h, j])
+                best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, far, received, own_divergence))
         found.append(sorted(best, key=lambda each: -each.divergence))
     return found
 
@@ -153,7 +144,7 @@ def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor
     """Return the weights of all heads of a run of layers as one tensor, which is read sooner; a large map itself."""
     if sum(math.prod(weights.shape) for weights in maps) > SMALL:
         return maps[0]
-    return torch.cat([weights.dense().cpu() for weights in maps])
+    return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
 
 
 def divergences(
@@ -161,6 +152,8 @@ def divergences(
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Return the weight and the divergence, in nats, of some heads, queries and keys."""
     _, length, size = weights.shape
+    if isinstance(weights, AttentionMap) and length > SAMPLED and weights.given is None and weights.rule.only_band:
+        return _divergences_of_large_map(weights, pairs)
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
     queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): its own place, and those beside it
@@ -181,6 +174,45 @@ def divergences(
     return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
 
+def _divergences_of_large_map(
+    weights: AttentionMap, pairs: Int[Tensor, "3 n"]
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """As `divergences`, from the few weights that are needed: largest of the row · exp(score - score of that one)."""
+    heads, length, size = weights.shape
+    largest, at = (tensor[..., 0].cpu() for tensor in weights.top(1))  # (H, L)
+    mask, softcap = weights.rule.mask or Mask(), weights.rule.softcap
+    low, high = -length if mask.low is None else mask.low, size if mask.high is None else mask.high
+    sample, found = torch.arange(min(length, SAMPLED)), torch.zeros(2, pairs.shape[1], dtype=torch.float64)
+    sample = sample * length // len(sample)
+    for head in pairs[0].unique().tolist():
+        q, k = (x[0, head * x.shape[1] // heads].cpu().double() for x in (weights.query, weights.key))
+
+        def scores(rows: Tensor, cols: Tensor, q: Tensor = q, k: Tensor = k) -> Tensor:
+            product = torch.einsum("...d,...d->...", q[rows], k[cols]) * weights.rule.scale
+            return product if softcap is None else softcap * torch.tanh(product / softcap)
+
+        base = scores(torch.arange(length), at[head].clamp(min=0))
+
+        def read(rows: Tensor, cols: Tensor, head: int = head, scores: Any = scores, base: Tensor = base) -> Tensor:
+            away, there = cols - rows, (rows >= 0) & (rows < length) & (cols >= 0) & (cols < size)
+            rows, cols = rows.clamp(0, length - 1), cols.clamp(0, size - 1)
+            values = (largest[head][rows] * (scores(rows, cols) - base[rows]).exp()).float().double()
+            return values * (there & (away >= low) & (away <= high))
+
+        query, key = pairs[1:, pairs[0] == head][..., None]
+        rows, others = weights[head, query[:, 0]].cpu(), sample != query
+        weight, expected = rows.gather(1, key)[:, 0].double(), [1 / (rows > 0).sum(-1).clamp(min=1)]
+        for values in (
+            read(sample[None], sample + key - query) * others,
+            read(query + torch.tensor(NEAREST), key + torch.tensor(NEAREST)),
+            read(sample[None], key) * others,
+        ):
+            expected.append(values.sum(1) / (values > 0).sum(1).clamp(min=1))
+        divergence = torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
+        found[:, pairs[0] == head] = torch.stack([weight, divergence])
+    return found[0], found[1]
+
+
 def distinctive_pairs(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> list[tuple[int, int, int, int, float, float]]:
@@ -189,10 +221,10 @@ def distinctive_pairs(
     attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. Returned are
     (query, key, layer, head, weight, divergence) of pairs with a divergence of at least 0.25 nats, the largest first.
     """
+    asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(apart)]
     allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for word in words(tokens):
-        if not tokens[word[0]].special and not set(word) <= set(apart):
-            allowed[torch.tensor(word)[:, None], other_words(tokens, word, apart, alike=False)] = True
+    for word, keys in zip(asking, keys_of_other_words(tokens, asking, apart), strict=True):
+        allowed[list(word)] = keys
     queries = torch.arange(len(allowed))
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for run in runs_of_layers(attention, layers):
@@ -236,11 +268,16 @@ def _sampled_sums(
     by_distance = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
     by_key = torch.zeros(2, heads, size, dtype=torch.float64)
     for some in sample.split(AT_ONCE):  # few rows, which stay in the cache
-        seen = weights[:, some].double().cpu()
+        seen = weights[:, some].cpu()
         at = (torch.arange(size) - some[:, None] + length - 1).flatten()
-        for n, values in enumerate((seen, (seen > 0).double())):
-            by_key[n] += values.sum(1)
-            by_distance[n].index_add_(1, at, values.flatten(1))
+        for head, rows in enumerate(seen.unbind()):
+            rows = rows.double()
+            by_key[0, head] += rows.sum(0)
+            by_distance[0, head].scatter_add_(0, at, rows.flatten())
+        above = seen > 0  # alike in all heads, most often
+        counts = (above[:1] if bool((above == above[:1]).all()) else above).double()
+        by_key[1] += counts.sum(1)
+        by_distance[1] += by_distance.new_zeros(len(counts), by_distance.shape[2]).index_add_(1, at, counts.flatten(1))
     return sample, by_distance, by_key
 
 
@@ -256,14 +293,14 @@ def _beside(weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor,
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)
     many = torch.zeros_like(total)
     for shift in NEAREST:
-        there = ((queries + shift >= 0) & (queries + shift < length)).nonzero()[:, 0]
-        if len(there) == 0:
-            continue
-        rows = weights[:, queries[there] + shift].double().cpu()
-        keys = torch.arange(max(0, -shift), min(size, size - shift))  # whose shifted ones there are
-        shifted = rows[:, :, keys + shift]
-        total[:, there[:, None], keys] += shifted
-        many[:, there[:, None], keys] += shifted > 0
+        there = queries + shift
+        rows = weights[:, there.clamp(0, length - 1)].cpu()
+        rows[:, (there < 0) | (there >= length)] = 0
+        first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted ones there are
+        if first < last:
+            shifted = rows[:, :, first + shift : last + shift]
+            total[:, :, first:last] += shifted
+            many[:, :, first:last] += shifted > 0
     return total / many.clamp(min=1)
 
 
