@@ -82,7 +82,8 @@ class Model:
     def model(self) -> Any:
         """The model object itself, which runs from here on, if ours ran in its place."""
         if self._original is not None:
-            vars(self).update(vars(self._original()))
+            with torch.inference_mode(False), torch.device("cpu"):  # wherever it is asked for
+                vars(self).update(vars(self._original()))
         return self._model
 
     @property
