@@ -51,12 +51,13 @@ def texts_stage(
             links.append(None)
             continue
         named: Any = summary.highlights[number].links if summary and summary.highlights else []
-        followed = [own for own in summary.occurrences if own.link and own.text == number] if summary else []
-        for own in sorted(followed, key=lambda own: own.link.weight) if summary and not summary.windows else []:
-            if link := own.link:
-                at = own.tokens[0]  # of several tokens, link.weight is the mean
-                weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
-                named = [Link(link.layer, link.head, at, own.word, link.token, link.text, weight, 0.0), *named]
+        followed = [(own, own.link) for own in summary.occurrences if own.link and own.text == number] if summary else []
+        if summary and summary.windows:
+            followed = []
+        for own, link in sorted(followed, key=lambda pair: pair[1].weight):
+            at = own.tokens[0]  # of several tokens, link.weight is the mean
+            weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
+            named = [Link(link.layer, link.head, at, own.word, link.token, link.text, weight, 0.0), *named]
         sinks: Any = page.texts[number]["tokens"]
         links.append([
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
