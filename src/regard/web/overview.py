@@ -51,9 +51,8 @@ def texts_stage(
             links.append(None)
             continue
         named: Any = summary.highlights[number].links if summary and summary.highlights else []
-        followed = [(own, own.link) for own in summary.occurrences if own.link and own.text == number] if summary else []
-        if summary and summary.windows:
-            followed = []
+        occurrences = summary.occurrences if summary and not summary.windows else []
+        followed = [(own, own.link) for own in occurrences if own.link and own.text == number]
         for own, link in sorted(followed, key=lambda pair: pair[1].weight):
             at = own.tokens[0]  # of several tokens, link.weight is the mean
             weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
