@@ -129,7 +129,7 @@ def patched_edges(case: Case) -> list[float]:
     """
     calls = attention_calls(case)
     seen: dict[int, Tensor] = {}
-    modules = [_projection(case.model.model, each["block"].weight) for each in calls]
+    modules = [_projection(case.model._session.original, each["block"].weight) for each in calls]
     with ExitStack() as hooks:
         for n, module in enumerate(modules):
 

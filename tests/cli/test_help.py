@@ -65,7 +65,7 @@ def call(monkeypatch, tmp_path: Path):
     for place in ("regard.questions.tokens.answer", "regard.models.load"):  # whose import takes the other as it is
         monkeypatch.setattr(f"{place}.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
-    for place in ("regard.corpus.store_tables", "regard.corpus.manifest"):
+    for place in ("regard.corpus.store_tables", "regard.corpus.verb"):
         monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
     monkeypatch.setattr("regard.train.evolve.answer.open_watched", stop("reads"))
     monkeypatch.setattr("regard.train.follow.prepare_text_run", stop("trains"))

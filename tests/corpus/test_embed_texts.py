@@ -425,7 +425,7 @@ def test_a_store_goes_on_with_its_own_products_alone(texts: str, tiny: Any, monk
 
 
 def test_models_that_cannot_read_a_corpus(texts: str, tiny: Any) -> None:
-    with mock.patch.object(tiny, "tokenizer", None), pytest.raises(RegardError, match="has no tokenizer"):
+    with mock.patch.object(type(tiny), "tokenizer", None), pytest.raises(RegardError, match="has no tokenizer"):
         made(texts, "store", tiny)
     assert not Path("store").exists()
     with mock.patch.object(tiny, "pairs", True), pytest.raises(RegardError, match="is an encoder-decoder"):

@@ -20,8 +20,8 @@ from transformers.utils import hub as transformers_hub
 import regard
 from regard.errors import RegardError
 from regard.model_files import folder as model_folder
-from regard.model_files import limits
-from regard.model_files.limits import Budget
+from regard.model_files import size_limit
+from regard.model_files.size_limit import Budget
 from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes
 from regard.models.load import load_tokenizer
 from tests.model_files import folders
@@ -153,7 +153,7 @@ def test_a_distributed_checkpoint(tiny: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tiny: Path, monkeypatch) -> None:
-    monkeypatch.setattr(limits, "needs", lambda held, dtype: 1 << 50)
+    monkeypatch.setattr(size_limit, "needs", lambda held, dtype: 1 << 50)
     refused(tiny, r"in float32, needs 1.0 PiB of memory, .* are free: take a smaller one, or free memory")
 
 

@@ -1,13 +1,16 @@
 """Folders of a bare BERT run on our own Transformer: to the same bits as through transformers."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import regard
+from regard.errors import RegardError
 from regard.nn.transformer import Transformer
 from regard.trace.status import DEFINITION
 from tests.support import MONEY, RIVER, make_tiny
@@ -57,3 +60,17 @@ def test_what_a_folder_says_more_is_left_to_transformers(
     model = regard.load(tmp_path, device="cpu")
     assert runs_on_ours(model) is ours
     assert not runs_on_ours(regard.load(tmp_path, device="cpu", dtype="bfloat16"))
+
+
+def test_what_stands_for_it_is_opened_once_and_only_if_its_files_are_the_same(tmp_path: Path, minilm: Any) -> None:
+    make_tiny(tmp_path, minilm)
+    model, other = regard.load(tmp_path, device="cpu"), regard.load(tmp_path, device="cpu")
+    assert not model.writes
+    assert runs_on_ours(model)  # asking that opens nothing
+    with ThreadPoolExecutor() as pool:
+        assert len(set(pool.map(lambda _: id(model.model), range(4)))) == 1
+    weights = {name: tensor + 1 for name, tensor in load_file(tmp_path / "model.safetensors").items()}
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(RegardError, match="its files changed since it was loaded"):
+        _ = other.tokenizer
+    assert runs_on_ours(other)

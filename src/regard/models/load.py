@@ -33,8 +33,8 @@ from regard.model_files.folder import (
     missing_model_file_error,
     names_default_model,
 )
-from regard.model_files.limits import kept_as_stored, require_memory_for_model
 from regard.model_files.pooling import read_pooling
+from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.suppress_warnings import import_models, quiet
 from regard.model_files.weight_headers import CheckpointSizes
 from regard.models.adapter import merge_adapter
@@ -179,8 +179,9 @@ def load(
     if plain and isinstance(folder, Path) and folder.is_dir() and tokenizer is processor is None:
         if sizes is not None:
             require_memory_for_model(sizes, where, name, precision)
-        bert, read = read_bert(folder), read_bert_tokenizer(folder)
-        if bert is not None and read is not None:
+        read = read_bert_tokenizer(folder)
+        bert = None if read is None else read_bert(folder)
+        if bert is not None:
             pooling = read_pooling(partial(_file_of_model, folder))
             return Model(bert, read, name=called, pooling=pooling, original=through_transformers)
     return through_transformers()
@@ -191,6 +192,8 @@ def _load_checkpoint(
     precision: torch.dtype | None, spread: dict[str, Any] | None, tokenizer: Any, processor: Any,
 ) -> Model:  # fmt: skip
     """Open a checkpoint through transformers. sizes: what a folder's holds, None where that is not known yet."""
+    if isinstance(folder, Path) and not folder.exists():
+        raise RegardError(f"load: {str(folder)!r} isn't there any more")
     import_models()
     with _ONE, quiet(), opened_model_file(folder) as file:
         if sizes is None and file is not None:

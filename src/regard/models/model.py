@@ -1,6 +1,7 @@
 """A model that texts are traced through: one of transformers, or a `regard.Transformer`."""
 
 import inspect
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -28,12 +29,15 @@ from regard.models.call_options import GenerateOptions, TraceInputs, TraceOption
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
+from regard.nn.bert import bert_names
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.text.reader import INSTEAD, Ids, Reader
 from regard.text.tokens import check_text, check_texts
 from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
+
+_OPENING = threading.RLock()  # so that two threads open a model once
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -66,10 +70,8 @@ class Model:
             self.pooling = pooling_behind_prompt(pooling, pooling.prompt, tokenizer)
         self.image_processor = image_processor
         self.limit = most_positions_of_model(model)
-        config_pairs = bool(
-            getattr(model.config, "is_encoder_decoder", False)
-        )  # so says an encoder taken out of a pair
-        self.pairs = config_pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
+        pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # so says an encoder taken out of a pair
+        self.pairs = pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         session_class = RegardSession if isinstance(model, Transformer) else getattr(model, "session_class", Session)
         self.labels = class_names(model)
@@ -80,10 +82,21 @@ class Model:
 
     @property
     def model(self) -> Any:
-        """The model object itself, which runs from here on, if ours ran in its place."""
-        if self._original is not None:
-            with torch.inference_mode(False), torch.device("cpu"):  # wherever it is asked for
-                vars(self).update(vars(self._original()))
+        """The model object itself, which runs from here on, if ours ran in its place.
+
+        Raises:
+            RegardError: ours ran, and the files of its folder have changed since, or are gone.
+        """
+        with _OPENING:
+            if self._original is not None:
+                with torch.inference_mode(False), torch.device("cpu"):  # wherever it is asked for
+                    opened = self._original()
+                ours, theirs = self._model.state_dict(), opened._model.state_dict()
+                names = bert_names(self._model.config.layers).items()
+                if not all(of in theirs and torch.equal(ours[name], theirs[of]) for name, of in names):
+                    raise RegardError(f"{self.name}: its files changed since it was loaded: load it again")
+                for name in ("_model", "_tokenizer", "_reader", "_session", "_runner", "_original"):
+                    setattr(self, name, getattr(opened, name))
         return self._model
 
     @property
@@ -311,6 +324,8 @@ class Model:
     @property
     def writes(self) -> bool:
         """Whether the model can write text: `generate`."""
+        if self._original is not None:  # a bare BERT, whose transformers aren't opened for this
+            return False
         try:
             self._generator.check_model()
         except RegardError:

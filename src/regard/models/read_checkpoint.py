@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from regard.capture.classes import class_names
 from regard.errors import RegardError
-from regard.model_files.limits import Budget, check_sizes_in_config, kept_as_stored
+from regard.model_files.limits import check_sizes_in_config
 from regard.model_files.quantised_rows import QuantisedRows
+from regard.model_files.size_limit import Budget, kept_as_stored
 from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.model_files.weight_headers import MXFP4, CheckpointSizes
 

@@ -12,7 +12,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.files import read_json
-from regard.model_files.limits import Budget
+from regard.model_files.size_limit import Budget
 from regard.model_files.weight_headers import held
 from regard.nn.config import TransformerConfig
 from regard.nn.folder import CONFIG, WEIGHTS, read_tensors, weights_of
@@ -54,7 +54,8 @@ def read_bert(folder: Path) -> Transformer | None:
         config = read_json(folder / CONFIG)
         if config.keys() - UNUSED.split() - PLAIN.keys() != set(SIZES.split()) or config.get("model_type") != "bert":
             return None
-        if any(config.get(name, value) != value for name, value in PLAIN.items()):
+        plain = all(config.get(name, value) == value for name, value in PLAIN.items())
+        if not plain or not 0 <= (config.get("pad_token_id") or 0) < config["vocab_size"]:
             return None
         tensors = read_tensors(folder / WEIGHTS)
         numbers = [tensor for name, tensor in tensors.items() if name != POSITION_IDS]
@@ -62,7 +63,8 @@ def read_bert(folder: Path) -> Transformer | None:
             return None
         made = bert_config(SimpleNamespace(**config), output="none")
         names = bert_names(min(made.layers, len(tensors)))
-        unused = {name for name in tensors if name.startswith("pooler.") or name == POSITION_IDS}
+        pooler = {"pooler.dense.weight": (made.d_model, made.d_model), "pooler.dense.bias": (made.d_model,)}
+        unused = {name for name, tensor in tensors.items() if name == POSITION_IDS or pooler.get(name) == tensor.shape}
         if {*names.values()} != tensors.keys() - unused:
             return None
         with Budget(held([folder / WEIGHTS]), str(folder)), torch.device("meta"):
