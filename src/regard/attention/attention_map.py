@@ -282,6 +282,8 @@ class AttentionMap(Showable):
         are known stay so where all rows and columns are taken.
         """
         batch = range(self.full_shape[0])[batch]
+        if rows.step not in (None, 1) or cols.step not in (None, 1):
+            raise RegardError("crop: takes slices without a step")
         rows = slice(*rows.indices(self.full_shape[2])[:2])
         cols = slice(*cols.indices(self.full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
@@ -406,14 +408,14 @@ class AttentionMap(Showable):
 def weights_kept(maps: Iterable[AttentionMap]) -> Iterator[None]:
     """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever."""
     kept, left = list[AttentionMap](), MAX_KEPT
-    for weights in maps:
-        if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
-            continue
-        if region_scores.dtype_of(weights.query, weights.key) == torch.float64:  # the same bits by regions of any shape
-            weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
-            left -= weights._kept.numel()
-            kept.append(weights)
     try:
+        for weights in maps:
+            if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
+                continue
+            if region_scores.dtype_of(weights.query, weights.key) == torch.float64:  # the same by regions of any shape
+                weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
+                left -= weights._kept.numel()
+                kept.append(weights)
         yield
     finally:
         for weights in kept:

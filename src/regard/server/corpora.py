@@ -1,8 +1,9 @@
 """Ask a corpus store, and put the page of its answer together: occurrences in context, senses, what heads do."""
 
+import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
 from shlex import quote
 
 import numpy as np
@@ -26,6 +27,8 @@ from regard.web.numbers import Data
 from regard.web.page import Page, page_data_with_pictures
 
 LINES = 500  # occurrences that a page lists
+_digests: "weakref.WeakKeyDictionary[Model, str]" = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 class PanelOccurrences:
@@ -96,9 +99,11 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     )
 
 
-@lru_cache(maxsize=8)  # hashing all weights takes as long as a short answer
 def _digest_of_served_model(model: Model) -> str:
-    return "" if model.tokenizer is None else digest_model(model)
+    with _lock:  # hashing all weights takes as long as a short answer
+        if model not in _digests:
+            _digests[model] = "" if model.tokenizer is None else digest_model(model)
+        return _digests[model]
 
 
 def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:

@@ -65,7 +65,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     """Say how far a run is now: a small page of numbers and words, whatever its length."""
     now = run.look()
     settings, config = now.info.settings, now.info.config
-    log = [each | {"validation": _finite(each["validation"])} for each in now.log]
+    log = [row if row["validation"] is None else row | {"validation": _finite(row["validation"])} for row in now.log]
     measured = [each for each in now.log if each["validation"] is not None]
     went = training_of_log(log, config, settings)
     pairs = now.info.kind == "pairs"

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from regard import AttentionMap, attend
+from regard.attention.masks import Mask
+from regard.attention.scores import ScoreRule
 from regard.explain.weights.sinks import sinks
 from regard.explain.weights.specific_weights import (
     DISTINCTIVE,
@@ -151,3 +153,14 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         few, every = (distinctive_pairs(trace.tokens, broken, apart, range(n), range(12)) for n in (5, 6))
         assert few == every
         assert {pair[2:4] for pair in distinctive_pairs(trace.tokens, broken, apart, [1], [3])} <= {(1, 3)}
+
+
+def test_masked_keys_with_very_large_scores_leave_the_divergences_of_a_long_text_exact() -> None:
+    """Their exponentials are infinite, and count as nothing."""
+    torch.manual_seed(0)
+    query, key = 0.3 * torch.randn(2, 1, 1, 600, 16)
+    query[..., 400, 5], key[..., 300, 5], query[..., :300, 6], key[..., 300, 6] = 8, 6, 10, 40
+    weights = AttentionMap(query, key, ScoreRule(0.25, mask=Mask(high=0)), ndim=3)
+    pairs = torch.tensor([[0], [400], [300]])
+    for ours, exact in zip(divergences(weights, pairs), divergences(weights.dense(), pairs), strict=True):
+        torch.testing.assert_close(ours, exact, rtol=1e-6, atol=0)

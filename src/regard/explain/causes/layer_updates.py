@@ -155,7 +155,7 @@ def updates_of_places(
             errors = torch.maximum(errors, torch.tensor([one.error for one in splits], dtype=errors.dtype))
             at = vector
         rest = leaves - at
-        errors = torch.maximum(errors, (total + rest - change).norm(dim=-1) / leaves.norm(dim=-1))
+        errors = torch.maximum(errors, (total + rest - change).norm(dim=-1) / leaves.norm(dim=-1).clamp_min(1e-300))
         if not bool((errors <= TOLERANCE).all()):
             raise RegardError(
                 f"steps: the parts of layer {layer} differ from its step by {float(errors.max()):.1e} of the vector's "

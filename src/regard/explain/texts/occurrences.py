@@ -182,7 +182,7 @@ def occurrences(
             rows = torch.stack([read[:, at].mean(1) for at in places])  # (words, H, S)
             attends.append(attended(rows.mean(1), trace.tokens, n, None, top, left_out))
             if (layer, head) != (None, None) and layer in (None, n):
-                some = range(rows.shape[1]) if head is None else [head]
+                some = [h for h in range(rows.shape[1]) if head in (None, h)]
                 heads += [attended(rows[:, h], trace.tokens, n, h, top, left_out) for h in some]
         for nth, (word, link) in enumerate(zip(words, links, strict=True)):
             occurrences.append(Occurrence(

@@ -86,7 +86,8 @@ def specific_weights(
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = weights_at_hand([trace.attention[layer]])
-        if weights.shape[2] != len(tokens) or not len(queries):  # keys that are no tokens of the text
+        no_head = head is not None and head >= weights.shape[0]
+        if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys that are no tokens of the text
             found.append([])
             continue
         rows = weights[:, queries].double().cpu()
@@ -196,8 +197,8 @@ def _divergences_of_large_map(
         def read(rows: Tensor, cols: Tensor, head: int = head, scores: Any = scores, base: Tensor = base) -> Tensor:
             away, there = cols - rows, (rows >= 0) & (rows < length) & (cols >= 0) & (cols < size)
             rows, cols = rows.clamp(0, length - 1), cols.clamp(0, size - 1)
-            values = (largest[head][rows] * (scores(rows, cols) - base[rows]).exp()).float().double()
-            return values * (there & (away >= low) & (away <= high))
+            values = (largest[head][rows] * (scores(rows, cols) - base[rows]).exp()).to(weights.dtype).double()
+            return torch.where(there & (away >= low) & (away <= high), values, 0.0)  # where masked, exp may be inf
 
         query, key = pairs[1:, pairs[0] == head][..., None]
         rows, others = weights[head, query[:, 0]].cpu(), sample != query
