@@ -385,7 +385,7 @@ weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
 y = weights @ x
 torch.testing.assert_close(y, attention(x, x, x)[0])
 torch.testing.assert_close(y[-1], way.context.float())
-assert river.attention[0].rule.scale == 32**-0.5
+assert abs(river.attention[0].rule.scale - 32**-0.5) < 1e-15
 figure = schematic.without_projections(
     x, similarity, weights, y, words, len(words) - 1, scaled="√384"
 )

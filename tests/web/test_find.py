@@ -22,7 +22,7 @@ def test_in_texts_the_token_is_chosen_and_comes_into_sight(page_of: Any, bank: l
     names = [token.text for token in bank[0].tokens]
     assert seek(page, "BANK") == "1 of 2"  # one of each text
     assert page.tab.inner_text("[role=option][aria-selected=true] >> nth=0") == "bank"
-    assert f"What “{names[names.index('bank')]}” looks at" in page.tab.inner_text("caption >> nth=0")
+    page.tab.wait_for_selector(f"caption:has-text('What “{names[names.index('bank')]}” looks at')")
     page.tab.keyboard.press("Enter")
     assert page.tab.inner_text("[data-count]") == "2 of 2"
     assert page.tab.input_value("[data-choose=text]") == "1"
