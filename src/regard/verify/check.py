@@ -131,7 +131,8 @@ def check(
 ) -> Check:
     """Compare weights, states, logits and what regard computes from them with the model's own eager code.
 
-    The answer reports a check that fails. The model itself isn't changed.
+    The answer reports a check that fails. The weights aren't changed. A bare BERT that ran on regard's own Transformer
+    is opened through transformers, checked there, and runs there from then on.
 
     Args:
         model: a `regard.load` model, or anything that `regard.load` opens.

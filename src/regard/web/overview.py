@@ -52,11 +52,11 @@ def texts_stage(
             continue
         named: Any = summary.highlights[number].links if summary and summary.highlights else []
         occurrences = summary.occurrences if summary and not summary.windows else []
-        followed = [(own, own.link) for own in occurrences if own.link and own.text == number]
-        for own, link in sorted(followed, key=lambda pair: pair[1].weight):
-            at = own.tokens[0]  # of several tokens, link.weight is the mean
-            weight = link.weight if len(own.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
-            named = [Link(link.layer, link.head, at, own.word, link.token, link.text, weight, 0.0), *named]
+        followed = [(word, word.link) for word in occurrences if word.link and word.text == number]
+        for word, link in sorted(followed, key=lambda pair: pair[1].weight):
+            at = word.tokens[0]  # of several tokens, link.weight is the mean
+            weight = link.weight if len(word.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
+            named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
         sinks: Any = page.texts[number]["tokens"]
         links.append([
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
