@@ -590,11 +590,11 @@ if folder:
         f"layer {n}, head {head} attends to “France” with weight "
         f"{looks.max():.2f}, the mean of all heads is {looks.mean():.3f}"
     )
-    # over all heads and written tokens, by word of the prompt: many heads
-    # attend to a word without content, as they attend to [CLS] in lesson 6
-    rests = generated(said["France"]).findings()[1]
-    print(rests)
-    assert "attended most to “the”" in rests
+    # of all weights when "Paris" was written, the one that is furthest from
+    # what its head usually gives at that distance or to that word
+    unusual = generated(said["France"]).findings()[1]
+    print(unusual)
+    assert "When writing “Paris”, the model attended" in unusual
     assert "Paris" in said["France"].text[len(frame) :]
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())

@@ -63,7 +63,7 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
         cell = page.tab.locator(f"[aria-selected=true][data-head^='{n}-']")  # of the link that the headline names
         assert cell.get_attribute("data-head") == f"{n}-{link.layer}-{link.head}"
         largest = page.tab.inner_text(f"[data-largest='{n}']")  # another one is named
-        assert largest.startswith("largest, less unusual: ")
+        assert "largest: L" in largest
         layer, head = map(int, re.findall(r"\d+", largest))
         own = two.traces[n].attention[layer][head, occurrence.tokens[0]]
         assert float(own.max()) > link.weight
@@ -226,10 +226,37 @@ def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm:
     assert page.tab.locator("[data-sentence] [aria-selected=true]").all_inner_texts() == ["bank", "bank"]
     assert page.tab.locator("[data-sentence] .number").all_inner_texts()[1] == "3"
     assert page.tab.locator("[data-curve]").count() == 3
-    assert f"Not drawn: 2 {bank[0].text}" in page.tab.inner_text(".names")
+    third = page.tab.inner_text(".left .other")  # with its own most unusual link
+    assert third.startswith(f"2 {bank[0].text}")
+    said = re.search(r"→ (\S+) ([\d.]+), layer (\d), head (\d+)", third.replace("\n", " "))
+    query, (layer, head) = bank[0].word("bank")[0].tokens[0], map(int, said.groups()[2:])
+    key = next(k for k, token in enumerate(bank[0].tokens) if token.text == said[1])
+    assert said[2] == number(float(bank[0].attention[layer][head, query, key]))
     page = page_of([same, bank[0], bank[1]], word="bank", overview=True)
     pairs = page.tab.locator(".right [data-curve] title").all_text_contents()
     assert sorted(pairs) == ["texts 1, 2", "texts 1, 3", "texts 2, 3"]
+
+
+def test_two_occurrences_in_a_text_have_a_sentence_each(first_view: Any, minilm: Model) -> None:
+    answer = regard.see("The bank of the river is far from the bank that lends money.", "bank", model=minilm)
+    page = first_view(answer)
+    assert page.tab.locator("[aria-selected=true][data-token]").all_inner_texts() == ["bank", "bank"]
+    for n, occurrence in enumerate(answer.summary.occurrences):
+        link = occurrence.link
+        own = row(answer.traces, 0, link.layer, link.head, occurrence.tokens[0])
+        assert number(link.weight) in shown_weights(page, n) <= {"<0.01", *map(number, own)}
+    (pair,) = answer.summary.pairs
+    assert number(pair.hidden_states[-1]) in page.tab.text_content("svg [data-number='0']")
+    colours = page.tab.locator("h1 [data-told=word]").evaluate_all("all => all.map(each => each.className)")
+    assert ["second" in names for names in colours] == [False, True]
+    page.tab.click("[data-sentence='1'] [data-token='5']")
+    chosen = page.tab.locator("[aria-selected=true][data-token]").evaluate_all("all => all.map(each => each.dataset.token)")
+    assert chosen == [str(answer.summary.occurrences[0].tokens[0]), "5"]
+    page.tab.evaluate("document.activeElement.blur()")
+    page.tab.keyboard.press("1")
+    page.tab.keyboard.press("ArrowRight")
+    assert page.tab.locator("[aria-selected=true][data-token]").all_inner_texts() == ["of", "river"]
+    assert page.violations() == []
 
 
 def test_a_coloured_word_of_the_headline_chooses_its_token_and_brackets_its_head(first_view: Any, two: Seen) -> None:

@@ -132,7 +132,7 @@ def test_plain_and_steered_text(first_view: Any, model: Any) -> None:
     found = generated(both[0], both[1], "how")
     page = first_view(found)
     for n, name in ((1, "plain"), (0, "steered")):
-        assert page.tab.inner_text(".left > h2") == name
+        assert page.tab.inner_text(".stage > h2") == name
         page.tab.click(f"[data-text='{n}']")
         page.tab.wait_for_timeout(100)
     steps = page.tab.locator("[data-likely] b").all_inner_texts()

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.explain.texts.highlights import Link, standing_out
+from regard.explain.texts.highlights import MAX_WEIGHTS, Link, standing_out
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.specific_weights import distinctive_pairs
 from regard.explain.wording import ROUNDING
 from regard.models.windows import WindowedTrace
 from regard.text.tokens import Token
@@ -14,8 +13,6 @@ from regard.web.numbers import Data
 from regard.web.page import Page
 
 LONGEST = 48  # tokens of a text
-MOST_WEIGHTS = 3_000_000  # of what was written with its prompt, whose links are sought
-LINKS = 3  # of a written token
 MOST_CELLS = 1000  # tokens by states, whose three likeliest tokens are written
 
 
@@ -64,12 +61,14 @@ def texts_stage(
             if layer in calls and h in heads
         ])  # fmt: skip
     occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
-    one_each = [occurrence.text for occurrence in occurrences] == [*range(len(texts))]
-    words = [place.tokens[0] for place in occurrences] if one_each else []
+    rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
+    words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
     if not words and len(texts) == 2 and len(shapes) == 1:  # as is and changed
-        words = [int(str(page.opening["token"] or 0))] * 2
+        words, rows = [int(str(page.opening["token"] or 0))] * 2, [0, 1]
+    if not words or None in links:
+        words, rows = [], []
     return {
-        "kind": "texts", "chosen": chosen, "links": links, "tokens": words if None not in links else [],
+        "kind": "texts", "chosen": chosen, "links": links, "tokens": words, "rows": rows,
         "difference": None if difference is None else {
             "words": list(difference.words),
             **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
@@ -108,17 +107,15 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
         calls, heads = self_attention(page, number)
         if not (text.how.tokens and calls):
             return None
-        links: dict[int, list[list[int | float]]] = {}  # by the token that a row wrote
-        if len(calls) * len(heads) * len(trace.tokens) ** 2 > MOST_WEIGHTS:
+        if len(calls) * len(heads) * len(trace.tokens) ** 2 > MAX_WEIGHTS:
             page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
-        else:
-            for q, k, layer, h, weight, _ in distinctive_pairs(
-                trace.tokens, trace.attention, text.how.sink_tokens, [*calls], heads
-            ):
-                links.setdefault(q + 1, []).append([k, calls[layer], heads.index(h), round(weight, 4)])
         steps = [
             {
-                "probability": step.probability, "links": links.get(step.token, [])[:LINKS],
+                "probability": step.probability,
+                "links": [
+                    [link.key, calls[link.layer], heads.index(link.head), round(link.weight, 4)]
+                    for link in step.links if link.layer in calls and link.head in heads
+                ],
                 "others": [(other.text, other.probability) for other in step.others],
                 "lens": [cell(layer) for layer in step.layers],
             }

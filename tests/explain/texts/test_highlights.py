@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.explain.texts.highlights import MIN_WEIGHT, highlights, words_of
+from regard.explain.texts.highlights import MIN_WEIGHT, highlights, unusual_links, words_of
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import expected
 from regard.text.tokens import Token
@@ -54,6 +54,21 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
     for link, (nats, *_, weight) in zip(found, wanted, strict=False):
         assert link.divergence == pytest.approx(nats)
         assert link.weight == pytest.approx(weight)
+
+
+def test_unusual_links_are_those_of_each_token_s_own_row(minilm, monkeypatch) -> None:
+    trace = minilm.trace("The animal didn't cross the street because it was too tired.")
+    links = unusual_links(trace, [])
+    it = next(n for n, token in enumerate(trace.tokens) if token.text == "it")
+    assert {link.key_text for link in links[it]} >= {"tired", "animal"}
+    for query, row in links.items():
+        assert [link.query for link in row] == [query] * len(row)
+        assert [link.divergence for link in row] == sorted((link.divergence for link in row), reverse=True)
+        for link in row:
+            assert link.weight == pytest.approx(float(trace.attention[link.layer][link.head, query, link.key]))
+            assert (link.query_text, link.key_text) == (trace.tokens[query].text, trace.tokens[link.key].text)
+    monkeypatch.setattr("regard.explain.texts.highlights.MAX_WEIGHTS", 100)
+    assert unusual_links(trace, []) == {}
 
 
 def test_function_words_come_last(minilm) -> None:

@@ -55,7 +55,10 @@ def test_the_largest_share_of_another_word_is_of_all_tokens(bank) -> None:
     assert [len(step.attention.top) for step in found.updates] == [1] * 6
     tokens = bank[1].tokens
     steps = layer_updates(bank[1], own.as_word(), top=len(tokens))
-    assert [each.attention.top[:1] for each in steps] == [each.attention.top for each in found.updates]
+    for step, update in zip(steps, found.updates, strict=True):
+        (source,), (largest, *_) = update.attention.top, step.attention.top
+        assert (source.token, source.text) == (largest.token, largest.text)
+        assert (source.share, source.length) == pytest.approx((largest.share, largest.length), rel=1e-12)
     share, layer, token = max(
         (source.share, step.layer, source.token)
         for step in steps

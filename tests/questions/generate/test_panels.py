@@ -10,6 +10,7 @@ import regard
 from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits import Candidate, names_of
+from regard.explain.texts.highlights import Link
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generated, writing
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
@@ -111,16 +112,18 @@ def test_nothing_was_written(done: Generated) -> None:
     assert empty.rows() == []
 
 
-def test_the_sentences_name_the_most_attended_word_and_the_least_likely_token(done: Generated) -> None:
-    found = generated(done)
-    shown_with_its_numbers(found)
-    received, tokens = found.plain.how.received[: done.start], found.plain.tokens
-    attended, least = found.findings()
-    assert names_in(attended) == [tokens[max(range(done.start), key=received.__getitem__)].text.strip()]
-    shows(numbers_in(attended)[-1], max(received))
-    shows(numbers_in(least)[0], min(each.probability for each in found.plain.how.tokens))
-    sunk = replace(found, plain=replace(found.plain, how=replace(found.plain.how, sink_tokens=[0, 1, 2])))
-    assert len(sunk.findings()) == 1  # there is no other word
+def test_the_sentences_name_the_most_unusual_link_and_the_least_likely_token(done: Generated) -> None:
+    answer = generated(done)
+    shown_with_its_numbers(answer)
+    how = answer.plain.how
+    least = min(how.tokens, key=lambda token: token.probability)
+    (sentence,) = answer.findings()  # nothing stands out in even attention
+    shows(numbers_in(sentence)[0], least.probability)
+    link = Link(1, 0, least.token - 1, "", 2, "", 0.625, 1.0)
+    linked = [replace(token, links=[link] if token is least else []) for token in how.tokens]
+    attended, _ = replace(answer, plain=replace(answer.plain, how=replace(how, tokens=linked))).findings()
+    assert names_in(attended)[-1] == answer.plain.tokens[2].text.strip()
+    assert numbers_in(attended)[-3:] == ["0.62", "1", "0"]
 
 
 def test_probabilities_are_the_models(done: Generated) -> None:

@@ -53,13 +53,14 @@ export interface OfWriting {
 }
 
 /** Texts. chosen: whether the page opens at a layer or head that was asked for. links: of each text, for each two of its tokens, the head
- *  in which one attends most distinctively to the other, those that sentences name first. tokens: the followed word in each, or none. difference:
+ *  in which one attends most distinctively to the other, those that sentences name first. tokens: each occurrence of the followed word, or none; rows: the text that it is in. difference:
  *  of two reference words, the cosine to the first minus that to the second, in neutral sentences, state by state. */
 export interface OfTexts {
   kind: "texts";
   chosen: boolean;
   links: ([query: number, key: number, call: number, head: number, weight: number][] | null)[]; // null: of a long text
   tokens: number[];
+  rows: number[];
   difference: { words: [string, string]; mean: (number | null)[]; low: (number | null)[]; high: (number | null)[] } | null;
 }
 

@@ -1,7 +1,7 @@
 // The colours of weights, of numbers of both signs, and of what stands apart (special tokens and sinks).
 //
 // ColorBrewer's Blues, RdBu and Greys (Harrower and Brewer 2003), at steps of equal length in CIELAB: those of the
-// library's pictures. On a dark page the maps begin at its background; differences grow lighter towards both ends in the
+// library's pictures. On a dark page the maps begin at its background, and weights go through the hue of text 1; differences grow lighter towards both ends in the
 // red and blue that they have, where RdBu itself would end in cream and pale blue.
 
 export type Scale = "weights" | "differences" | "apart" | "heat";
@@ -15,7 +15,7 @@ const STOPS: Record<"light" | "dark", Partial<Record<Scale, string>> & { weights
     apart: "ff f3 e8 dc d0 c5 ba af a4 99 8e 84 79 6f 65 5b 52",
   },
   dark: {
-    weights: "14191f", // then those of a light page, the darkest first
+    weights: "14191f 172431 192f44 1c3c59 204a6e 245985 29699b 337bb1 3f8ec6 4ca2dc 5bb6f0 77c2f4 92cff8 acdbfb c4e6fc dbf0fe f2faff",
     differences: "5faaf6 3b90d8 2b75bc 1d5c9e 11457e 053061 13284a 162034 14191f 2e191f 45151f 5c0a1f 780522 9b1329 be2b31 df513f ff7a5c",
     apart: "14191f 2b2f34 373b3f 43474b 505357 5b 65 6f 79 84 8e 99 a4 af ba c5 d0",
   },
@@ -35,7 +35,6 @@ export function table(scale: Scale, dark: boolean): Rgb[] {
   let found = tables.get(key);
   if (!found) {
     const stops = (STOPS[dark ? "dark" : "light"][scale] ?? HEAT).split(" ").map(rgb);
-    if (!stops[1]) stops.push(...STOPS.light.weights.split(" ").slice(1).reverse().map(rgb));
     found = Array.from({ length: SHADES }, (_, n) => {
       const at = (n / (SHADES - 1)) * (stops.length - 1);
       const below = Math.min(Math.floor(at), stops.length - 2);

@@ -20,6 +20,7 @@ from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlik
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
+MAX_WEIGHTS = 3_000_000  # of a written text whose unusual links are sought
 PIECE = 1 << 22  # weights that are looked at together
 MAX_SHORT_TEXT = 512  # tokens of a short text, of which
 CANDIDATES = 64  # largest weights of a head are compared,
@@ -88,6 +89,18 @@ def standing_out(
     first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
     found = [pair[:5] for pair in distinctive_pairs(tokens, attention, sinks, layers, heads)]
     return list({pair[:2]: pair for pair in [*first, *found, *first]}.values())
+
+
+def unusual_links(trace: Trace, sinks: Collection[int]) -> dict[int, list[Link]]:
+    """List the links that stand out in a text by their query, the most distinctive first; none of a long text."""
+    layers, tokens = kept_numbers(trace.attention), trace.tokens
+    heads = range(trace.attention[layers[0]].shape[0] if layers else 0)
+    links: dict[int, list[Link]] = {}
+    if len(layers) * len(heads) * len(tokens) ** 2 > MAX_WEIGHTS:
+        return links
+    for q, k, layer, h, *numbers in distinctive_pairs(tokens, trace.attention, sinks, layers, heads):
+        links.setdefault(q, []).append(Link(layer, h, q, tokens[q].text, k, tokens[k].text, *numbers))
+    return links
 
 
 def sweep_long_text(trace: Trace) -> None:

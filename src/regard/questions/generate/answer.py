@@ -16,8 +16,9 @@ from regard.display.sentences import Template, sentences
 from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
 from regard.explain.logits import Candidate, LensLayer, Names, candidates, lens_layers, names_of
+from regard.explain.texts.highlights import Link, unusual_links
 from regard.explain.weights.sinks import sinks
-from regard.explain.wording import count_of_tokens, fixed, named, number, word_numbered
+from regard.explain.wording import count_of_tokens, fixed, named, number
 from regard.generation.generator import Generated
 from regard.models.readout import Readout
 from regard.text.quoting import quoted, visible
@@ -35,17 +36,14 @@ ROWS = 256  # queries whose weights are looked at together
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 MAX_ALTERNATIVES = 3  # other likely tokens of a row
 MAX_LENS_TOKENS = 64  # written tokens that the logit lens is read for
-WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
+MAX_LINKS = 2  # of a written token
 TABLE: list[list[Template]] = [
     [("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
       None),
      ("The model wrote {said} (probability {its}). From layer {since} on, each would have predicted it.", None)],
     [("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
-     ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
-      lambda n: n["sinks"] >= WORTH_NAMING),
-     ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None)],
-    [("The least certain token was {least} (probability {probability}). In its place, {other} had {chance}.",
-      None),
+     ("When writing {at}, the model attended unusually strongly to {key} ({weight}, {head}).", None)],
+    [("The least certain token was {least} (probability {probability}, with {other} at {chance}).", None),
      ("The least certain token was {least} (probability {probability}).", None)],
 ]  # fmt: skip
 STEERED: list[list[Template]] = [
@@ -62,7 +60,8 @@ class WrittenToken:
 
     probability: what the model gave it, temperature aside; rank: 0 for the likeliest. likeliest: the tokens it found
     likeliest in that place, first. layers: what each state would have written there (logit lens), with the rank and
-    probability of this token; none where that isn't known.
+    probability of this token; none where that isn't known. links: the most distinctive weights, if any stand out, of
+    the row that wrote it.
     """
 
     token: int
@@ -72,6 +71,7 @@ class WrittenToken:
     rank: int
     likeliest: list[Candidate]
     layers: list[LensLayer] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
 
     @property
     def others(self) -> list[Candidate]:
@@ -123,6 +123,8 @@ def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens |
     sunk = torch.zeros_like(special)
     sink_tokens = [sink.token for sink in sinks(trace)]
     sunk[sink_tokens] = True
+    links = unusual_links(trace, sink_tokens)
+    found = [replace(token, links=links.get(token.token - 1, [])[:MAX_LINKS]) for token in found]
     before = torch.arange(len(trace.tokens)) < given
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
     apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
@@ -290,19 +292,19 @@ def generation_sentences(answer: "Generation") -> list[str]:
 def _of_text(text: "Written") -> dict[str, Any]:
     """Collect the numbers of a text's sentences."""
     writing, tokens = text.how, text.tokens
-    numbers: dict[str, Any] = {"nothing": not writing.tokens, "sinks": writing.sinks}
-    if (said := telling(text)) is not None:
-        layers, late = len(said.layers) - 1, said.late
-        alone = late <= layers / 2 and sum(layer.rank == 1 for layer in said.layers) == late
-        numbers |= {"said": named(tokens, said.token), "its": said.probability, "layers": layers}
-        numbers |= {"few": f"{late} of" if late > 1 else "of"} if alone else {"since": layers - late}
-    received = [pair for pair in prompt_words(writing, tokens) if wordlike(spelling(tokens, pair[0]))]
-    received = [(word, weight) for word, weight in received if weight is not None]
-    word, weight = max(received, key=lambda pair: pair[1] or 0, default=(range(0), 0.0))
-    if len(received) > 1 and weight and weight >= 2 * WORTH_NAMING:
-        numbers |= {"word": word_numbered(tokens, word, spelling(tokens, word)), "weight": weight}
-    if len(writing.tokens) > 1:
-        least = min(writing.tokens, key=lambda token: token.probability)
+    numbers: dict[str, Any] = {"nothing": not writing.tokens}
+    least = min(writing.tokens, key=lambda token: token.probability, default=None)
+    late = telling(text)
+    if late is not None:
+        layers = len(late.layers) - 1
+        alone = late.late <= layers / 2 and sum(layer.rank == 1 for layer in late.layers) == late.late
+        numbers |= {"said": named(tokens, late.token), "its": late.probability, "layers": layers}
+        numbers |= {"few": f"{late.late} of" if late.late > 1 else "of"} if alone else {"since": layers - late.late}
+    if (first := late or least) is not None and first.links:
+        link = first.links[0]
+        numbers |= {"at": named(tokens, first.token), "key": named(tokens, link.key), "weight": link.weight}
+        numbers["head"] = f"layer {link.layer}, head {link.head}"
+    if least and len(writing.tokens) > 1:
         numbers |= {"least": named(tokens, least.token), "probability": least.probability}
         for other in least.others[:1]:
             numbers |= {"other": quoted(other.text), "chance": other.probability}

@@ -17,7 +17,8 @@ LIKELY = 0.5  # a prediction that comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
+    [("the first {word} moves {way_1} and the second {way_2}.", lambda n: n["count"] == 2 and n["texts"] == 1),
+     ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
      ("{where} moves {word} {way}, while it stays within its neutral range in {inside}.", lambda n: n["count"] == 2),
      ("{where} moves {word} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{where} moves {word} {way}.", None),
@@ -66,7 +67,7 @@ def findings(summary: Summary) -> list[str]:
         in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
         return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
-        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences)}
+        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences), "texts": len(summary.texts)}
         numbers |= _movement(summary) | _links(summary) | _ends(summary) | _contribution(summary)
         numbers |= _prediction(summary, 0) if target is None else {}
     return sentences(TABLE, numbers)
@@ -90,6 +91,9 @@ def occurrence_name(summary: Summary, label: str) -> str:
     """Name an occurrence by the label that tables give it, or by the window that it is in."""
     if len(summary.occurrences) == 1:
         return "the text"
+    if len(summary.texts) == 1:
+        at = [occurrence.label for occurrence in summary.occurrences].index(label)
+        return f"the {ORDINALS[at]} occurrence" if at < len(ORDINALS) else f"occurrence {label}"
     if summary.windows:
         text = next(occurrence.text for occurrence in summary.occurrences if occurrence.label == label)
         return text_name(summary, text) if label == summary.labels[text] else f"occurrence {label}"
@@ -172,7 +176,8 @@ def _ends(summary: Summary) -> dict[str, Any]:
         return {}
     (low, pair), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
     if len(occurrences) > 2:
-        names = [occurrence_name(summary, label) if summary.windows else label for label in (pair.a, pair.b)]
+        several = summary.windows or len(summary.texts) == 1
+        names = [occurrence_name(summary, label) if several else label for label in (pair.a, pair.b)]
         return {"low_end": low, "high_end": high, "low_pair": " and ".join(names)}
     start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:

@@ -58,14 +58,17 @@ export interface Marked {
   of: number; // that the word is of; -1: of none
 }
 
+const ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+
 /** The parts of a sentence: what is in brackets, and the quoted words, each in the colour of the text or window that its clause names. texts: the names of all;
- *  followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
+ *  of one text's occurrences, that which it names as the first, the second, and so on. followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
 export function marked(sentence: string, texts: string[], followed: string | null, known: Set<string>): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
-    const of = texts.length === 1 ? 0 : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
+    const nth = ORDINALS.findIndex((name) => RegExp(`\\bthe ${name}\\b`, "i").test(clause.replace(/“[^”]*”/g, "")));
+    const of = texts.length === 1 ? Math.max(0, nth) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };
