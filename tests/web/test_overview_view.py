@@ -250,7 +250,8 @@ def test_two_occurrences_in_a_text_have_a_sentence_each(first_view: Any, minilm:
     colours = page.tab.locator("h1 [data-told=word]").evaluate_all("all => all.map(each => each.className)")
     assert ["second" in names for names in colours] == [False, True]
     page.tab.click("[data-sentence='1'] [data-token='5']")
-    chosen = page.tab.locator("[aria-selected=true][data-token]").evaluate_all("all => all.map(each => each.dataset.token)")
+    chosen = page.tab.locator("[aria-selected=true][data-token]")
+    chosen = chosen.evaluate_all("all => all.map(each => each.dataset.token)")
     assert chosen == [str(answer.summary.occurrences[0].tokens[0]), "5"]
     page.tab.evaluate("document.activeElement.blur()")
     page.tab.keyboard.press("1")
