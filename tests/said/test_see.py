@@ -52,6 +52,13 @@ def test_cosines_are_those_of_the_last_states_and_the_layer_that_of_the_largest_
     (sentence,) = about
     states = pairs[0].hidden_states
     assert reads(re.findall(r"end at cosine ([−<>]?[\d.]+\d)", sentence)[0], states[-1])
+    lowest = min(states[1:-1], default=1.0)
+    dip = re.search(r"fall to ([−<>]?[\d.]+) after layer (\d+) ", sentence)
+    assert (dip is not None) == (lowest < min(states[0], states[-1]) - 0.05)
+    if dip is not None:
+        assert reads(dip[1], lowest)
+        assert states[int(dip[2]) + 1] == lowest
+        return
     drops = [before - after for before, after in pairwise(states)]
     layer = re.search(r"layer (\d+)\.$", sentence)
     assert (layer is not None) == (max(drops) >= 0.01)

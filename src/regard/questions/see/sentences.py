@@ -12,6 +12,7 @@ from regard.questions.movement import SMALLEST_CONTRIBUTION
 
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
 SMALLEST_DROP = 0.01  # of a cosine in a layer
+SMALLEST_DIP = 0.05  # of a cosine, below where it starts and ends
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 LIKELY = 0.5  # a prediction that comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
@@ -30,7 +31,8 @@ TABLE: list[list[Template]] = [
          "{name_2} ({weight_2}, {head_2}).", None),
      ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
      ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"])],
-    [("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
+    [("the two {word} vectors start {start}, fall to {lowest} after layer {low_layer} and end at cosine {end}.", None),
+     ("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
      ("the two {word} vectors start {start} and end at cosine {end}.", None),
      ("any two of the {count} {word} vectors end at cosine {low_end}.",
       lambda n: number(n["low_end"]) == number(n["high_end"])),
@@ -183,6 +185,12 @@ def _ends(summary: Summary) -> dict[str, Any]:
     if start is None:
         return {}
     begin = "identical" if start >= SAME else f"at cosine {number(start)}"
+    between = [
+        (value, layer) for layer, state in enumerate(pair.hidden_states[1:-1]) if (value := known(state)) is not None
+    ]
+    lowest, layer_of_lowest = min(between, default=(1.0, 0))
+    if lowest < min(start, low) - SMALLEST_DIP:
+        return {"start": begin, "end": low, "lowest": lowest, "low_layer": layer_of_lowest}
     return {"start": begin, "end": low, "drop": layer if drop >= SMALLEST_DROP else None}
 
 
