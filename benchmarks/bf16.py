@@ -1,7 +1,7 @@
 """What vectors in bf16 change in answers: python -m benchmarks.bf16 [FILE] [--top N]
 
 FILE: a .jsonl of labelled occurrences (lemma, text, start, end, sense, key), by default SemCor's nouns, REGARD_SHARED.
-Its texts are embedded in float32 and by each way in bf16 that there is here (`regard embed --precision bf16`): vectors
+Its texts are embedded in float32 and in bf16 (`regard embed --precision bf16`): vectors
 of words, of the last layer. Beside float32's: how many of the first lines of `find --like` have the question's sense
 (`benchmarks.like`); how alike the groups are that k-means makes of each noun's occurrences (adjusted Rand index, as
 many groups as it has senses), beside float32's own with another seed; and the rank correlation of the cosines of all
@@ -28,7 +28,6 @@ from regard.errors import RegardError
 WAYS = {
     "float32": Settings(dtype="float32", statistics=False),
     "bf16, torch": Settings(dtype="float32", statistics=False, precision="bf16"),
-    "bf16, openvino": Settings(dtype="float32", statistics=False, precision="bf16", backend="openvino"),
 }
 Words = dict[tuple[str, int], np.ndarray]  # by the text and the word's first character
 

@@ -3,8 +3,8 @@
 speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens on disk, tokenising and writing on every
 side, texts of mixed length (mean about 57 tokens, at most 256). All read the same texts in turn, and others in the next
 round: what is compiled for a shape that was met before would be flattered by the same ones. Plain torch reads batches
-of one length. Measured where they are installed: ours with --backend openvino, sentence-transformers
-(output_value="token_embeddings", and a vector a text) and OpenVINO itself, both in float32 and bf16.
+of one length. Measured if it is installed: sentence-transformers
+(output_value="token_embeddings", and a vector a text).
 find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. ray: two local
 processes against --ray local, each at a tenth of the tokens and at all of them: what starting costs is taken away.
 memory: the largest process at a growing number of tokens.
@@ -62,21 +62,13 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
     makers: dict[str, Callable[[], Way]] = {
         "regard, vectors": partial(_ours, Settings(unit="tokens", statistics=False)),
         "regard, vectors and attention of all layers": partial(_ours, Settings(unit="tokens")),
-        "regard, vectors, --backend openvino": partial(
-            _ours, Settings(unit="tokens", statistics=False, backend="openvino")
-        ),
         "regard, vectors, --precision bf16": partial(
             _ours, Settings(unit="tokens", statistics=False, precision="bf16")
-        ),
-        "regard, vectors, --backend openvino --precision bf16": partial(
-            _ours, Settings(unit="tokens", statistics=False, backend="openvino", precision="bf16")
         ),
         "regard, --unit texts": partial(_ours, Settings(unit="texts", statistics=False)),
         "plain torch, batches of one length": _plain_torch,
         "sentence-transformers": partial(_sentence_transformers, texts=False),
         "sentence-transformers, texts": partial(_sentence_transformers, texts=True),
-        "OpenVINO f32": partial(_openvino, "f32"),
-        "OpenVINO bf16": partial(_openvino, "bf16"),
     }
     ways: dict[str, Way] = {}
     for name, make in makers.items():
@@ -173,46 +165,6 @@ def _sentence_transformers(*, texts: bool) -> Way:
         return len(vectors)
 
     return of_texts if texts else of_tokens
-
-
-def _openvino(precision: str) -> Way:
-    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would report to its makers
-    import openvino
-    import transformers
-
-    from regard.model_files.folder import default_folder
-
-    folder = str(default_folder())
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    plain = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    example = {name: torch.ones(2, 8, dtype=torch.long) for name in names[:2]} | {
-        names[2]: torch.zeros(2, 8, dtype=torch.long)
-    }
-    converted = openvino.convert_model(plain, example_input=example)
-    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"}
-    compiled = openvino.Core().compile_model(converted, "CPU", hints)
-
-    def run(texts: list[str], into: Path) -> int:
-        ids = tokenizer(texts, truncation=False, padding=False)["input_ids"]
-        order, found = sorted(range(len(ids)), key=lambda n: len(ids[n])), [np.zeros(0)] * len(ids)
-        batch: list[int] = []
-        for n in [*order, -1]:
-            if batch and (n < 0 or len(ids[n]) * (len(batch) + 1) > 2048):
-                longest = len(ids[batch[-1]])
-                rows, mask = (np.zeros((len(batch), longest), np.int64) for _ in range(2))
-                for row, m in enumerate(batch):
-                    rows[row, : len(ids[m])], mask[row, : len(ids[m])] = ids[m], 1
-                states = compiled(dict(zip(names, (rows, mask, np.zeros_like(rows)), strict=True)))[0]
-                for row, m in enumerate(batch):
-                    found[m] = states[row, : len(ids[m])].astype(np.float16)
-                batch = []
-            batch.append(n)
-        vectors = np.concatenate(found)
-        np.save(into / "vectors.npy", vectors)
-        return len(vectors)
-
-    return run
 
 
 def find(rows: int) -> None:

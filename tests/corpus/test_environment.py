@@ -45,14 +45,6 @@ def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
         check_store_products(here | {"tiles": "none"})
 
 
-def test_a_store_of_another_openvino_or_where_there_is_none_is_refused() -> None:
-    here = describe_store_environment("openvino")
-    assert here == describe_store_environment() | {"openvino": here["openvino"]}
-    check_store_environment(here)
-    with pytest.raises(RegardError, match=f"made with openvino 2000.1, here is {here['openvino']}"):
-        check_store_environment(here | {"openvino": "2000.1"})
-
-
 def test_products_and_threads_are_pinned_inside_alone() -> None:
     before, held = torch.get_num_threads(), dict(os.environ)
     with pinned_store_products(describe_store_environment() | {"tiles": "blas"}):

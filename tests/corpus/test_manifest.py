@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
+from regard.corpus.manifest import NAME, REMOVED, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.settings import Settings
 from regard.errors import RegardError
 
@@ -18,6 +18,13 @@ MADE = Manifest(
 def test_comes_back_as_it_was(tmp_path: Path) -> None:
     MADE.write(tmp_path)
     assert read_manifest(tmp_path) == MADE
+
+
+@pytest.mark.parametrize(("name", "value"), list(REMOVED.items()))
+def test_an_index_of_a_removed_setting_says_so(tmp_path: Path, name: str, value: str) -> None:
+    replace(MADE, settings=Settings().to_json() | {name: value}).write(tmp_path)
+    with pytest.raises(RegardError, match=f"was made with --{name} {value}, which this version .* again with"):
+        read_manifest(tmp_path)
 
 
 def test_inputs_are_made_absolute() -> None:

@@ -55,8 +55,6 @@ WRONG = {
     "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
     "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
     "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
-    "backend": (["embed", "a.txt", "--out", "s", "--backend", "x"], "backend: given 'x', needs torch or openvino"),
-    "attention": (["embed", "a.txt", "--out", "s", "--backend", "openvino"], "--backend openvino gives vectors alone"),
     "precision": (["embed", "a.txt", "--out", "s", "--precision", "x"], "precision: given 'x', needs float32 or bf16"),
     "sums in bf16": (["embed", "a.txt", "--out", "s", "--precision", "bf16"], "--precision bf16 gives vectors alone"),
     "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),

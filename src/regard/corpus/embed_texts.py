@@ -24,7 +24,6 @@ from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sen
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import check_lemma_language, settings_for_texts, vector_width, window_size
-from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plain_stack import note_on_processor
 from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import (
@@ -109,14 +108,12 @@ def embed(
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
         check_lemma_language(settings.lemma)
-    if settings.backend == "openvino":
-        check_openvino_installed()
     store = Path(out).absolute()
     found = find_files_and_rejected(given, follow_links=follow_links)
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     settings = settings_for_texts(settings, loaded)
-    bf16 = settings.precision == "bf16" and settings.backend == "torch"
+    bf16 = settings.precision == "bf16"
     emulated = [note for note in [note_on_processor(loaded)] if note] if bf16 else []
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
@@ -247,7 +244,7 @@ def begin_store(
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)
     layers = chosen_layers_to_store(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        environment, named = describe_store_environment(settings.backend), [columns.text, columns.id]
+        environment, named = describe_store_environment(), [columns.text, columns.id]
         manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named, folder=os.getcwd())
         manifest.write(store)
         return manifest

@@ -12,25 +12,21 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from regard.attention.kernels import matmul
-from regard.corpus.settings import BACKENDS
 from regard.errors import RegardError
 from regard.models.model import Model
 
 PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
-def describe_store_environment(backend: str = "torch") -> dict[str, str]:
-    """Return the versions, also of the backend, and the matrix product of attention's tiles that is chosen here."""
-    found = {
-        name: _installed_package_version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))
-    }
-    return found | {"tiles": matmul.product().__name__, "threads": "1", "machine": platform.machine()}
+def describe_store_environment() -> dict[str, str]:
+    """Return the versions, and the matrix product of attention's tiles that is chosen here."""
+    versions = {name: _installed_package_version(name) for name in PACKAGES}
+    return versions | {"tiles": matmul.product().__name__, "threads": "1", "machine": platform.machine()}
 
 
 def check_store_environment(made: dict[str, str]) -> None:
     """Check that this process has the versions that a store was made with."""
-    backends = [name for name in BACKENDS if name in made and name not in PACKAGES]
-    for name in (*PACKAGES, *backends, "machine"):
+    for name in (*PACKAGES, "machine"):
         here = platform.machine() if name == "machine" else _installed_package_version(name)
         if made.get(name) != here:
             raise RegardError(

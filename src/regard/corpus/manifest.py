@@ -14,6 +14,7 @@ from regard.files import write_json
 
 NAME = "manifest.json"
 SHA256 = "sha256"  # its last entry, of all others
+REMOVED = {"backend": "openvino"}  # settings of indexes that earlier versions wrote
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,12 @@ def read_manifest(store: Path) -> Manifest:
         raise RegardError(f"store {str(store)!r} has format {given}, this version of regard reads format {FORMAT}")
     if written != sha256_of_manifest(data):
         raise RegardError(f"store {str(store)!r}: its {NAME} is damaged or was changed")
+    for name, value in REMOVED.items():
+        if data["settings"].get(name) == value:
+            raise RegardError(
+                f"store {str(store)!r} was made with --{name} {value}, which this version of regard doesn't have: "
+                "make it again with `regard embed`"
+            )
     shards = [ShardSummary(**each) for each in data["shards"]]
     return Manifest(**data | {"model": ModelSummary(**data["model"]), "shards": shards})
 

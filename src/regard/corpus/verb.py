@@ -55,7 +55,6 @@ def embed(
     text_column: Annotated[str, option("--text-column")] = "text",
     id_column: Annotated[str | None, option("--id-column")] = None,
     shard: Annotated[int, number("--shard")] = 250_000,
-    backend: Annotated[str, option("--backend")] = "torch",
     precision: Annotated[str, option("--precision")] = "float32",
     prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     workers: Annotated[int | None, number("--workers", "the number of cores")] = None,
@@ -67,7 +66,7 @@ def embed(
     """Read texts once and store each word's contextual embedding and attention in an index that you can query."""
     chosen = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
-        lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard, backend=backend,
+        lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard,
         precision=precision, prompt=prompt,
     )  # fmt: skip
 

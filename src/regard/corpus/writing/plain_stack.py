@@ -1,4 +1,4 @@
-"""Run a model's stack as its makers wrote it, without watching it: what OpenVINO converts, and what autocast runs.
+"""Run a model's stack as its makers wrote it, without watching it: what autocast runs.
 
 What comes of it is compared with what `regard.models.states` reads on some text before any of it is used.
 """
@@ -50,7 +50,6 @@ class PlainStack(nn.Module):
                 f"{option}: {model.name} is a {type(own).__name__}, needs a model of transformers: leave the option out"
             )
         self.body, self.layers, self.last = own.base_model, layers, count_layers(model) - 1
-        # without a mask a causal model of transformers looks for several texts in a row, which cannot be converted
         self.masked = causal and "attention_mask" in model._session.takes
         self.options: dict[str, Any] = {"output_hidden_states": any(layer < self.last for layer in layers)}
         if "use_cache" in model._session.takes:

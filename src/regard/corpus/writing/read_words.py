@@ -23,7 +23,6 @@ from regard.corpus.writing.cut_windows import (
     vector_width,
     window_of_each_word,
 )
-from regard.corpus.writing.openvino_states import openvino_states
 from regard.corpus.writing.plain_stack import StatesReader, autocast_states, states_by_window
 from regard.errors import RegardError
 from regard.memory import give_memory_back
@@ -38,20 +37,16 @@ TOKENS = 512  # at most about as many are read twice, of each shard's
 
 @dataclass(frozen=True, eq=False)
 class DocumentReader:
-    """With what the documents are read: the model, the layers whose states are kept, the windows and the settings.
-
-    digest: of the model, by which what is converted of it is kept; "" where nothing is.
-    """
+    """With what the documents are read: the model, the layers whose states are kept, the windows and the settings."""
 
     model: Model
     layers: list[int]
     size: WindowSize
     settings: Settings
-    digest: str = ""
 
     def states(self, windows: Sequence[Window]) -> Iterator[StateBatch]:
-        """Yield the states of windows, batch by batch, computed by the backend and in the precision of the settings."""
-        if self.settings.backend == "torch" and self.settings.precision == "float32":
+        """Yield the states of windows, batch by batch, in the precision of the settings."""
+        if self.settings.precision == "float32":
             return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
         return self._vectors_alone(windows)
 
@@ -63,11 +58,7 @@ class DocumentReader:
     @cached_property
     def _vectors_alone(self) -> StatesReader:
         """What reads without watching: it is made ready when it is first needed, and once."""
-        if self.settings.backend == "torch":
-            return autocast_states(self.model, self.layers, self.size)
-        return openvino_states(
-            self.model, self.layers, self.size, precision=self.settings.precision, digest=self.digest
-        )
+        return autocast_states(self.model, self.layers, self.size)
 
 
 @dataclass(eq=False)

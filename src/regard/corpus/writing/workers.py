@@ -315,7 +315,7 @@ def prepare(job: Job) -> DocumentReader:
 
 
 def _reading(job: Job, model: Model) -> DocumentReader:
-    return DocumentReader(model, list(job.layers), job.size, job.settings, job.digest)
+    return DocumentReader(model, list(job.layers), job.size, job.settings)
 
 
 def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
