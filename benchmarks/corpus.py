@@ -62,9 +62,6 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
     makers: dict[str, Callable[[], Way]] = {
         "regard, vectors": partial(_ours, Settings(unit="tokens", statistics=False)),
         "regard, vectors and attention of all layers": partial(_ours, Settings(unit="tokens")),
-        "regard, vectors, --precision bf16": partial(
-            _ours, Settings(unit="tokens", statistics=False, precision="bf16")
-        ),
         "regard, --unit texts": partial(_ours, Settings(unit="texts", statistics=False)),
         "plain torch, batches of one length": _plain_torch,
         "sentence-transformers": partial(_sentence_transformers, texts=False),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,23 @@ def test_the_same_bytes_again_and_after_a_resume(texts: str, tiny: Any) -> None:
     assert 0 < report.new_tokens < report.counts["tokens"]
     assert store_digest(Path("two")) == whole
     assert not leftovers(Path("two"))
+
+
+def test_an_index_of_an_earlier_version_goes_on(texts: str, tiny: Any) -> None:
+    """Settings that are gone stay in the manifest, and in the hash that names the shards."""
+    made(texts, "one", tiny)
+    names = {path.name for path in Path("one/shards").iterdir()}
+    earlier = {"backend": "torch", "precision": "float32", "prompt": None, "pooling": None}
+    change_manifest(Path("one"), settings=read_manifest(Path("one")).settings | earlier, closeness={}, shards=[])
+    assert made(texts, "one", tiny).built == len(names)
+    shards = sorted(Path("one/shards").iterdir())
+    assert not names & {path.name for path in shards}
+    whole = store_digest(Path("one"))
+    shutil.rmtree(shards[0])
+    assert made(texts, "one", tiny).built == 1
+    assert store_digest(Path("one")) == whole
+    with Store("one") as store:
+        assert len(store.find("bank").lines) > 0
 
 
 def test_shards_are_read_anywhere_in_the_run(texts: str, tiny: Any) -> None:

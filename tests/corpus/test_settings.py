@@ -54,8 +54,6 @@ def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> Non
         ({"unit": "texts", "statistics": False, "where": Where("word", ("a",))}, "--where needs words: .* with texts"),
         ({"pooling": "mean"}, "--text-prompt needs --unit texts"),
         ({"prompt": "query"}, "--text-prompt needs --unit texts: it cannot be given with words"),
-        ({"precision": "int8", "statistics": False}, "precision: given 'int8', needs float32 or bf16"),
-        ({"precision": "bf16"}, "--precision bf16 gives vectors alone, .*: give --no-statistics"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], said: str) -> None:

@@ -55,8 +55,6 @@ WRONG = {
     "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
     "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
     "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
-    "precision": (["embed", "a.txt", "--out", "s", "--precision", "x"], "precision: given 'x', needs float32 or bf16"),
-    "sums in bf16": (["embed", "a.txt", "--out", "s", "--precision", "bf16"], "--precision bf16 gives vectors alone"),
     "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),
     "no folder": (["embed", "a.txt", "--out", "no/such/s"], "there is no folder"),
     "json": (["embed", "a.txt", "--out", "s", "--json", "a.txt"], "--json: cannot write 'a.txt'"),

@@ -66,7 +66,6 @@ Model
 --model MODEL  Use this model folder, GGUF file or hub name.
 --tokenizer words|cl100k_base|MODEL  Tokenize with a dictionary of the texts' words, with tiktoken, or as MODEL does.
 --ranks FILE  With cl100k_base: read its ranks from this file.
---precision float32|bf16  Compute in this precision. bf16 is less exact and can't store statistics.
 What to show
 --top K  Show K entries of each list.
 --full  Print every table and column.

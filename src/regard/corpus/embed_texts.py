@@ -5,12 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.checks import is_whole
 from regard.corpus import schema
-from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
 from regard.corpus.environment import (
     check_store_environment,
     check_store_products,
@@ -24,7 +23,6 @@ from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sen
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import check_lemma_language, settings_for_texts, vector_width, window_size
-from regard.corpus.writing.plain_stack import note_on_processor
 from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import (
     QUARANTINE,
@@ -65,7 +63,7 @@ class EmbedReport:
     """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
     built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
-    of the store's documents that were not read again, and of its vectors. closeness: as the manifest has it.
+    of the store's documents that were not read again, and of its vectors.
     """
 
     store: Path
@@ -75,7 +73,6 @@ class EmbedReport:
     new_tokens: int
     seconds: float
     notes: tuple[str, ...] = ()
-    closeness: dict[str, int | float] = field(default_factory=dict)
 
 
 def embed(
@@ -113,8 +110,6 @@ def embed(
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     settings = settings_for_texts(settings, loaded)
-    bf16 = settings.precision == "bf16"
-    emulated = [note for note in [note_on_processor(loaded)] if note] if bf16 else []
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
@@ -146,7 +141,7 @@ def embed(
             # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
             # still writes would put a shard without half of its files in place.
             ending.callback(getattr(built, "close", lambda: None))
-            shards, counts, new, new_tokens, closeness = _gather(built, store, first, started, progress)
+            shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:
             raise RegardError(_no_document_read(rejected, given))
         counts["quarantined"] = len(rejected)
@@ -157,9 +152,7 @@ def embed(
             counts |= {} if prune else {"gone": compared.gone}
         quarantine = _write_quarantine(store, rejected)
         # in this order: a manifest names no shard that is not there, whenever the run is ended
-        done = replace(
-            manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine, closeness=closeness
-        )
+        done = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards})
     if links := sum(each.reason == LINK for each in rejected):
@@ -168,9 +161,7 @@ def embed(
         )
     if settings.unit == "texts":
         notes += (pooling_sentence(done.settings),)
-    if settings.precision == "bf16" and closeness:
-        notes += (closeness_sentence(closeness), *emulated)
-    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
+    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
 
 def _gather(
@@ -179,33 +170,31 @@ def _gather(
     first: Manifest | None,
     started: float,
     progress: Callable[[EmbedProgress], None] | None,
-) -> tuple[list[ShardSummary], Counter[str], int, int, dict[str, int | float]]:
-    """The shards as they come, what they hold in all, how many are new, these tokens, and how near float32 all are.
+) -> tuple[list[ShardSummary], Counter[str], int, int]:
+    """The shards as they come, what they hold in all, how many are new, and these tokens.
 
     first: the manifest of a store that was never complete, which names its shards as they are finished: it can be asked
     meanwhile. It never names fewer than before.
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
-    new, characters, new_tokens, due, near = 0, 0, 0, 0.0, Closeness()
-    for plan, found, missing in built:
-        closeness, own = closeness_of_counts(found)
-        near += closeness
+    new, characters, new_tokens, due = 0, 0, 0, 0.0
+    for plan, held, missing in built:
         sha256 = sha256_of_shard_file(store / SHARDS / plan.name / INDEX)
-        shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"], sha256))
-        counts.update(own)
+        shards.append(ShardSummary(plan.name, held["parts"], held["rows"], held["tokens"], sha256))
+        counts.update(held)
         counts["documents"] += sum(each.start == 0 for each in plan.documents)
         new += missing
         characters += plan.characters
-        new_tokens += own["tokens"] if missing else 0
+        new_tokens += held["tokens"] if missing else 0
         if first is not None and len(shards) > len(first.shards) and time.monotonic() >= due:
             began = time.monotonic()
-            replace(first, shards=shards, closeness=near.numbers()).write(store)
+            replace(first, shards=shards).write(store)
             due = began + SELDOM * (time.monotonic() - began)
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
-    return shards, counts, new, new_tokens, near.numbers()
+    return shards, counts, new, new_tokens
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:

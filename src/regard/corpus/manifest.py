@@ -14,7 +14,7 @@ from regard.files import write_json
 
 NAME = "manifest.json"
 SHA256 = "sha256"  # its last entry, of all others
-REMOVED = {"backend": "openvino"}  # settings of indexes that earlier versions wrote
+REMOVED = {"backend": "openvino", "precision": "bf16"}  # settings of indexes that earlier versions wrote
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class Manifest:
     bytes depend on. given, folder: the paths as they were given at first, and the folder in which that was: documents
     are named so. layers: those whose embeddings are kept, in the order of vectors.npy. counts: of everything that was
     read or left out. complete: whether all inputs were read. columns: of tables, those of texts and ids. quarantine:
-    the SHA-256 of quarantine.parquet. closeness: of vectors in bf16 with float32's, as `regard.corpus.closeness` says
-    it; empty of others.
+    the SHA-256 of quarantine.parquet.
     """
 
     model: ModelSummary
@@ -70,17 +69,11 @@ class Manifest:
     format: int = FORMAT
     folder: str = ""
     quarantine: str = ""
-    closeness: dict[str, int | float] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[str]:
         """Return the absolute paths that were read."""
         return absolute(self.given, self.folder)
-
-    @property
-    def precision(self) -> str:
-        """Return the precision in which the vectors were computed."""
-        return str(self.settings["precision"])
 
     @property
     def unit(self) -> str:
@@ -120,6 +113,7 @@ def read_manifest(store: Path) -> Manifest:
                 f"store {str(store)!r} was made with --{name} {value}, which this version of regard doesn't have: "
                 "make it again with `regard embed`"
             )
+    data.pop("closeness", None)  # earlier versions wrote it
     shards = [ShardSummary(**each) for each in data["shards"]]
     return Manifest(**data | {"model": ModelSummary(**data["model"]), "shards": shards})
 

@@ -11,7 +11,6 @@ from regard.text.words import word_spans
 
 UNITS = ("words", "tokens", "texts")
 DTYPES = ("float16", "float32")
-PRECISIONS = ("float32", "bf16")
 WINDOW = 512  # tokens, where the model takes as many
 OVERLAP = 4  # windows share a quarter of what they hold
 SHARD = 250_000  # characters of texts in a shard: 20 seconds of one core with MiniLM, 50 MB of vectors
@@ -49,9 +48,8 @@ class Settings:
     of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
     attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
     tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
-    precision: "float32" or (without statistics) "bf16", by torch's autocast. prompt: what each window of a text begins
-    with, where texts are the unit: itself, or its name in the model's folder; None for the folder's own choice.
-    pooling: how they are pooled, which `embed` writes there.
+    prompt: what each window of a text begins with, where texts are the unit: itself, or its name in the model's folder;
+    None for the folder's own choice. pooling: how they are pooled, which `embed` writes there.
     """
 
     layers: tuple[int, ...] | None = None
@@ -63,13 +61,12 @@ class Settings:
     window: int | None = None
     stride: int | None = None
     shard: int = SHARD
-    precision: str = "float32"
     prompt: str | None = None
     pooling: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, in one line each."""
-        for name, known in (("unit", UNITS), ("dtype", DTYPES), ("precision", PRECISIONS)):
+        for name, known in (("unit", UNITS), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
                 raise RegardError(f"{name}: given {getattr(self, name)!r}, needs {' or '.join(known)}")
         for name in ("window", "stride", "shard"):
@@ -86,15 +83,11 @@ class Settings:
             raise RegardError("--layers needs words or tokens: a text's vector is pooled from the last layer")
         if self.unit != "texts" and (self.prompt, self.pooling) != (None, None):
             raise RegardError(f"--text-prompt needs --unit texts: it cannot be given with {self.unit}")
-        for option, given in (
-            ("--precision bf16", self.precision),
-            ("--unit texts", self.unit),
-        ):
-            if option.endswith(given) and self.statistics:
-                raise RegardError(
-                    f"{option} gives vectors alone, and nothing of what attention did: give --no-statistics "
-                    "(statistics=False) with it"
-                )
+        if self.unit == "texts" and self.statistics:
+            raise RegardError(
+                "--unit texts gives vectors alone, and nothing of what attention did: give --no-statistics "
+                "(statistics=False) with it"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as they stand in a manifest."""

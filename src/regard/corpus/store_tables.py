@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.closeness import closeness_sentence
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
@@ -192,8 +191,6 @@ def _notes(manifest: Manifest) -> Iterator[str]:
     if not manifest.complete:
         done = f"{len(manifest.shards):,} shard{'s' * (len(manifest.shards) != 1)}"
         yield f"The embedding index is not finished ({done} so far). Run the same `regard embed` again to continue."
-    if manifest.precision == "bf16":
-        yield closeness_sentence(manifest.closeness)
     if manifest.unit == "texts":
         yield pooling_sentence(manifest.settings)
 

@@ -55,7 +55,6 @@ def embed(
     text_column: Annotated[str, option("--text-column")] = "text",
     id_column: Annotated[str | None, option("--id-column")] = None,
     shard: Annotated[int, number("--shard")] = 250_000,
-    precision: Annotated[str, option("--precision")] = "float32",
     prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     workers: Annotated[int | None, number("--workers", "the number of cores")] = None,
     ray: Annotated[str | None, option("--ray")] = None,
@@ -67,7 +66,7 @@ def embed(
     chosen = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
         lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard,
-        precision=precision, prompt=prompt,
+        prompt=prompt,
     )  # fmt: skip
 
     files = find_files(paths, follow_links=follow_links)

@@ -52,7 +52,6 @@ def test_counts_and_rejected() -> None:
         "shards_built": 1,
         "seconds": 2.0,
         "tokens_per_second": 15.0,
-        "closeness": {},
         "quarantined": [{"source": "a.txt", "line": None, "reason": "empty"}],
         "notes": ["1 document gone"],
     }

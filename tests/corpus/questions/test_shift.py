@@ -1,10 +1,9 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from regard.corpus.manifest import ModelSummary, read_manifest
+from regard.corpus.manifest import ModelSummary
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from tests.support.stores import Document, write_store
@@ -76,17 +75,6 @@ def test_few_documents_are_said_to_be_few(tmp_path: Path) -> None:
         found = one.shift("bank", other)
         assert found.permuted == "occurrences"
         assert "4 documents" in found.notes[0]
-
-
-def test_stores_of_two_precisions_are_said_to_be(tmp_path: Path) -> None:
-    made(tmp_path / "a", 6, [0], 0)
-    other = made(tmp_path / "b", 6, [0], 1)
-    held = read_manifest(other)
-    replace(held, settings=held.settings | {"precision": "bf16"}).write(other)
-    with Store(tmp_path / "a") as one, Store(other) as two:
-        notes = one.shift("bank", two).notes
-    assert any(note.startswith("second index:") and "bf16" in note for note in notes)
-    assert any("float32 and bf16" in note for note in notes)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

@@ -91,7 +91,6 @@ class Embedded(Answer):
             "store": str(report.store), "counts": report.counts, "shards_built": report.built,
             "seconds": report.seconds,
             "tokens_per_second": report.new_tokens / report.seconds if report.new_tokens else None,
-            "closeness": report.closeness,
             "quarantined": self.rows(), "notes": [*report.notes, *([self.missing] if self.missing else [])],
         }  # fmt: skip
 

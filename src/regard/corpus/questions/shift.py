@@ -245,11 +245,6 @@ def find_shift(
     if other is not None:
         _check_same_model(tables, other)
         notes = [f"{which} index: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
-        one_kind, other_kind = tables.manifest.precision, other.manifest.precision
-        if one_kind != other_kind:
-            notes.append(
-                f"The vectors were computed in {one_kind} and {other_kind}, which can cause a part of the change."
-            )
         found = look_up(tables, word, by), look_up(other, word, by)
         groups = tables.path.resolve().name, other.path.resolve().name
         if groups[0] == groups[1]:

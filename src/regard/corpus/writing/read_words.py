@@ -1,16 +1,13 @@
 """Run the windows of a shard's documents through the model, and keep what is asked for of every word."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from regard.corpus import schema
-from regard.corpus.closeness import PARTS, Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, largest_weights_to_store, sum_layer
@@ -23,16 +20,14 @@ from regard.corpus.writing.cut_windows import (
     vector_width,
     window_of_each_word,
 )
-from regard.corpus.writing.plain_stack import StatesReader, autocast_states, states_by_window
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.model_files.pooling import Pooling
 from regard.models.model import Model
-from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states
+from regard.models.states import StateBatch, count_heads, count_layers, read_states
 
 HALF = float(np.finfo(np.float16).max)
 PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less at most, and no slower
-TOKENS = 512  # at most about as many are read twice, of each shard's
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,21 +39,10 @@ class DocumentReader:
     size: WindowSize
     settings: Settings
 
-    def states(self, windows: Sequence[Window]) -> Iterator[StateBatch]:
-        """Yield the states of windows, batch by batch, in the precision of the settings."""
-        if self.settings.precision == "float32":
-            return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
-        return self._vectors_alone(windows)
-
     @cached_property
     def pooling(self) -> Pooling:
         """How windows are pooled, where texts are the unit."""
         return text_pooling(self.settings, self.model)
-
-    @cached_property
-    def _vectors_alone(self) -> StatesReader:
-        """What reads without watching: it is made ready when it is first needed, and once."""
-        return autocast_states(self.model, self.layers, self.size)
 
 
 @dataclass(eq=False)
@@ -76,14 +60,12 @@ class CutPart:
 @dataclass(frozen=True, eq=False)
 class UnitVectors:
     """What is kept of every unit, in the order of the parts: vectors (n, K, M), statistics (4, n, N), and of the
-    largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums); how near the vectors are to
-    float32's, None where they are that."""
+    largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums)."""
 
     vectors: Float[np.ndarray, "n K M"]
     statistics: Float[np.ndarray, "4 n N"] | None
     sources: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     heads: Float[np.ndarray, "N H sums"] | None
-    closeness: Closeness | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +115,7 @@ def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> UnitVectors
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
-    batches, comparison = reading.states(windows), None
-    if settings.precision != "float32":
-        comparison = StateComparison(reading.model, windows, reading.layers)
-        batches = comparison.seen(batches)
+    batches = read_states(reading.model, windows, reading.layers, attention=settings.statistics)
     for passes, batch in enumerate(batches, 1):
         own = [runs[n] for n in batch.numbers]
         ids = np.array([windows[n].ids for n in batch.numbers])
@@ -144,7 +123,7 @@ def read_words(reading: DocumentReader, parts: Sequence[CutPart]) -> UnitVectors
         del batch  # the next pass runs before the name is given to what it makes
         if passes % PASSES == 0:
             give_memory_back()
-    return found if comparison is None else replace(found, closeness=comparison.found)
+    return found
 
 
 def _add_batch(
@@ -244,35 +223,3 @@ def _put_sources(
         for column, edge in zip(sources, (cut.starts, cut.ends), strict=False):
             column[place, columns] = np.where(inside, edge[token] + offset, -1)
         sources[2][place, columns] = weights[n]
-
-
-class StateComparison:
-    """Windows from all over a shard that were read in float32. found: how near the states are that were seen since."""
-
-    def __init__(self, model: Model, windows: Sequence[Window], layers: Sequence[int]) -> None:
-        """Read the windows."""
-        step = max(1, -(-sum(len(each.ids) for each in windows) // TOKENS))
-        chosen = range(0, len(windows), step)
-        read = states_by_window(read_states(model, [windows[number] for number in chosen], layers))
-        self._expected = {chosen[number]: states for number, states in read.items()}
-        self.found = Closeness()
-
-    def seen(self, batches: Iterator[StateBatch]) -> Iterator[StateBatch]:
-        """Pass batches of all windows on, and compare those that were read twice."""
-        for batch in batches:
-            for states, number in zip(batch.states, batch.numbers, strict=True):
-                if number in self._expected:
-                    self.found += closeness_of_states(states, self._expected.pop(number))
-            yield batch
-
-
-def closeness_of_states(found: Float[Tensor, "K L M"], expected: Float[Tensor, "K L M"]) -> Closeness:
-    """Compare the states of one window, token by token, with float32's."""
-    off = _billionths_below_one(found, expected)
-    following = _billionths_below_one(expected[:, 1:], expected[:, :-1])
-    return Closeness(off.numel(), int(off.sum()), int(off.max()), following.numel(), int(following.sum()))
-
-
-def _billionths_below_one(one: Float[Tensor, "K L M"], other: Float[Tensor, "K L M"]) -> Tensor:
-    cosines = torch.cosine_similarity(one.double(), other.double(), dim=-1)
-    return ((1 - cosines) * PARTS).round().clamp_min(0).long()

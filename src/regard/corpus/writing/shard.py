@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from regard.corpus.closeness import Closeness
 from regard.corpus.manifest import Manifest
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.schema import ROW_GROUP
@@ -35,8 +34,7 @@ PART = ".part"  # how the folders end that are being written
 class ShardTables:
     """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for.
 
-    tokens: how many its texts have, special ones included, each counted once however many windows read it. closeness:
-    of the vectors with float32's, None where they are that.
+    tokens: how many its texts have, special ones included, each counted once however many windows read it.
     """
 
     texts: "pa.Table"
@@ -45,7 +43,6 @@ class ShardTables:
     spans: "pa.Table"
     heads: "pa.Table | None" = None
     tokens: int = 0
-    closeness: Closeness | None = None
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
@@ -125,8 +122,7 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
     np.save(folder / VECTORS, tables.vectors, allow_pickle=False)
     kinds = Counter(tables.spans.column("kind").to_pylist())
     counts = {"parts": tables.texts.num_rows, "rows": tables.rows.num_rows, "tokens": tables.tokens}
-    near = {} if tables.closeness is None else tables.closeness.counts()
-    write_shard_index(folder, counts | dict(sorted(kinds.items())) | near)
+    write_shard_index(folder, counts | dict(sorted(kinds.items())))
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())

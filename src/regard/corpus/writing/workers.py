@@ -72,7 +72,7 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
     rows, vectors = sort_rows(rows, found.vectors)
     heads = None if found.heads is None or not settings.statistics else heads_table(found.heads)
     tokens = sum(len(part.cut.ids) for part in parts)
-    return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens, found.closeness)
+    return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens)
 
 
 def _part(document: Document, cut: CutText, reading: DocumentReader) -> tuple[CutPart, list[tuple[int, int, str]]]:
