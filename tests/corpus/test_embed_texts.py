@@ -269,21 +269,6 @@ def test_states_that_float16_cannot_hold(texts: str, tiny: Any) -> None:
     made(texts, "store", tiny, replace(SMALL, dtype="float32"))
 
 
-def test_the_runner_is_used(texts: str, tiny: Any) -> None:
-    from regard.corpus.writing.workers import build_here
-
-    made(texts, "one", tiny)
-    jobs: list[Any] = []
-
-    def runner(job: Any, plans: Any) -> Any:
-        jobs.append(job)
-        return build_here(job, tiny, plans)
-
-    embed(texts, "two", model=tiny, settings=SMALL, runner=runner)
-    assert store_digest(Path("two")) == store_digest(Path("one"))
-    assert jobs[0].folder == Path("two/shards").absolute()
-
-
 def texts_in(folder: Path, count: int, seed: int) -> Path:
     folder.mkdir()
     return write_texts(folder / "notes", count, seed=seed, longest=9)

@@ -15,20 +15,10 @@ from regard.corpus.environment import (
     describe_store_environment,
     digest_model,
     pinned_store_products,
-    set_environment,
 )
 from regard.errors import RegardError
 from regard.model_files.stored_weight import StoredWeight
 from tests.support import make_tiny
-
-
-def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REGARD_TEST_ONE", "1")
-    monkeypatch.delenv("REGARD_TEST_TWO", raising=False)
-    with set_environment({"REGARD_TEST_ONE": "2", "REGARD_TEST_TWO": "2"}):
-        assert (os.environ["REGARD_TEST_ONE"], os.environ["REGARD_TEST_TWO"]) == ("2", "2")
-    assert os.environ["REGARD_TEST_ONE"] == "1"
-    assert "REGARD_TEST_TWO" not in os.environ
 
 
 def test_a_store_of_other_versions_is_refused() -> None:

@@ -72,7 +72,6 @@ What to show
 Running
 --shard N  Process N characters of text at a time.
 --workers N  Run N single-threaded processes.
---ray ADDRESS|local  Run on a Ray cluster.
 --exercises  Answer the lesson's exercises.
 --step  Wait for Enter before each piece of code.
 Output

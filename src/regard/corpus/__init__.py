@@ -14,7 +14,6 @@ from regard.lazy import lazy_names
 if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedReport as EmbedReport
     from regard.corpus.embed_texts import embed as embed
-    from regard.corpus.ray_runner import on_ray as on_ray
     from regard.corpus.reading.document import Columns as Columns
     from regard.corpus.settings import Settings as Settings
     from regard.corpus.settings import Where as Where
@@ -27,7 +26,6 @@ _WHERE = {
     "Store": "store",
     "Where": "settings",
     "embed": "embed_texts",
-    "on_ray": "ray_runner",
 }
 
 __all__ = sorted(_WHERE)

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sen
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import check_lemma_language, settings_for_texts, vector_width, window_size
-from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
+from regard.corpus.writing.shard import plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import (
     QUARANTINE,
     SHARDS,
@@ -44,7 +44,6 @@ from regard.models.model import Model
 from regard.models.states import count_heads, count_layers
 
 SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
-Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ def embed(
     settings: Settings | None = None,
     columns: Columns | None = None,
     workers: int | None = None,
-    runner: Runner | None = None,
     progress: Callable[[EmbedProgress], None] | None = None,
     prune: bool = False,
     follow_links: bool = False,
@@ -129,9 +127,7 @@ def embed(
         compared = Compared()
         kept = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
         plans = plan_shards(kept, manifest, rejected)
-        if runner is not None:
-            built = runner(job, plans)
-        elif isinstance(model, Model):
+        if isinstance(model, Model):
             built = build_here(job, loaded, plans)
         else:
             del loaded  # the workers have their own

@@ -56,23 +56,15 @@ def pinned_store_products(made: dict[str, str]) -> Iterator[None]:
     """Compute in one thread and with a store's product inside the block."""
     threads = torch.get_num_threads()
     check_store_environment(made)
-    with set_environment({"TOKENIZERS_PARALLELISM": "false", matmul.VARIABLE: made["tiles"]}):
-        try:
-            matmul.product()
-            torch.set_num_threads(1)
-            yield
-        finally:
-            torch.set_num_threads(threads)
-
-
-@contextmanager
-def set_environment(wanted: dict[str, str]) -> Iterator[None]:
-    """Set variables of the environment inside the block, for this process and those that it starts."""
+    wanted = {"TOKENIZERS_PARALLELISM": "false", matmul.VARIABLE: made["tiles"]}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
+        matmul.product()
+        torch.set_num_threads(1)
         yield
     finally:
+        torch.set_num_threads(threads)
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)

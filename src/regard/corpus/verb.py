@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from regard.corpus.embed_texts import EmbedProgress, Runner
+    from regard.corpus.embed_texts import EmbedProgress
     from regard.display.answer import Answer
 
 Paths = Annotated[
@@ -57,7 +57,6 @@ def embed(
     shard: Annotated[int, number("--shard")] = 250_000,
     prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     workers: Annotated[int | None, number("--workers", "the number of cores")] = None,
-    ray: Annotated[str | None, option("--ray")] = None,
     prune: Annotated[bool, option("--prune")] = False,
     follow_links: Annotated[bool, option("--follow-links")] = False,
     outputs: Outputs = NOTHING,
@@ -76,17 +75,12 @@ def embed(
     from regard.corpus.questions.embed import Embedded, missing_words
 
     _, errors = consoles(outputs.json)
-    runner: Runner | None = None
-    if ray is not None:
-        from regard.corpus.ray_runner import on_ray
-
-        runner = on_ray(ray, workers)
     start.settle()
     try:
         with errors.status("Reading …") as status:
             summary = embed_texts(
                 paths, out, model=model, settings=chosen, columns=Columns(text_column, id_column), workers=workers,
-                runner=runner, progress=_progress_shown_in(status, sizes), prune=prune, follow_links=follow_links,
+                progress=_progress_shown_in(status, sizes), prune=prune, follow_links=follow_links,
             )  # fmt: skip
     except KeyboardInterrupt:
         errors.print("Stopped. Run the same command to continue from what is written.", markup=False)

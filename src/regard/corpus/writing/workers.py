@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -187,7 +187,7 @@ AHEAD = 2  # shards that wait for each worker: their texts are in memory
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to know to build any shard of a store; it can be sent to another process or machine.
+    """What a worker has to know to build any shard of a store; it can be sent to another process.
 
     folder: where shards are written. source, digest: the model, as `regard.load` takes it, and what it has to be.
     """
@@ -227,12 +227,20 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
 
-    def submit(plan: ShardPlan) -> "Future[dict[str, int]]":
-        with _without_script():
-            return pool.submit(_work, job, plan)
+    waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
+
+    def next_built() -> Built:
+        plan, future = waiting.popleft()
+        return plan, read_counts(job.folder / plan.name) if future is None else future.result(), future is not None
 
     try:
-        yield from in_order(job, plans, workers, submit)
+        for plan in plans:
+            with _without_script():
+                waiting.append((plan, None if (job.folder / plan.name).is_dir() else pool.submit(_work, job, plan)))
+            while len(waiting) > workers * AHEAD or (waiting and waiting[0][1] is None):
+                yield next_built()
+        while waiting:
+            yield next_built()
         pool.shutdown(wait=True)
     except BrokenProcessPool as error:
         raise RegardError(
@@ -243,25 +251,6 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
         end.close()  # where something failed: nobody waits for what the workers are at
         pool.shutdown(wait=True, cancel_futures=True)
         ours.close()
-
-
-def in_order(
-    job: Job, plans: Iterable[ShardPlan], workers: int, submit: "Callable[[ShardPlan], Future[dict[str, int]]]"
-) -> Iterator[Built]:
-    """Hand out shards, some ahead of what is done, and yield them in the order of the plans."""
-    waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
-    for plan in plans:
-        waiting.append((plan, None if (job.folder / plan.name).is_dir() else submit(plan)))
-        while len(waiting) > workers * AHEAD or (waiting and waiting[0][1] is None):
-            yield _done(job, *waiting.popleft())
-    while waiting:
-        yield _done(job, *waiting.popleft())
-
-
-def _done(job: Job, plan: ShardPlan, future: "Future[dict[str, int]] | None") -> Built:
-    if future is None:
-        return plan, read_counts(job.folder / plan.name), False
-    return plan, future.result(), True
 
 
 _worker: dict[str, Any] = {}
@@ -296,9 +285,9 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def prepare(job: Job) -> DocumentReader:
-    """Load a job's model into this process and set it up as the job says; once for each job."""
-    if _worker.get("job") != job:
+def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
+    """Build a shard in a worker, which loads the job's model and sets itself up before its first shard."""
+    if not _worker:
         import torch
 
         torch.set_num_threads(1)
@@ -308,15 +297,11 @@ def prepare(job: Job) -> DocumentReader:
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
-        _worker.update(job=job, reading=_reading(job, model))
+        _worker["reading"] = _reading(job, model)
         # what is loaded stays to the end: the collector need not look at it each time that a shard makes many objects
         gc.freeze()
-    return _worker["reading"]
+    return build(job, _worker["reading"], plan)
 
 
 def _reading(job: Job, model: Model) -> DocumentReader:
     return DocumentReader(model, list(job.layers), job.size, job.settings)
-
-
-def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
-    return build(job, prepare(job), plan)
