@@ -145,8 +145,6 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [{"text": LETTERS[n % len(LETTERS)].format(n), "period": f"19{n % 2}0"} for n in range(40)]
     (folder / "texts" / "letters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     (folder / "texts" / "book.txt").write_text(BOOK[:2000], "utf-8")
-    labelled = "".join(f"{text.format(n)},{text.split().index('bank')},{n % 2}\n" for n, text in enumerate(LETTERS * 4))
-    (folder / "labelled.csv").write_text("sentence,position,label\n" + labelled, "utf-8")
     texts = [word for page, n in CALLS for word in commands(page)[n] if "opus-mt-en-fr" in commands(page)[n]]
     words = tokenizers.byte_pairs(texts, size=300, frame="end")
     sizes = regard.TransformerConfig.translator(len(words), words.bos_token_id, d_model=16, heads=2, d_hidden=16)

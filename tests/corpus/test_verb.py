@@ -167,24 +167,6 @@ def test_senses_in_a_spreadsheet_a_picture_and_json(regard_command, bank_folder:
     assert "changes" in result.stdout
 
 
-def test_labelled_sentences(regard_command, bank_folder: Path, tmp_path: Path) -> None:
-    sentences = {
-        "shore": ["a muddy bank", "the river bank", "a bank of clay", "a steep bank"],
-        "firm": ["an account at the bank", "a loan from the bank", "money in a bank", "a bank robbery"],
-    }
-    lines = [f"{text},{text.split().index('bank')},{label}\n" for label, texts in sentences.items() for text in texts]
-    (tmp_path / "a.csv").write_text("sentence,position,label\n" + "".join(lines), encoding="utf-8")
-    arguments = ["senses", "bank", "--store", str(bank_folder), "--checked", "0", "--train"]
-    result = regard_command(*arguments, "a.csv", "--json", "-")
-    assert result.returncode == 0, result.stderr
-    data = json.loads(result.stdout)
-    assert {each["name"] for each in data["senses"]} == {"shore", "firm"}
-    assert data["accuracy"]["by_word"]["bank"]["asked"] == 2
-    result = regard_command(*arguments, "none.csv")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "there is no such file" in result.stderr
-
-
 def test_a_page_has_what_json_has(
     regard_command, bank_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,7 +132,6 @@ Rest
 --lookup word|lemma  Match WORD with words as written or with lemmas.
 --context N  Show N characters on each side.
 --k N  Look for N senses.
---train FILE  Learn the senses from labelled sentences, a .csv with sentence, position and label.
 --examples N  Show N examples of each sense.
 --words N  Show N context words that mark each sense.
 --checked N  Verify each context word (--words) by ablating it in N occurrences (0: skip).

@@ -175,7 +175,6 @@ def senses(
     word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
     store: StoreFolder,
     k: Senses = None,
-    train: Annotated[Path | None, option("--train")] = None,
     examples: Examples = 3,
     words: Annotated[int, number("--words")] = 5,
     checked: Annotated[int, number("--checked")] = 30,
@@ -190,18 +189,13 @@ def senses(
 
     --csv has a row for each occurrence.
     """
-    if train is not None and not train.is_file():
-        raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     check_store(store, layer)
     start.settle()
-    from regard.corpus.asking.disambiguate import read_labelled
     from regard.corpus.store import Store
 
     with Store(store, model=model) as opened, waiting(outputs, "Clustering, and cutting words …"):
-        labelled = None if train is None else read_labelled(train)
         found = opened.senses(
-            word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,
-            context=context, seed=seed,
+            word, k, by=by, layer=layer, examples=examples, words=words, checked=checked, context=context, seed=seed
         )  # fmt: skip
     report(found, outputs)
 

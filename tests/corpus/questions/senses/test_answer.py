@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 import regard
-from regard.corpus.asking.disambiguate import Labelled
-from regard.corpus.asking.places import WordSpan
 from regard.corpus.store import Store
 from regard.errors import RegardError
 
@@ -62,31 +60,6 @@ def test_what_a_cut_moves_is_what_a_trace_says(bank_store: Store, minilm, layer:
             moved.append(1 - float(one @ other / one.norm() / other.norm()))
     assert word.checked == len(moved)
     assert word.moved == pytest.approx(np.mean(moved), abs=1e-5)
-
-
-def test_labelled_sentences_name_the_senses(bank_store: Store) -> None:
-    def labelled(text: str, label: str) -> Labelled:
-        at = text.index("bank")
-        return Labelled(WordSpan(text, at, at + 4), "bank", label)
-
-    rivers = [
-        "He fished from the bank of the river",
-        "The bank was green with reeds",
-        "We sat on the river bank",
-        "A steep bank",
-    ]
-    moneys = ["He went to the bank for a loan", "The bank is closed", "The bank pays interest", "Her bank account"]
-    examples = [labelled(text, label) for texts, label in ((rivers, "shore"), (moneys, "firm")) for text in texts]
-    found = bank_store.senses("bank", labelled=examples, checked=0)
-    assert {each.name for each in found.senses} == {"shore", "firm"}
-    assert found.learned is not None
-    assert found.layer == found.learned.layer
-    rows = found.rows()
-    assert np.mean([(row["sense"] == "shore") == (row["metadata.kind"] == "river") for row in rows]) >= 14 / 16
-    with pytest.raises(RegardError, match="word 'the' has no labelled sentence: there are bank"):
-        bank_store.senses("the", labelled=examples)
-    with pytest.raises(RegardError, match="leave out k and layer"):
-        bank_store.senses("bank", 2, labelled=examples)
 
 
 def test_one_sense_has_no_words_that_tell_it(bank_store: Store) -> None:

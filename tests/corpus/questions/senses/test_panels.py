@@ -138,7 +138,7 @@ def test_json_has_each_sense_and_each_point(bank_store: Any, cloud_store: Any) -
     found = bank_store.senses("bank", checked=0)
     data: Any = found.to_json()
     assert [each["occurrences"] for each in data["senses"]] == found.clusters.sizes()
-    assert (data["format"], len(data["points"]), data["accuracy"]) == ("regard senses", 16, None)
+    assert (data["format"], len(data["points"])) == ("regard senses", 16)
     found = cloud_store.senses("bank")
     data = found.to_json()
     assert (data["told_apart"], data["findings"]) == (False, senses_sentences(found))

@@ -1,7 +1,7 @@
 """Tell the senses of a word in a store: clusters of its occurrences, good examples, and what in the context tells them.
 
-Senses are found as `clusters` beside it says, or learned from labelled sentences as `disambiguate` does. The words that
-set a sense apart (`context_words`) are each checked by ablation (`check_causes`).
+Senses are found as `regard.corpus.asking.clusters` says. The words that mark a sense are each checked by ablation
+(`check_causes`).
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,11 @@ from regard.corpus.asking.clusters import (
     marker_words,
     words_around_occurrence,
 )
-from regard.corpus.asking.disambiguate import Disambiguator, Labelled, learn
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows, look_up
-from regard.corpus.asking.places import WordSpan, embed_places
-from regard.corpus.asking.vectors import principal_axes, unit
+from regard.corpus.asking.places import WordSpan
+from regard.corpus.asking.vectors import principal_axes
 from regard.corpus.questions.find import LONGEST, contexts_of, length_of
 from regard.corpus.questions.senses import panels as shown
-from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import InContext
@@ -63,7 +61,7 @@ class ContextWord:
 
 @dataclass(frozen=True)
 class Sense:
-    """One sense. name: its label, or its number from 1. share: of all occurrences. distance: mean from the centroid.
+    """One sense. name: its number from 1. share: of all occurrences. distance: mean from the centroid.
 
     Where senses could not be told apart, one that is called so has all occurrences.
     """
@@ -81,10 +79,9 @@ class Senses(Answer):
     """The senses of a word, the largest first.
 
     silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
-    where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
-    sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
-    senses were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
-    asked_words: how many marker words were asked for, for each sense.
+    where each lies on the first two principal axes; axes: the variance that each keeps, a share. context: characters on
+    either side that were asked for. k: how many senses were asked for, None where the silhouette was to say it.
+    contexts: of each occurrence, for a page. asked_words: how many marker words were asked for, for each sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -101,7 +98,6 @@ class Senses(Answer):
     clusters: Clusters = field(repr=False)
     points: Float[np.ndarray, "R 2"] = field(repr=False)
     axes: tuple[float, ...] = (0.0, 0.0)
-    learned: Disambiguator | None = None
     context: int = CONTEXT
     k: int | None = None
     contexts: Sequence[InContext] = field(default=(), repr=False)
@@ -109,8 +105,8 @@ class Senses(Answer):
 
     @property
     def told_apart(self) -> bool:
-        """Whether there are senses: asked for by their number, learned, or told apart by their measures."""
-        return self.learned is not None or self.k is not None or len(self.senses) > 1
+        """Whether there are senses: asked for by their number, or told apart by their measures."""
+        return self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
         """Say how large the senses are, which words mark them and what ablating these words did."""
@@ -140,7 +136,6 @@ class Senses(Answer):
             "senses": [asdict(each) for each in self.senses],
             "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
             "separations": {str(k): value for k, value in self.clusters.separations.items()},
-            "accuracy": None if self.learned is None else _senses_accuracy_as_json(self.learned),
             "points": [
                 {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
                 for (x, y), label, shard, row in places
@@ -171,7 +166,6 @@ def find_senses(
     *,
     by: str = "word",
     layer: int | None = None,
-    labelled: Sequence[Labelled] | None = None,
     examples: int = EXAMPLES,
     words: int = WORDS,
     checked: int = CHECKED,
@@ -182,27 +176,14 @@ def find_senses(
     for name, given in (("examples", examples), ("words", words), ("checked", checked)):
         if given < 0:
             raise RegardError(f"{name}: given {given}, needs 0 or more")
-    if labelled is not None and (k is not None or layer is not None):
-        raise RegardError(
-            "senses: labelled sentences say how many senses there are and in which layer, leave out k and layer"
-        )
     check_seed(seed)
     tables.layer_index(layer)
     found = look_up(tables, word, by)
-    learned = None
-    if labelled is not None:
-        layers = tables.manifest.layers
-        examples_of = embed_places(tables.model, [each.place for each in labelled], layers)
-        forms, labels = [each.word for each in labelled], [each.label for each in labelled]
-        learned = learn(examples_of, forms, labels, layers, seed=seed)
-    used = learned.layer if learned is not None else tables.layer if layer is None else layer
+    used = tables.layer if layer is None else layer
     vectors = found.vectors(used)
-    if learned is None:
-        clusters = find_clusters(vectors, k, seed=seed)
-        told = k is not None or clusters.k > 1
-        names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_SEPARATED]
-    else:
-        clusters, names = _by_labels(learned, normal(word.strip()), vectors)
+    clusters = find_clusters(vectors, k, seed=seed)
+    told = k is not None or clusters.k > 1
+    names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_SEPARATED]
     texts = found.texts()
     parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
     spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
@@ -217,22 +198,9 @@ def find_senses(
         made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context,
-        k, asked_words=words,
+        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, context, k,
+        asked_words=words,
     )  # fmt: skip
-
-
-def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R M"]) -> tuple[Clusters, list[str]]:
-    """Occurrences by the nearest centroid of labelled sentences, the most frequent label first."""
-    if word not in learned.centroids:
-        known = ", ".join(sorted(learned.centroids)[:12])
-        raise RegardError(f"word {word!r} has no labelled sentence: there are {known}")
-    centroids, names, points = learned.centroids[word], learned.labels[word], unit(vectors)
-    labels = (points @ centroids.T).argmax(1)
-    order = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
-    labels, centroids = np.argsort(order)[labels], centroids[order]
-    distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
-    return Clusters(labels, centroids, distances, {}, {}), [names[n] for n in order]
 
 
 def _context_words(
@@ -273,14 +241,3 @@ def _context_words(
             ranked.append(ContextWord(word, score, near_own, everywhere - near_own, *effect))
         found.append(tuple(ranked))
     return found
-
-
-def _senses_accuracy_as_json(learned: Disambiguator) -> dict[str, object]:
-    """How well labelled sentences taught the senses, as JSON has it."""
-    rates = learned.accuracy
-    return {
-        "micro": rates.micro, "macro": rates.macro, "most_frequent": rates.most_frequent,
-        "by_word": {word: {"right": right, "asked": asked} for word, (right, asked, _) in rates.by_word.items()},
-        "layer": learned.layer, "pooling": "mean",
-        "tried": [{"layer": layer, "pooling": "mean", "accuracy": rate} for layer, rate in learned.tried.items()],
-    }  # fmt: skip

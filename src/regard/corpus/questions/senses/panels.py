@@ -25,7 +25,6 @@ UNSEPARATED: list[Template] = [
 TABLE: list[list[Template]] = [
     UNSEPARATED,
     [
-        ("All {total} occurrences of {word} get the label {name}.", lambda n: n["count"] == 1 and n["labels"]),
         ("All {total} occurrences of {word} are in {name}, because you asked for 1 sense.", lambda n: n["asked"] == 1),
         ("{word} has {count} {groups} in {total} occurrences: {senses}.", lambda n: 1 < n["count"] <= MAX_NAMED),
         ("{word} has {count} {groups} in {total} occurrences. The largest is {largest}.", lambda n: n["count"] > 1),
@@ -94,7 +93,7 @@ def _senses(result: "Senses") -> Table:
         *([Column("marker words")] if result.asked_words and len(result.senses) > 1 else []),
     ]  # fmt: skip
     note = "distance: mean 1 − cosine between an occurrence and the centroid of its sense."
-    if result.told_apart and result.learned is None and result.k is None:
+    if result.told_apart and result.k is None:
         note += " In our test, 9 of 47 words with a single sense were split too. Read the examples."
     return Table(
         name="Senses", title=f"Senses of {senses_title(result)}, layer {result.layer}", note=note, columns=columns,
@@ -135,7 +134,7 @@ def _examples(result: "Senses") -> Table:
 def senses_sentences(result: "Senses") -> list[str]:
     """Write what the senses are, what ablating their marker words did, and which senses have no marker word."""
     senses, total = [sense for sense in result.senses if sense.occurrences], len(result.found)
-    names = [sense_name(result, sense) if result.learned is None else quoted(sense.name) for sense in senses]
+    names = [sense_name(result, sense) for sense in senses]
     parts = [
         f"{name} ({sense.share:.0%}" + (f", near {quoted(sense.words[0].word)})" if sense.words else ")")
         for name, sense in zip(names, senses, strict=True)
@@ -150,7 +149,7 @@ def senses_sentences(result: "Senses") -> list[str]:
     unseparated = measures(result.k, result.clusters)
     numbers = {
         "word": quoted(result.word), "total": total, "times": "once" if total == 1 else f"{total} times",
-        "separated": result.told_apart, "labels": result.learned is not None, "asked": result.k,
+        "separated": result.told_apart, "asked": result.k,
         "count": len(senses) if result.told_apart else 0, "groups": "clusters" if unseparated else "senses",
         "name": names[0], "senses": parts, "largest": parts[0],
         "unmarked": lacking if result.asked_words and len(senses) > 1 and unmarked else None,
@@ -179,8 +178,8 @@ def rounded(value: float, limit: float, form: str = "f") -> str:
 
 
 def sense_name(result: "Senses", sense: "Sense") -> str:
-    """Return what a sense is called: its label, or "sense 1" if it has only a number."""
-    return f"sense {sense.name}" if result.learned is None and result.told_apart else sense.name
+    """Return what a sense is called: "sense 1", or that the senses are not separated."""
+    return f"sense {sense.name}" if result.told_apart else sense.name
 
 
 def senses_title(result: "Senses") -> str:
@@ -191,12 +190,9 @@ def senses_title(result: "Senses") -> str:
 
 
 def exactness_of_senses(result: "Senses") -> list[str]:
-    """Write the model, the layer and the accuracy or the measures of the clusters, then the notes on the index."""
+    """Write the model, the layer and the measures of the clusters, then the notes on the index."""
     line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
-    if result.learned is not None:
-        rate = result.learned.accuracy
-        line += f": {rate.micro:.0%} of held-out labels are right (most frequent label: {rate.most_frequent:.0%})"
-    elif (k := result.clusters.k) in result.silhouettes:
+    if (k := result.clusters.k) in result.silhouettes:
         both = (f"{means[k]:z.2f}" for means in (result.silhouettes, result.clusters.separations))
         line += ": mean silhouette {}, mean separation {}".format(*both)
     return [f"{line}.", *result.notes]
