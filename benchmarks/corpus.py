@@ -3,10 +3,9 @@
 speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens on disk, tokenising and writing on every
 side, texts of mixed length (mean about 57 tokens, at most 256). All read the same texts in turn, and others in the next
 round: what is compiled for a shape that was met before would be flattered by the same ones. Plain torch reads batches
-of one length. Measured if it is installed: sentence-transformers
-(output_value="token_embeddings", and a vector a text).
-find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one.
-memory: the largest process at a growing number of tokens.
+of one length. Measured if it is installed: sentence-transformers (output_value="token_embeddings").
+find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. memory: the
+largest process at a growing number of tokens.
 
 FILE...: text files that the texts are cut from, by default the book of REGARD_SHARED.
 """
@@ -61,10 +60,8 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
     makers: dict[str, Callable[[], Way]] = {
         "regard, vectors": partial(_ours, Settings(unit="tokens", statistics=False)),
         "regard, vectors and attention of all layers": partial(_ours, Settings(unit="tokens")),
-        "regard, --unit texts": partial(_ours, Settings(unit="texts", statistics=False)),
         "plain torch, batches of one length": _plain_torch,
-        "sentence-transformers": partial(_sentence_transformers, texts=False),
-        "sentence-transformers, texts": partial(_sentence_transformers, texts=True),
+        "sentence-transformers": _sentence_transformers,
     }
     ways: dict[str, Way] = {}
     for name, make in makers.items():
@@ -101,13 +98,12 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
 def _ours(settings: Settings) -> Way:
     import regard
     from regard.corpus.reading.document import Document
-    from regard.corpus.writing.cut_windows import settings_for_texts, window_size
+    from regard.corpus.writing.cut_windows import window_size
     from regard.corpus.writing.read_words import DocumentReader
     from regard.corpus.writing.shard import write_shard
     from regard.corpus.writing.workers import build_shard
 
     model = regard.load()
-    settings = settings_for_texts(settings, model)
     reading = DocumentReader(model, [5], window_size(model, settings), settings)
     gc.freeze()  # as a worker does
 
@@ -143,24 +139,20 @@ def _plain_torch() -> Way:
     return run
 
 
-def _sentence_transformers(*, texts: bool) -> Way:
+def _sentence_transformers() -> Way:
     from sentence_transformers import SentenceTransformer
 
     from regard.model_files.folder import default_folder
 
     model = SentenceTransformer(str(default_folder()), device="cpu")
 
-    def of_texts(given: list[str], folder: Path) -> int:
-        np.save(folder / "vectors.npy", model.encode(given, show_progress_bar=False).astype(np.float16))
-        return sum(map(len, model.tokenizer(given)["input_ids"]))  # a three hundredth of the time
-
-    def of_tokens(given: list[str], folder: Path) -> int:
+    def run(given: list[str], folder: Path) -> int:
         found = model.encode(given, output_value="token_embeddings", convert_to_numpy=False, show_progress_bar=False)
         vectors = np.concatenate([each.numpy() for each in found]).astype(np.float16)
         np.save(folder / "vectors.npy", vectors)
         return len(vectors)
 
-    return of_texts if texts else of_tokens
+    return run
 
 
 def find(rows: int) -> None:

@@ -41,19 +41,13 @@ def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"unit": "lines"}, "unit: given 'lines', needs words or tokens or texts"),
+        ({"unit": "lines"}, "unit: given 'lines', needs words or tokens"),
         ({"dtype": "int8"}, "dtype: given 'int8', needs float16 or float32"),
         ({"window": 0}, "window: given 0, needs a whole number above 0"),
         ({"shard": -1}, "shard: given -1"),
         ({"unit": "tokens", "where": Where("word", ("a",))}, "--where needs words"),
         ({"where": Where("lemma", ("a",))}, "needs --lemma LANGUAGE"),
         ({"unit": "tokens", "lemma": "en"}, "--lemma needs words"),
-        ({"unit": "texts"}, "--unit texts gives vectors alone, .*: give --no-statistics"),
-        ({"unit": "texts", "statistics": False, "layers": (0,)}, "--layers needs words or tokens"),
-        ({"unit": "texts", "statistics": False, "lemma": "en"}, "--lemma needs words: .* with texts"),
-        ({"unit": "texts", "statistics": False, "where": Where("word", ("a",))}, "--where needs words: .* with texts"),
-        ({"pooling": "mean"}, "--text-prompt needs --unit texts"),
-        ({"prompt": "query"}, "--text-prompt needs --unit texts: it cannot be given with words"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], said: str) -> None:

@@ -118,38 +118,6 @@ def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_of_texts_is_asked_for_those_like_one(regard_command, tmp_path: Path) -> None:
-    texts = {"a": "The river flooded the fields.", "b": "The bank raised its rates.", "c": "She planted beans."}
-    for name, text in texts.items():
-        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
-    made = regard_command("embed", "a.txt", "b.txt", "c.txt", "--out", "s", "--unit", "texts", "--no-statistics")
-    assert made.returncode == 0, made.stderr
-    assert "3 embeddings" in (said := " ".join(made.stdout.split()))
-    assert "3 documents" in said
-    asked = ("find", "Money was lent at higher interest.", "--store", "s")
-    found = regard_command(*asked, "--top", "1", "--json", "a.json", "--csv", "a.csv")
-    assert found.returncode == 0, found.stderr
-    assert texts["b"] in found.stdout
-    assert texts["c"] not in found.stdout
-    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert (data["format"], [line["text"] for line in data["lines"]]) == ("regard find texts", [texts["b"]])
-    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
-        assert [row["text"] for row in csv.DictReader(file)] == [texts["b"]]
-    for given, message in (
-        (["--like", "a bank"], "--like: store 's' keeps texts, so this option does not apply"),
-        (["--lookup", "lemma"], "--lookup: store 's' keeps texts"),
-        (["--layer", "5"], "--layer: store 's' keeps texts"),
-        (["--context", "9"], "--context: store 's' keeps texts"),
-        (["--text-prompt", "x " * 600], "embedding: text has 609 tokens, special ones included: all-MiniLM-L6"),
-    ):
-        refused = regard_command(*asked, *given)
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert message in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1
-    asked_of_texts = regard_command("senses", "bank", "--store", "s")
-    assert "has texts, not words: search it for the texts nearest to yours" in asked_of_texts.stderr
-
-
 def test_senses_in_a_spreadsheet_a_picture_and_json(regard_command, bank_folder: Path, tmp_path: Path) -> None:
     result = regard_command(
         "senses", "bank", "--store", str(bank_folder), "--checked", "4", "--words", "2", "--figure", "a.png",

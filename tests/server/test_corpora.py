@@ -9,9 +9,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import look_up
-from regard.corpus.embed_texts import embed
 from regard.corpus.manifest import ModelSummary
-from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.corpora import PanelOccurrences, corpus_page, reader_of
@@ -117,23 +115,6 @@ def test_a_store_that_is_not_there(bank_store: Any) -> None:
     with pytest.raises(HTTPException, match="this server has 1") as found:
         page_of(bank_store, store=1, about="occurrences", word="bank")
     assert found.value.status_code == 422
-
-
-def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: Any) -> None:
-    (tmp_path / "a.txt").write_text("The river flooded the fields.")
-    (tmp_path / "b.txt").write_text("The bank raised its rates.")
-    settings = Settings(unit="texts", statistics=False)
-    embed([tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "s", model=minilm, settings=settings)
-    with Store(tmp_path / "s", model=minilm) as store:
-        asked = CorpusRequest(about="occurrences", word="Money was lent at interest.")
-        page = corpus_page([store], asked, [minilm]).page.data()
-        assert page["panels"][0]["rows"] == store.find_texts(asked.word).panels()[0].rows
-        for about, like, says in (
-            ("senses", None, "has texts, not words"),
-            ("occurrences", "a bank", "like: store .* keeps texts"),
-        ):
-            with pytest.raises(RegardError, match=says):
-                corpus_page([store], CorpusRequest(about=about, word="bank", like=like), [minilm])
 
 
 @pytest.fixture

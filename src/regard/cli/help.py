@@ -58,7 +58,6 @@ Input
 --repeated  Train on repeated random letters, to learn induction.
 --text-column NAME  Read texts from this column of a table.
 --id-column NAME  Read text ids from this column of a table.
---text-prompt NAME|TEXT  Prepend this prompt to each text. Pass the prompt itself or its name in the model's folder.
 --prune  Remove documents whose files no longer exist.
 --follow-links  Follow symbolic links in folders.
 --text TEXT  Check on this text. Repeat for several.
@@ -121,7 +120,7 @@ Rest
 --watch SENTENCE  Save traces of this sentence (with --pairs: source<tab>target) during training.
 --prompt TEXT  Start each sample that is generated during training with this text.
 --layers N,N-N  Use these layers only, counted from 0.
---unit words|tokens|texts  Embed words (mean of their tokens), tokens or whole texts.
+--unit words|tokens  Embed words (mean of their tokens) or tokens.
 --where word=W,W  Keep only these words (or lemma=W,W) and the tokens they attend to most.
 --lemma LANGUAGE  Add lemmas for this language, for example en.
 --dtype float16|float32  Store vectors in this precision.

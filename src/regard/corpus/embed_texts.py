@@ -19,10 +19,10 @@ from regard.corpus.environment import (
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import LINK, find_files_and_rejected, read_documents
-from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
+from regard.corpus.settings import Settings, chosen_layers_to_store
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
-from regard.corpus.writing.cut_windows import check_lemma_language, settings_for_texts, vector_width, window_size
+from regard.corpus.writing.cut_windows import check_lemma_language, window_size
 from regard.corpus.writing.shard import plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import (
     QUARANTINE,
@@ -41,7 +41,7 @@ from regard.files import whole
 from regard.lazy import import_from_corpus_extra
 from regard.models.load import load
 from regard.models.model import Model
-from regard.models.states import count_heads, count_layers
+from regard.models.states import count_heads, count_layers, state_width
 
 SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
 
@@ -107,7 +107,6 @@ def embed(
     found = find_files_and_rejected(given, follow_links=follow_links)
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
-    settings = settings_for_texts(settings, loaded)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
@@ -155,8 +154,6 @@ def embed(
         notes += (
             f"Skipped {links:,} link{'s' * (links > 1)}. Pass `--follow-links` (`follow_links=True`) to follow links.",
         )
-    if settings.unit == "texts":
-        notes += (pooling_sentence(done.settings),)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
 
@@ -225,8 +222,7 @@ def begin_store(
             f"model {model.name!r} is an encoder-decoder: a corpus is read with a model with a single stack"
         )
     depth = count_layers(model)
-    width = vector_width(settings, model)
-    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)
+    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers_to_store(settings.layers, depth, model.name)
     if not (store / NAME).exists():
         environment, named = describe_store_environment(), [columns.text, columns.id]

@@ -14,7 +14,7 @@ from regard.files import write_json
 
 NAME = "manifest.json"
 SHA256 = "sha256"  # its last entry, of all others
-REMOVED = {"backend": "openvino", "precision": "bf16"}  # settings of indexes that earlier versions wrote
+REMOVED = {"backend": "openvino", "precision": "bf16", "unit": "texts"}  # settings that earlier versions had
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Manifest:
 
     @property
     def unit(self) -> str:
-        """What has a row: words, tokens or texts."""
+        """Return what has a row: words or tokens."""
         return str(self.settings["unit"])
 
     def write(self, store: Path) -> None:

@@ -1,7 +1,7 @@
 """What `regard embed` is asked to keep of the texts: the settings that a shard's bytes depend on."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
 from regard.text.words import word_spans
 
-UNITS = ("words", "tokens", "texts")
+UNITS = ("words", "tokens")
 DTYPES = ("float16", "float32")
 WINDOW = 512  # tokens, where the model takes as many
 OVERLAP = 4  # windows share a quarter of what they hold
@@ -43,13 +43,10 @@ class Settings:
     """What is kept of the texts.
 
     layers: their numbers, the last one's state is the contextual embedding; None for the last alone, () for all.
-    unit: "words" (a vector is the mean of its tokens'), "tokens", or (without statistics) "texts": a window of a text
-    has the vector that the model's folder says how to pool. where: only such words, None for all. lemma: the language
-    of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
+    unit: "words" (a vector is the mean of its tokens') or "tokens". where: only such words, None for all. lemma: the
+    language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
     attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
     tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
-    prompt: what each window of a text begins with, where texts are the unit: itself, or its name in the model's folder;
-    None for the folder's own choice. pooling: how they are pooled, which `embed` writes there.
     """
 
     layers: tuple[int, ...] | None = None
@@ -61,8 +58,6 @@ class Settings:
     window: int | None = None
     stride: int | None = None
     shard: int = SHARD
-    prompt: str | None = None
-    pooling: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, in one line each."""
@@ -73,21 +68,11 @@ class Settings:
             given = getattr(self, name)
             if given is not None and (not is_whole(given) or given < 1):
                 raise RegardError(f"{name}: given {given!r}, needs a whole number above 0")
-        if self.where is not None and self.unit != "words":
-            raise RegardError(f"--where needs words: it cannot be given with {self.unit}")
+        for option, value in (("--where", self.where), ("--lemma", self.lemma)):
+            if value is not None and self.unit != "words":
+                raise RegardError(f"{option} needs words: it cannot be given with {self.unit}")
         if self.where is not None and self.where.field == "lemma" and self.lemma is None:
             raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
-        if self.lemma is not None and self.unit != "words":
-            raise RegardError(f"--lemma needs words: it cannot be given with {self.unit}")
-        if self.unit == "texts" and self.layers is not None:
-            raise RegardError("--layers needs words or tokens: a text's vector is pooled from the last layer")
-        if self.unit != "texts" and (self.prompt, self.pooling) != (None, None):
-            raise RegardError(f"--text-prompt needs --unit texts: it cannot be given with {self.unit}")
-        if self.unit == "texts" and self.statistics:
-            raise RegardError(
-                "--unit texts gives vectors alone, and nothing of what attention did: give --no-statistics "
-                "(statistics=False) with it"
-            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as they stand in a manifest."""
@@ -111,13 +96,6 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
         kept = ", ".join(map(str, layers))
         raise RegardError(f"layer {layer}: the store keeps {kept}; choose others with `regard embed --layers`")
     return layers.index(layer)
-
-
-def pooling_sentence(settings: Mapping[str, Any]) -> str:
-    """Say how the vectors of a store of texts were made. settings: as its manifest has them."""
-    prompt = settings.get("prompt")
-    after = f", read after the prompt {prompt!r}" if prompt else ""
-    return f"Each vector pools the tokens of a text, or of a window of a long text, by {settings['pooling']}{after}."
 
 
 def normal(word: str) -> str:

@@ -3,7 +3,6 @@
 import numpy as np
 
 from regard.corpus.questions.find import find as find_occurrences
-from regard.corpus.questions.find import find_texts
 from regard.corpus.questions.senses.answer import find_senses
 from regard.corpus.questions.shift import find_shift
 from regard.corpus.schema import SUMS
@@ -22,7 +21,6 @@ class Store(StoreTables):
     """
 
     find = find_occurrences
-    find_texts = find_texts
     senses = find_senses
     shift = find_shift
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
-from regard.corpus.settings import place_among_stored_layers, pooling_sentence
+from regard.corpus.settings import place_among_stored_layers
 from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers, sha256_of_shard_file
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
@@ -57,7 +57,12 @@ class StoreTables:
                     f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
                     "again makes it"
                 )
-        self.notes: tuple[str, ...] = tuple(_notes(self.manifest))
+        self.notes: tuple[str, ...] = ()
+        if not self.manifest.complete:
+            done = f"{len(self.shards):,} shard{'s' * (len(self.shards) != 1)}"
+            self.notes = (
+                f"The embedding index is not finished ({done} so far). Run the same `regard embed` again to continue.",
+            )
 
     def __enter__(self: T) -> T:
         return self
@@ -184,15 +189,6 @@ class StoreTables:
         if name not in self.shards:
             raise RegardError(f"the store has no shard {name!r}")
         return self.shards[name]
-
-
-def _notes(manifest: Manifest) -> Iterator[str]:
-    """What is to be known of a store, whatever it is asked."""
-    if not manifest.complete:
-        done = f"{len(manifest.shards):,} shard{'s' * (len(manifest.shards) != 1)}"
-        yield f"The embedding index is not finished ({done} so far). Run the same `regard embed` again to continue."
-    if manifest.unit == "texts":
-        yield pooling_sentence(manifest.settings)
 
 
 def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from regard.corpus.embed_texts import EmbedProgress
-    from regard.display.answer import Answer
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns, or - for standard input.")
@@ -55,7 +54,6 @@ def embed(
     text_column: Annotated[str, option("--text-column")] = "text",
     id_column: Annotated[str | None, option("--id-column")] = None,
     shard: Annotated[int, number("--shard")] = 250_000,
-    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     workers: Annotated[int | None, number("--workers", "the number of cores")] = None,
     prune: Annotated[bool, option("--prune")] = False,
     follow_links: Annotated[bool, option("--follow-links")] = False,
@@ -65,7 +63,6 @@ def embed(
     chosen = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
         lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard,
-        prompt=prompt,
     )  # fmt: skip
 
     files = find_files(paths, follow_links=follow_links)
@@ -120,16 +117,14 @@ def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[E
     return show
 
 
-def check_store(store: Path, layer: int | None = None) -> str:
-    """Check a store's manifest before what reads stores is imported, and that it keeps a layer; return its unit."""
-    manifest = read_manifest(store)
-    place_among_stored_layers(manifest.layers, layer)
-    return manifest.unit
+def check_store(store: Path, layer: int | None = None) -> None:
+    """Check a store's manifest before what reads stores is imported, and that it keeps a layer."""
+    place_among_stored_layers(read_manifest(store).layers, layer)
 
 
 @writes("html", "csv", "parquet", "json")
 def find(
-    word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find. For an index of texts: a text.")],
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find.")],
     store: StoreFolder,
     like: Annotated[str | None, option("--like")] = None,
     everywhere: Annotated[bool, option("--everywhere")] = False,
@@ -138,35 +133,24 @@ def find(
     by: Lookup = "word",
     layer: KeptLayer = None,
     context: Context = CONTEXT,
-    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     model: StoreModel = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Find every occurrence of a word in an embedding index and show it in context.
 
-    With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index
-    made with `embed --unit texts`, find the texts closest to the one you give. --csv has a row for each occurrence.
+    With --like, a sentence that contains the word, the occurrences closest in meaning come first. --csv has a row
+    for each occurrence.
     """
-    unit = check_store(store, layer)
-    words = {
-        "--like": like is not None, "--everywhere": everywhere, "--sort": sort is not None, "--lookup": by != "word",
-        "--layer": layer is not None, "--context": context != CONTEXT,
-    }  # fmt: skip
-    only = words if unit == "texts" else {"--text-prompt": prompt is not None}
-    if given := [name for name, each in only.items() if each]:
-        raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, so this option does not apply")
+    check_store(store, layer)
     from regard.corpus.store import Store
 
     with Store(store, model=model) as opened:
-        if like is not None or unit == "texts":
+        if like is not None:
             with waiting(outputs, "Loading the model …"):
                 _ = opened.model
-        if unit == "texts":
-            found: Answer = opened.find_texts(word, prompt=prompt, top=top)
-        else:
-            found = opened.find(
-                word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
-            )
+        found = opened.find(
+            word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+        )
         report(found, outputs, SHOWN if top is None else top)
 
 

@@ -118,12 +118,6 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
         return CachedPage(store.stats().page())
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
-    if store.manifest.unit == "texts" and asked.about == "occurrences":
-        if asked.like is not None:
-            raise RegardError(f"like: store {str(store.path)!r} keeps texts, which the text itself is compared with")
-        if lacking := _give_model(store, models):
-            raise lacking
-        return CachedPage(store.find_texts(asked.word, top=LINES).page())
     if asked.about == "senses":
         lacking = _give_model(store, models)
         found = store.senses(asked.word, asked.senses, checked=0 if lacking else CHECKED)

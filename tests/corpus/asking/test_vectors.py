@@ -66,10 +66,8 @@ def test_they_are_those_of_all_rows(tmp_path: Path) -> None:
             for key, v in kept.items()
         }
         for top in (1, 4, 33, 50):
-            near = find_nearest_rows(store, query, top)
+            rows, similarity = find_nearest_rows(store, query, top)
             expected = sorted(cosines, key=lambda key: -cosines[key])[:top]
-            found = list(zip(near.found.shard, near.found.row.tolist(), strict=True))
+            found = list(zip(rows.shard, rows.row.tolist(), strict=True))
             assert set(found) == set(expected)
-            np.testing.assert_allclose(near.similarity, [cosines[key] for key in found], atol=1e-3)
-            assert near.total == 33
-            assert near.mean == pytest.approx(np.mean(list(cosines.values())), abs=1e-3)
+            np.testing.assert_allclose(similarity, [cosines[key] for key in found], atol=1e-3)

@@ -18,7 +18,7 @@ export interface ServerState {
   format: [string, number];
   models: { name: string; pairs: boolean; limit: number | null; writes: boolean; pictures: "alone" | "in a text" | null }[];
   texts: string[];
-  stores: { name: string; rows: number; unit: "words" | "tokens" | "texts" }[];
+  stores: { name: string; rows: number; unit: "words" | "tokens" }[];
   runs: { name: string }[];
   pages: { id: string; title: string }[];
   limits: { characters: number; texts: number; picture: number; seconds: number };

@@ -186,7 +186,6 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store."""
     if by not in FIELDS:
         raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
-    check_keeps_words(tables)
     wanted = normal(word.strip())
     if not wanted:
         raise RegardError("word is empty: give a word of the embedding index")
@@ -206,15 +205,6 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     if not len(found):
         raise _missing(tables, word, by, _of_run(tables, wanted, words, counts))
     return found
-
-
-def check_keeps_words(tables: StoreTables) -> None:
-    """Refuse a store of texts where a word is asked for."""
-    if tables.manifest.unit == "texts":
-        raise RegardError(
-            f"embedding index {str(tables.path)!r} has texts, not words: search it for the texts nearest to yours "
-            "(regard find TEXT; Store.find_texts)"
-        )
 
 
 def _by(tables: StoreTables, by: str, wanted: str) -> Occurrences:

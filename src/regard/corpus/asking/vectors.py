@@ -1,7 +1,5 @@
 """Compute what is asked of many vectors at once: their lengths made 1, cosines with one of them, principal axes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -61,27 +59,13 @@ def principal_axes(
     return points @ axes, tuple(float(max(each, 0) / total) for each in values[::-1][:count])
 
 
-@dataclass(frozen=True, eq=False)
-class NearestRows:
-    """The nearest rows, in the order of the store, with their cosines. total, mean: rows of the store, and the mean of
-    the cosines of all of them."""
-
-    found: Occurrences
-    similarity: Float[np.ndarray, " n"]
-    total: int
-    mean: float
-
-
 def find_nearest_rows(
     tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None = None
-) -> NearestRows:
-    """Compare every row's vector with one, and keep the nearest."""
+) -> tuple[Occurrences, Float[np.ndarray, " n"]]:
+    """Return the rows whose vectors are nearest to one, in the order of the store, with their cosines."""
     best: list[tuple[float, str, int]] = []
-    total, added = 0, 0.0
     for shard, first, vectors in tables.all_vectors(layer):
         scores = cosines(vectors, query)
-        total += len(scores)
-        added += float(scores.sum(dtype=np.float64))
         best += [(float(scores[n]), shard, first + int(n)) for n in largest(scores, top)]
         best = sorted(best, key=lambda each: -each[0])[:top]
     if not best:
@@ -92,4 +76,4 @@ def find_nearest_rows(
     found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
     score = {(shard, row): value for value, shard, row in best}
     similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
-    return NearestRows(found, np.array(similarity, dtype=np.float32), total, added / total)
+    return found, np.array(similarity, dtype=np.float32)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -11,20 +10,11 @@ from regard.corpus import schema
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, largest_weights_to_store, sum_layer
-from regard.corpus.writing.cut_windows import (
-    CutText,
-    Units,
-    WindowSize,
-    pool_windows,
-    text_pooling,
-    vector_width,
-    window_of_each_word,
-)
+from regard.corpus.writing.cut_windows import CutText, Units, WindowSize, window_of_each_word
 from regard.errors import RegardError
 from regard.memory import give_memory_back
-from regard.model_files.pooling import Pooling
 from regard.models.model import Model
-from regard.models.states import StateBatch, count_heads, count_layers, read_states
+from regard.models.states import StateBatch, count_heads, count_layers, read_states, state_width
 
 HALF = float(np.finfo(np.float16).max)
 PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less at most, and no slower
@@ -38,11 +28,6 @@ class DocumentReader:
     layers: list[int]
     size: WindowSize
     settings: Settings
-
-    @cached_property
-    def pooling(self) -> Pooling:
-        """How windows are pooled, where texts are the unit."""
-        return text_pooling(self.settings, self.model)
 
 
 @dataclass(eq=False)
@@ -144,10 +129,7 @@ def _add_batch(
         np.concatenate(none + [parts[run.part].place[run.words] for run in runs]),
         np.concatenate(none + [parts[run.part].units.count[run.words] for run in runs]),
     )
-    if reading.settings.unit == "texts":
-        states = pool_windows(batch.states[:, -1], reading.pooling)[words.row, None]
-    else:
-        states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
+    states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
     most = max(-float(states.min(initial=0)), float(states.max(initial=0)))
     if reading.settings.dtype == "float16" and most > HALF:
         raise RegardError(
@@ -170,14 +152,14 @@ def _add_batch(
 def _empty(reading: DocumentReader, count: int) -> UnitVectors:
     """What is kept of so many words, before any was read."""
     settings, depth = reading.settings, count_layers(reading.model)
-    width, heads = vector_width(settings, reading.model), count_heads(reading.model)
-    vectors = np.zeros((count, len(reading.layers), width), settings.dtype)
+    vectors = np.zeros((count, len(reading.layers), state_width(reading.model)), settings.dtype)
     if not settings.statistics:
         return UnitVectors(vectors, None, None, None)
     sources, size = None, (count, depth * schema.TOP)
     if settings.where is not None:
         sources = np.full(size, -1), np.full(size, -1), np.zeros(size, np.float32)
-    return UnitVectors(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
+    heads = np.zeros((depth, count_heads(reading.model), len(SUMS)))
+    return UnitVectors(vectors, np.zeros((4, count, depth), np.float32), sources, heads)
 
 
 def _counted(part: CutPart, causal: bool) -> np.ndarray:

@@ -30,7 +30,6 @@ from regard.corpus.writing.cut_windows import (
     WindowSize,
     cut_texts,
     find_tokens,
-    find_windows,
     find_words,
     window_of_each_word,
 )
@@ -54,8 +53,7 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
     parts: list[CutPart] = []
     spans: list[Span] = []
     unknown = reading.model.tokenizer.unk_token_id
-    texts = [each.text for each in documents]
-    cuts = cut_texts(reading.model, texts, reading.size, settings.prompt or "")
+    cuts = cut_texts(reading.model, [document.text for document in documents], reading.size)
     part_rows = []
     for row, (document, cut) in enumerate(zip(documents, cuts, strict=True)):
         if cut is None:
@@ -78,9 +76,6 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
 def _part(document: Document, cut: CutText, reading: DocumentReader) -> tuple[CutPart, list[tuple[int, int, str]]]:
     """The words of a part that are kept; and those that are not read whole, with their characters and why."""
     settings = reading.settings
-    if settings.unit == "texts":
-        every = np.arange(len(cut.windows))
-        return CutPart(document, cut, find_windows(cut), every, np.zeros_like(every)), []
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
     if settings.unit == "words":
