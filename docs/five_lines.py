@@ -47,12 +47,7 @@ axes = trace.attention[0].plot(head=head)
 
 # %%
 vector = trace["bank"]  # (M,) the word's contextual embedding
-# pooled and normalised as the model's own folder says
-sentence = trace.embedding()
-print(
-    f"the word's vector has {len(vector)} numbers, the sentence's "
-    f"{len(sentence)} (length {sentence.norm():.3f})"
-)
+print(f"the word's vector has {len(vector)} numbers")
 
 why = regard.why(model, trace, "bank")
 why

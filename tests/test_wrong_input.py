@@ -42,10 +42,6 @@ CASES: list[tuple[Any, str]] = [
         lambda g: g.model.generate("a bank", 3),
         "generate: too many positional arguments; it takes prompt, ids=, max_new_tokens=",
     ),
-    (
-        lambda g: g.model.embedding("a bank", "query: "),
-        "embedding: too many positional arguments; it takes text, prompt=",
-    ),
     (lambda g: regard.see(g.trace, 3), "word: given int, needs to be a string"),
     (lambda g: regard.see(g.trace, "bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
     (lambda g: regard.see(g.trace, "bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),

@@ -196,8 +196,9 @@ pages = [
     "Berlin is the capital of Germany.",
     "The bank lends money.",
 ]
-key = torch.stack([each.embedding() for each in model.trace(pages)])
-query = model.trace(question).embedding()[None]
+means = [t.last_hidden_state.mean(0) for t in model.trace([*pages, question])]
+*key, query = torch.nn.functional.normalize(torch.stack(means), dim=1)
+key, query = torch.stack(key), query[None]
 value = torch.eye(3)  # the answers: Paris, Berlin, money
 rows = torch.cat(
     [

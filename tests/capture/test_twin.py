@@ -87,14 +87,12 @@ def test_the_plain_model_in_another_thread_gives_what_it_gives_alone(kind: str, 
     assert attributes(model) == before
 
 
-@pytest.mark.parametrize("do", ["trace", "embedding", "why"])
+@pytest.mark.parametrize("do", ["trace", "why"])
 def test_two_models_of_one_object_at_once(do: str, minilm: Any) -> None:
     models = [minilm, regard.load(minilm.model, tokenizer=minilm.tokenizer)]
-    models[1].pooling = minilm.pooling
     river, setting = minilm.trace(RIVER), minilm.model.config._attn_implementation
     runs: dict[str, Callable[[Model], Any]] = {
         "trace": lambda model: model.trace(RIVER).attention[5].dense(),
-        "embedding": lambda model: model.embedding(RIVER),
         "why": lambda model: torch.tensor([each.effect for each in regard.why(model, river, "bank").heads]),
     }
     alone, met, both = runs[do](minilm), set[int](), threading.Barrier(2)

@@ -50,7 +50,7 @@ def test_what_is_asked_of_a_real_model_in_pieces(tmp_path: Path, minilm: Any) ->
     """Its checks pass, but for an ablated head if the output projection is on disk."""
     places = {"embeddings": "cpu", "encoder": "disk", "pooler": "cpu"}
     pieces = regard.load(default_folder(), device_map=places, offload_folder=tmp_path)
-    assert torch.equal(pieces.embedding(RIVER), minilm.embedding(RIVER))
+    assert torch.equal(pieces.trace(RIVER).last_hidden_state, minilm.trace(RIVER).last_hidden_state)
     checked = regard.check(pieces, [RIVER])
     assert checked.holds
     passed = {each.check for each in checked.of("passed")}

@@ -29,7 +29,7 @@ def tiny(minilm, tmp_path: Path) -> Path:
 def test_a_folder_is_called_by_its_name_and_the_default_model_by_its_own(tiny: Path, minilm, monkeypatch) -> None:
     assert regard.load(tiny, device="cpu").trace("a bank").status.model == tiny.name
     named = regard.load("all-MiniLM-L6-v2", device="cpu")
-    assert (named.name, named.notes, named.pooling) == (minilm.name, minilm.notes, minilm.pooling)
+    assert (named.name, named.notes) == (minilm.name, minilm.notes)
     monkeypatch.chdir(tiny.parent)
     tiny.rename("all-MiniLM-L6-v2")
     assert len(regard.load("all-MiniLM-L6-v2", device="cpu").trace("a bank").attention) == 2  # a folder goes first

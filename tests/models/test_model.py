@@ -46,7 +46,7 @@ def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_is_a_model(copied, minilm) -> None:
     made = copied(minilm)
-    assert (repr(made), made.pooling, made.notes) == (repr(minilm), minilm.pooling, minilm.notes)
+    assert (repr(made), made.notes) == (repr(minilm), minilm.notes)
     assert (made.model is minilm.model) == (copied is copy.copy)
     assert torch.equal(made.trace(RIVER).last_hidden_state, minilm.trace(RIVER).last_hidden_state)
 

@@ -66,8 +66,6 @@ def test_texts_that_are_none(text: object, says: str) -> None:
         (lambda minilm, given: minilm.trace(given), "as ids="),
         (lambda minilm, given: opened("gpt").generate(given), "as ids="),
         (lambda minilm, given: pair().trace("A bank", target=given), "as target_ids="),
-        (lambda minilm, given: minilm.embedding(given), "trace[(]ids="),
-        (lambda minilm, given: minilm.embedding(given, prompt="query: "), "trace[(]ids="),
         (lambda minilm, given: content_or_position(minilm, given), "a list of ids"),
         (lambda minilm, given: neutral_sentences("bank", given), "control"),
         (lambda minilm, given: tokens(given), "texts"),

@@ -79,5 +79,5 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(place)).name}",
-        notes=(*opened.notes, note), pooling=opened.pooling, image_processor=opened.image_processor,
+        notes=(*opened.notes, note), image_processor=opened.image_processor,
     )  # fmt: skip

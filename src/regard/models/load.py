@@ -33,7 +33,6 @@ from regard.model_files.folder import (
     missing_model_file_error,
     names_default_model,
 )
-from regard.model_files.pooling import read_pooling
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.suppress_warnings import import_models, quiet
 from regard.model_files.weight_headers import CheckpointSizes
@@ -54,7 +53,6 @@ from regard.nn.transformer import Transformer
 from regard.text.bert_tokenizer import read_bert_tokenizer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
-from regard.trace.trace import NO_POOLING
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
@@ -182,8 +180,7 @@ def load(
         read = read_bert_tokenizer(folder)
         bert = None if read is None else read_bert(folder)
         if bert is not None:
-            pooling = read_pooling(partial(_file_of_model, folder))
-            return Model(bert, read, name=called, pooling=pooling, original=through_transformers)
+            return Model(bert, read, name=called, original=through_transformers)
     return through_transformers()
 
 
@@ -225,12 +222,11 @@ def _load_checkpoint(
             files = (PROCESSOR_FILE,) if pictures_alone else (BOTH_FILE, PROCESSOR_FILE)
             if any(_file_of_model(folder, candidate) for candidate in files):
                 processor = read_processor(folder, texts=not pictures_alone)
-        pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     if spread:
         check_not_on_disk(model, name)
     check_finite_weights(model, name)
     model = model.eval() if spread else model.to(where).eval()
-    return Model(model, tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor)
+    return Model(model, tokenizer, name=called, notes=notes, image_processor=processor)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:

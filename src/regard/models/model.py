@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.classes import class_names
@@ -24,7 +22,6 @@ from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images.picture import Fill, removed
-from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, TraceInputs, TraceOptions
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
 from regard.models.runner import Runner
@@ -32,10 +29,8 @@ from regard.models.windows import Plan, WindowedTrace
 from regard.nn.bert import bert_names
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
-from regard.text.reader import INSTEAD, Ids, Reader
-from regard.text.tokens import check_text, check_texts
-from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
-from regard.trace.trace import NO_POOLING, PairTrace, Trace
+from regard.text.reader import Ids, Reader
+from regard.trace.trace import PairTrace, Trace
 
 _OPENING = threading.RLock()  # so that two threads open a model once
 
@@ -47,8 +42,8 @@ class Model:
 
     model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
     limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
-    a target. pooling: how a sentence encoder's folder says that it makes one vector of a text. image_processor: of a
-    model that reads pictures, what makes them (and the texts beside them) ready, None where that is not known.
+    a target. image_processor: of a model that reads pictures, what makes them (and the texts beside them) ready, None
+    where that is not known.
     labels: of a classifier, the names of its classes, see `Trace.labels`; () of other models.
     """
 
@@ -59,16 +54,12 @@ class Model:
         *,
         name: str,
         notes: tuple[str, ...] = (),
-        pooling: Pooling = NO_POOLING,
         image_processor: Any = None,
         original: "Callable[[], Model] | None" = None,
     ) -> None:
         """Take a model. original: opens the model of transformers that ours stands in for, with its tokenizer."""
         self._model, self._tokenizer, self._original = model, tokenizer, original
-        self.name, self.notes, self.pooling = name, notes, pooling
-        if not pooling.include_prompt and tokenizer is not None:
-            self.pooling = pooling_behind_prompt(pooling, pooling.prompt, tokenizer)
-        self.image_processor = image_processor
+        self.name, self.notes, self.image_processor = name, notes, image_processor
         self.limit = most_positions_of_model(model)
         pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # so says an encoder taken out of a pair
         self.pairs = pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
@@ -78,7 +69,7 @@ class Model:
         # where its config says so, a classifier's last token is the last that is no padding
         filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
-        self._runner = Runner(self._session, self._reader, notes, self.pooling)
+        self._runner = Runner(self._session, self._reader, notes)
 
     @property
     def model(self) -> Any:
@@ -107,7 +98,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the model is made of: its session has a lock and copies of the modules."""
-        made = {name: getattr(self, name) for name in ("name", "notes", "pooling", "image_processor")}
+        made = {name: getattr(self, name) for name in ("name", "notes", "image_processor")}
         return partial(Model, **made), (self.model, self.tokenizer)
 
     def __repr__(self) -> str:
@@ -336,35 +327,6 @@ class Model:
     def pictures(self) -> Literal["alone", "in a text"] | None:
         """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
         return how_pictures_are_read(self._session, self._reader, self.image_processor)
-
-    @arguments_named
-    def embedding(
-        self, text: str | Sequence[str], *, prompt: str | None = None, prompt_name: str | None = None
-    ) -> Float[Tensor, "..."]:
-        """Compute the sentence embedding (P,) of a text, or (T, P) of T texts, keeping no traces.
-
-        Args:
-            text: one, or several.
-            prompt: what is put before each, "" for nothing; prompt_name: the same by its name in the model's folder.
-                Without both, the folder's default is.
-
-        Raises:
-            RegardError: as `trace` and `Trace.embedding`; a prompt of a name that is unknown; an encoder-decoder.
-        """
-        if self.pairs:
-            raise RegardError(f"embedding: {self.name} is an encoder-decoder, which makes no sentence embedding here")
-        check_pooling(self.pooling, self.name)
-        chosen = prompted(self.pooling, prompt, prompt_name)
-        pooling = pooling_behind_prompt(self.pooling, chosen, self._tokenizer)
-        if chosen and text is not None:
-            given = check_texts(text, "embedding: text", INSTEAD["embedding: text"])
-            text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in given]
-        single, sources = self._reader.read("embedding: text", text, None)
-        for source in sources:
-            check_pooling(pooling, self.name, source.text)
-        traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
-        rows = {number: pool(trace.last_hidden_state, pooling) for number, trace in traces if isinstance(trace, Trace)}
-        return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
 
     def ablated(
         self,

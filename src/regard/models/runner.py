@@ -20,12 +20,11 @@ from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.model_files.pooling import Pooling
 from regard.models.windows import Plan, WindowedTrace, joined
 from regard.models.windows import plan as plan_windows
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
-from regard.trace.trace import NO_POOLING, PairTrace, Trace
+from regard.trace.trace import PairTrace, Trace
 
 SAME = 1e-4  # of the largest number: how far states of a text in a batch and alone are rounded apart, at most
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
@@ -109,12 +108,11 @@ def _number_in_model_config(config: Any, name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs texts through a session. reader: of the texts. notes, pooling: of the model, added to every trace."""
+    """Runs texts through a session. reader: of the texts. notes: of the model, added to every trace."""
 
     session: Session
     reader: Reader
     notes: tuple[str, ...]
-    pooling: Pooling = NO_POOLING
 
     def traces(
         self,
@@ -263,8 +261,6 @@ class Runner:
     ) -> None:
         for side in trace.sides:
             side.status.notes += (*self.notes, *logits_note(side.labels, side.logits), *map(str, interventions))
-            if not self.session.pairs:
-                side.pooling = self.pooling
             if seconds is not None:
                 side.status.seconds = seconds
 

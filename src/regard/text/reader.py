@@ -24,7 +24,6 @@ from regard.text.tokens import (
 )
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor | np.ndarray, "..."]  # of one text, or of several
-INSTEAD = {"target": ", or token ids as target_ids=", "embedding: text": ", or trace(ids=...).embedding()"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Reader:
     def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
-        name: "text", "prompt", "target" or "embedding: text", for messages. given, ids: one of them, the other None.
+        name: "text", "prompt" or "target", for messages. given, ids: one of them, the other None.
         windowed: it will be read in windows, so that it may have any length.
         """
         if (value is None) == (ids is None):
@@ -48,7 +47,7 @@ class Reader:
             rows = _listed(ids, name)
             single = not rows or is_whole(rows[0])
             return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
-        texts = list(check_texts(value, name, INSTEAD.get(name, ", or token ids as ids=")))
+        texts = list(check_texts(value, name, f", or token ids as {'target_' * (name == 'target')}ids="))
         single = isinstance(value, str)
         if not texts:
             raise RegardError("trace: given no text, needs at least one")

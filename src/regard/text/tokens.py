@@ -215,15 +215,6 @@ def count_tokens(tokenizer: Any, text: str) -> int:
         return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
 
 
-def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
-    """Count the tokens that a prompt begins a text with: those of the prompt alone, without a special one behind it."""
-    if not prompt:
-        return 0
-    with tokenizer_panics_caught():
-        ids = _ids_of(tokenizer, [prompt], False)["input_ids"][0]
-    return len(ids) - (bool(ids) and ids[-1] in tokenizer.all_special_ids)
-
-
 def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
     """What a tokenizer gives for texts, none of them cut."""
     fast = bool(getattr(tokenizer, "is_fast", False))

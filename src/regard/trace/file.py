@@ -20,7 +20,6 @@ from regard.attention.masks import Mask
 from regard.attention.recording import Calls
 from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
 from regard.errors import RegardError
-from regard.model_files.pooling import Dense, Pooling
 from regard.tensor_file import ATTENTION, TRACE, Packer, Types, read_tensor_file, unpack, write_tensor_file
 from regard.text.tokens import ChatToken, Spelled, Token, Turn
 from regard.trace.any_attention import labelled, named_maps
@@ -204,7 +203,7 @@ class _TracePacker(Packer):
     def _trace(self, name: str, trace: Trace) -> dict[str, Any]:
         self.largest, self.rows = 0.0, 0
         own = {each.name: getattr(trace, each.name) for each in fields(trace) if each.name not in NOT_AS_IT_IS}
-        own |= {"pooling": replace(trace.pooling, prompts={}), "names": self._spellings(trace)}
+        own["names"] = self._spellings(trace)
         own |= self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
         packed = super().pack(name, own)
         notes = tuple(dict.fromkeys((*trace.status.notes, *self._notes(trace))))
@@ -270,6 +269,7 @@ class _TracePacker(Packer):
 def _trace_of_fields(**own: Any) -> Trace:
     own["tokens"] = tuple(replace(token, source=own["text"]) for token in own["tokens"])
     own["names"] = Spelled(dict(own["names"])) if own["names"] else None
+    own.pop("pooling", None)
     return Trace(**own)
 
 
@@ -284,9 +284,12 @@ def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
 TYPES: Types = MAP_TYPES | {
     each.__name__: each
     for each in (
-        AttentionOutput, ChatToken, Dense, Norm, PairTrace, Pooling, Scaling, Status, Token, Turn, UnverifiedOutput
+        AttentionOutput, ChatToken, Norm, PairTrace, Scaling, Status, Token, Turn, UnverifiedOutput
     )
-} | {"map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields}  # fmt: skip
+} | {
+    "map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields,
+    "Pooling": dict, "Dense": dict,  # in files of earlier versions
+}  # fmt: skip
 
 
 def _in_words(what: str, numbers: Sequence[int]) -> str:

@@ -35,14 +35,12 @@ from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.images.picture import Patches
 from regard.lazy import from_above
-from regard.model_files.pooling import Pooling
 from regard.shown import Shown
 from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.labelled_map import LabelledMap, Labels, label_all, vector
 from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
-from regard.trace.sentence_embedding import check_pooling, pool
 from regard.trace.status import Status, merge_statuses
 
 if TYPE_CHECKING:
@@ -94,7 +92,6 @@ else:  # a run-time check of the items' type would look at one that was not kept
 NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 MAPS = ("attention", "cross")
-NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
 def asks_for_cross_attention(what: str, part: Any) -> bool:
@@ -138,7 +135,6 @@ class Trace(_Kept):
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
     changed_outputs: of (whether in cross, layer), the heads' outputs (H, L, E) where they were ablated or patched:
     others are weights @ values. None where it is not known, as of a trace from a file.
-    pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
     labels: of a classifier, the names of its C classes, in the order of the logits' last axis. A sequence classifier
@@ -167,7 +163,6 @@ class Trace(_Kept):
     attention_outputs: Outputs = NONE
     cross_attention_outputs: Outputs = NONE
     names: Callable[[int], str] | None = field(default=None, repr=False)
-    pooling: Pooling = field(default=NO_POOLING, repr=False)
     changed_outputs: Mapping[tuple[bool, int], Tensor] | None = field(default=None, repr=False)
     patches: Patches | None = field(default=None, repr=False)
     turns: tuple[Turn, ...] = field(default=(), repr=False)
@@ -228,16 +223,6 @@ class Trace(_Kept):
             RegardError: the word is not in the text; the nearest words are named.
         """
         return find_word(self.text, self.tokens, word)
-
-    def embedding(self) -> Float[Tensor, " P"]:
-        """Pool the contextual embeddings into the text's own, normalised where the model does so; nothing is cut.
-
-        Raises:
-            RegardError: the model's folder does not say how, or in a way that is not known here; or the text is not as
-                the model reads it (its prompt is missing, or it is to be in lower case).
-        """
-        check_pooling(self.pooling, self.status.model, self.text)
-        return pool(self.last_hidden_state, self.pooling)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
         """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.
