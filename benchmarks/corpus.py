@@ -98,10 +98,9 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
 def _ours(settings: Settings) -> Way:
     import regard
     from regard.corpus.reading.document import Document
+    from regard.corpus.writing.build_shard import DocumentReader, build_shard
     from regard.corpus.writing.cut_windows import window_size
-    from regard.corpus.writing.read_words import DocumentReader
     from regard.corpus.writing.shard import write_shard
-    from regard.corpus.writing.workers import build_shard
 
     model = regard.load()
     reading = DocumentReader(model, [5], window_size(model, settings), settings)

@@ -43,7 +43,6 @@ THROUGH_OTHERS = {
 ABOUT_SEVERAL = {
     "questions/look/removal",
     "corpus/reading/parquet_files",
-    "corpus/writing/build_shard",
     "diffusion/record",
     "display/elements/plot",
     "display/terminal_lines",

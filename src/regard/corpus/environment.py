@@ -45,12 +45,6 @@ def check_store_products(made: dict[str, str]) -> None:
         )
 
 
-def pin_store_products(made: dict[str, str]) -> None:
-    """Compute with the matrix product of a store from now on, whatever would be chosen here."""
-    os.environ[matmul.VARIABLE] = made["tiles"]
-    matmul.product()
-
-
 @contextmanager
 def pinned_store_products(made: dict[str, str]) -> Iterator[None]:
     """Compute in one thread and with a store's product inside the block."""

@@ -12,10 +12,9 @@ import regard
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import TOP
 from regard.corpus.settings import Settings, Where, chosen_layers_to_store
+from regard.corpus.writing.build_shard import DocumentReader, build_shard
 from regard.corpus.writing.cut_windows import window_of_each_word, window_size
-from regard.corpus.writing.read_words import DocumentReader
 from regard.corpus.writing.shard import ShardTables
-from regard.corpus.writing.workers import build_shard
 from regard.models.model import Model
 from regard.models.states import count_layers
 from tests.support import MONEY, RIVER, make_tiny, own_models

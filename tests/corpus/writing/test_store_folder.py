@@ -10,6 +10,7 @@ import pytest
 from regard.corpus.manifest import NAME
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.documents import Unseen
+from regard.corpus.writing.build_shard import texts_table
 from regard.corpus.writing.shard import TEXTS, write_shard
 from regard.corpus.writing.store_folder import (
     Compared,
@@ -20,7 +21,6 @@ from regard.corpus.writing.store_folder import (
     opened_store_folder,
     remove_others,
 )
-from regard.corpus.writing.workers import texts_table
 from regard.errors import RegardError
 from tests.corpus.writing.test_shard import tables
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -15,167 +15,18 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
-from regard.corpus import schema
-from regard.corpus.environment import check_store_environment, digest_model, pin_store_products, pinned_store_products
-from regard.corpus.reading.document import Document
+from regard.attention.kernels import matmul
+from regard.corpus.environment import check_store_environment, digest_model, pinned_store_products
 from regard.corpus.settings import Settings
-from regard.corpus.writing.attention_sums import SUMS
-from regard.corpus.writing.cut_windows import (
-    CutText,
-    WindowSize,
-    cut_texts,
-    find_tokens,
-    find_words,
-    window_of_each_word,
-)
-from regard.corpus.writing.read_words import CutPart, DocumentReader, UnitVectors, read_words
-from regard.corpus.writing.shard import ShardPlan, ShardTables, read_counts, sort_rows, write_shard
+from regard.corpus.writing.build_shard import DocumentReader, build_shard
+from regard.corpus.writing.cut_windows import WindowSize
+from regard.corpus.writing.shard import ShardPlan, read_counts, write_shard
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.models.load import load
 from regard.models.model import Model
-from regard.models.states import count_layers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Span = tuple[str, int, int, str, str]  # a row of spans.parquet
-
-
-def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> ShardTables:
-    """Read documents and make the tables of their shard; the same documents give the same tables."""
-    settings = reading.settings
-    parts: list[CutPart] = []
-    spans: list[Span] = []
-    unknown = reading.model.tokenizer.unk_token_id
-    cuts = cut_texts(reading.model, [document.text for document in documents], reading.size)
-    part_rows = []
-    for row, (document, cut) in enumerate(zip(documents, cuts, strict=True)):
-        if cut is None:
-            spans.append(_span(document, 0, len(document.text), "dropped"))
-            continue
-        spans += _unread(document, cut, unknown)
-        part, split = _part(document, cut, reading)
-        spans += [_span(document, start, end, kind) for start, end, kind in split]
-        parts.append(part)
-        part_rows.append(row)
-    found = read_words(reading, parts)
-    give_memory_back()  # what the passes took, before the tables take theirs
-    rows = rows_table(parts, part_rows, found, count_layers(reading.model))
-    rows, vectors = sort_rows(rows, found.vectors)
-    heads = None if found.heads is None or not settings.statistics else heads_table(found.heads)
-    tokens = sum(len(part.cut.ids) for part in parts)
-    return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens)
-
-
-def _part(document: Document, cut: CutText, reading: DocumentReader) -> tuple[CutPart, list[tuple[int, int, str]]]:
-    """The words of a part that are kept; and those that are not read whole, with their characters and why."""
-    settings = reading.settings
-    tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
-    starts, ends = cut.starts[tokens], cut.ends[tokens]
-    if settings.unit == "words":
-        units, missed = find_words(document.text, starts, ends, tokens, settings.where, settings.lemma)
-    else:
-        units, missed = find_tokens(document.text, starts, ends, tokens), []
-    window = window_of_each_word(units.first, units.first + units.count - 1, cut.spans, reading.size.causal)
-    long = [(int(units.start[n]), int(units.end[n]), "long") for n in np.flatnonzero(window < 0)]
-    kept = np.flatnonzero(window >= 0)
-    units, window = units.take(kept), window[kept]
-    firsts = np.array([start for start, _ in cut.spans])
-    place = units.first - firsts[window] + cut.before
-    return CutPart(document, cut, units, window, place), long + [(a, b, "dropped") for a, b in missed]
-
-
-def _unread(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
-    """The characters of a part that the model does not read as they stand. unknown: the id that stands for such."""
-    found, at = [], 0
-    for token in sorted(cut.encoded.tokens, key=lambda each: (each.start, each.end)):
-        if document.text[at : token.start].strip():
-            found.append(_span(document, at, token.start, "dropped"))
-        at = max(at, token.end)
-        if token.end > token.start and (token.special or token.id == unknown):
-            found.append(_span(document, token.start, token.end, "special" if token.special else "unknown"))
-    if document.text[at:].strip():
-        found.append(_span(document, at, len(document.text), "dropped"))
-    return found
-
-
-def _span(document: Document, start: int, end: int, kind: str) -> Span:
-    """A row of spans.parquet, without the blanks around it."""
-    text = document.text[start:end]
-    start += len(text) - len(text.lstrip())
-    end -= len(text) - len(text.rstrip())
-    return document.id, document.start + start, document.start + end, kind, document.text[start:end]
-
-
-def texts_table(documents: Sequence[Document]) -> "pa.Table":
-    """Make texts.parquet: a row a part."""
-    import pyarrow as pa
-
-    columns: dict[str, list[Any]] = {
-        "document": [each.id for each in documents],
-        "start": [each.start for each in documents],
-        "end": [each.start + len(each.text) for each in documents],
-        "text": [each.text for each in documents],
-        "source": [each.source for each in documents],
-        "line": [each.line for each in documents],
-        "metadata": [sorted(each.metadata.items()) for each in documents],
-    }
-    return pa.table(columns, schema=schema.texts())
-
-
-def spans_table(spans: Sequence[Span]) -> "pa.Table":
-    """Make spans.parquet."""
-    import pyarrow as pa
-
-    columns = {name: [span[n] for span in spans] for n, name in enumerate(schema.spans().names)}
-    return pa.table(columns, schema=schema.spans())
-
-
-def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
-    """Make heads.parquet from the sums of every layer and head."""
-    import pyarrow as pa
-
-    layer, head = (each.ravel().astype(np.int32) for each in np.indices(heads.shape[:2]))
-    sums = {name: heads[..., n].ravel() for n, name in enumerate(SUMS)}
-    return pa.table({"layer": layer, "head": head} | sums, schema=schema.heads())
-
-
-def rows_table(parts: Sequence[CutPart], part_rows: Sequence[int], found: UnitVectors, depth: int) -> "pa.Table":
-    """Make rows.parquet, not sorted yet."""
-    import pyarrow as pa
-
-    def joined(each: Any) -> np.ndarray:
-        return np.concatenate([np.zeros(0, np.int64), *(each(part) for part in parts)])
-
-    forms = [part.document.text[a:b] for part in parts for a, b in zip(part.units.start, part.units.end, strict=True)]
-    counts = [len(part.units) for part in parts]
-    columns: dict[str, Any] = {
-        "word": [word for part in parts for word in part.units.words],
-        "form": forms,
-        "lemma": [lemma for part, n in zip(parts, counts, strict=True) for lemma in part.units.lemmas or (None,) * n],
-        "document": [part.document.id for part in parts for _ in part.units.words],
-        "part": np.repeat(np.array(part_rows, np.int32), counts),
-        "start": joined(lambda part: part.units.start + part.document.start),
-        "end": joined(lambda part: part.units.end + part.document.start),
-        "window": joined(lambda part: part.document_window).astype(np.int32),
-        "position": joined(lambda part: part.place).astype(np.int32),
-        "tokens": joined(lambda part: part.units.count).astype(np.int32),
-    }
-    if found.statistics is not None:
-        for name, each in zip(schema.STATISTICS, found.statistics, strict=True):
-            columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(each.ravel()), depth)
-    if found.sources is not None:
-        for name, each in zip(schema.SOURCES, found.sources, strict=True):
-            columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(each.ravel()), depth * schema.TOP)
-    wanted = schema.rows(depth, statistics=found.statistics is not None, sources=found.sources is not None)
-    return pa.table(columns, schema=wanted)
-
 
 AHEAD = 2  # shards that wait for each worker: their texts are in memory
 
@@ -221,7 +72,6 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
-
     waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
 
     def next_built() -> Built:
@@ -288,7 +138,8 @@ def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         check_store_environment(job.environment)
-        pin_store_products(job.environment)
+        os.environ[matmul.VARIABLE] = job.environment["tiles"]  # whatever would be chosen here
+        matmul.product()
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
