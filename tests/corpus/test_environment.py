@@ -1,6 +1,5 @@
 """Versions and products that a store's bytes depend on."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.attention.kernels import matmul
 from regard.corpus.environment import (
     check_store_environment,
-    check_store_products,
     describe_store_environment,
     digest_model,
-    pinned_store_products,
 )
 from regard.errors import RegardError
 from regard.model_files.stored_weight import StoredWeight
@@ -30,22 +26,9 @@ def test_a_store_of_other_versions_is_refused() -> None:
 
 def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
     here = describe_store_environment()
-    check_store_products(here)
+    check_store_environment(here)
     with pytest.raises(RegardError, match=f"product none, here is {here['tiles']}: .*REGARD_PRODUCT=none goes on"):
-        check_store_products(here | {"tiles": "none"})
-
-
-def test_products_and_threads_are_pinned_inside_alone() -> None:
-    before, held = torch.get_num_threads(), dict(os.environ)
-    with pinned_store_products(describe_store_environment() | {"tiles": "blas"}):
-        assert torch.get_num_threads() == 1
-        assert matmul.product() is matmul.blas
-    with (
-        pytest.raises(RegardError, match="given 'none', needs blas"),
-        pinned_store_products(describe_store_environment() | {"tiles": "none"}),
-    ):
-        pass
-    assert (torch.get_num_threads(), dict(os.environ)) == (before, held)
+        check_store_environment(here | {"tiles": "none"})
 
 
 def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any) -> None:

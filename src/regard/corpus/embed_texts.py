@@ -4,18 +4,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.checks import is_whole
 from regard.corpus import schema
-from regard.corpus.environment import (
-    check_store_environment,
-    check_store_products,
-    describe_store_environment,
-    digest_model,
-)
+from regard.corpus.environment import check_store_environment, describe_store_environment, digest_model
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import LINK, find_files_and_rejected, read_documents
@@ -62,7 +57,7 @@ class EmbedReport:
     """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
     built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
-    of the store's documents that were not read again, and of its vectors.
+    of documents that are missing and links that were skipped.
     """
 
     store: Path
@@ -116,11 +111,8 @@ def embed(
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
         # the source as any process finds it, whatever folder it is in
-        absolute = os.path.abspath(source) if source is not None and os.path.exists(source) else source
-        job = Job(
-            store / SHARDS, absolute, manifest.model.digest, settings, tuple(manifest.layers),
-            size, manifest.environment,
-        )  # fmt: skip
+        there = os.path.abspath(source) if source is not None and os.path.exists(source) else source
+        job = Job(store / SHARDS, there, manifest.model.digest, settings, manifest.layers, size)
         rejected: list[Rejected] = []
         read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
         compared = Compared()
@@ -132,10 +124,9 @@ def embed(
             del loaded  # the workers have their own
             built = build_in_processes(job, plans, workers)
         first = None if manifest.complete else manifest
-        with ExitStack() as ending:
-            # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
-            # still writes would put a shard without half of its files in place.
-            ending.callback(getattr(built, "close", lambda: None))
+        # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
+        # still writes would put a shard without half of its files in place.
+        with closing(built):
             shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:
             raise RegardError(_no_document_read(rejected, given))
@@ -244,6 +235,5 @@ def begin_store(
                 "was made with"
             )
     check_store_environment(held.environment)
-    check_store_products(held.environment)
     remove_unfinished_shards(store / SHARDS)
     return held

@@ -57,7 +57,7 @@ class Embedded(Answer):
         return sentences(TABLE, numbers)
 
     def exactness(self) -> list[str]:
-        """List the notes on documents that were not read again, and on the vectors."""
+        """List the notes on documents that are missing and on links that were skipped."""
         return list(self.report.notes)
 
     def rows(self) -> list[Row]:

@@ -161,10 +161,21 @@ def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
     """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing."""
-    return [
-        None if encoded is None else _cut_into_windows(model, encoded, size)
-        for encoded in _encoded_texts_to_cut(model.tokenizer, texts)
-    ]
+    cuts: list[CutText | None] = []
+    for encoded in _encoded_texts_to_cut(model.tokenizer, texts):
+        if encoded is None:
+            cuts.append(None)
+            continue
+        cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
+        tokens, all_ids, windows = encoded.tokens, encoded.ids, []
+        for start, stop in cut.spans:
+            run = [*range(cut.before), *range(start, stop), *range(len(tokens) - cut.after, len(tokens))]
+            segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
+            windows.append(Window([all_ids[n] for n in run], segments))
+        ids, starts, ends = (np.array([getattr(token, name) for token in tokens]) for name in ("id", "start", "end"))
+        special = np.array([token.special for token in tokens])
+        cuts.append(CutText(encoded, windows, list(cut.spans), cut.before, ids, starts, ends, special))
+    return cuts
 
 
 def window_of_each_word(
@@ -192,17 +203,4 @@ def _encoded_texts_to_cut(tokenizer: object, texts: Sequence[str]) -> list[Encod
     except RegardError:
         if len(texts) == 1:
             return [None]
-        return [each for text in texts for each in _encoded_texts_to_cut(tokenizer, [text])]
-
-
-def _cut_into_windows(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
-    cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
-    tokens, all_ids = encoded.tokens, encoded.ids
-    windows = []
-    for start, stop in cut.spans:
-        run = [*range(cut.before), *range(start, stop), *range(len(tokens) - cut.after, len(tokens))]
-        segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
-        windows.append(Window([all_ids[n] for n in run], segments))
-    ids, starts, ends = (np.array([getattr(token, name) for token in tokens]) for name in ("id", "start", "end"))
-    special = np.array([token.special for token in tokens])
-    return CutText(encoded, windows, list(cut.spans), cut.before, ids, starts, ends, special)
+        return [encoded for text in texts for encoded in _encoded_texts_to_cut(tokenizer, [text])]

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -17,8 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from regard.attention.kernels import matmul
-from regard.corpus.environment import check_store_environment, digest_model, pinned_store_products
+import torch
+
+from regard.corpus.environment import digest_model
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import DocumentReader, build_shard
 from regard.corpus.writing.cut_windows import WindowSize
@@ -42,9 +43,8 @@ class Job:
     source: str | None
     digest: str
     settings: Settings
-    layers: tuple[int, ...]
+    layers: list[int]
     size: WindowSize
-    environment: dict[str, str]
 
 
 Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether it was built now
@@ -57,17 +57,20 @@ def build(job: Job, reading: DocumentReader, plan: ShardPlan) -> dict[str, int]:
     return counts
 
 
-def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[Built]:
-    """Build the shards that are not there yet one after another, in this process."""
-    reading = _reading(job, model)
+def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Generator[Built, None, None]:
+    """Build the shards that are not there yet one after another, in this process and one thread."""
+    reading, threads = DocumentReader(model, job.layers, job.size, job.settings), torch.get_num_threads()
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
-        with pinned_store_products(job.environment):
+        torch.set_num_threads(1)
+        try:
             counts = build(job, reading, plan) if missing else read_counts(job.folder / plan.name)
+        finally:
+            torch.set_num_threads(threads)
         yield plan, counts, missing
 
 
-def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Iterator[Built]:
+def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
     """Build the shards that are not there yet in so many processes; yield all of them in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
@@ -133,21 +136,12 @@ def _without_script() -> Iterator[None]:
 def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
     """Build a shard in a worker, which loads the job's model and sets itself up before its first shard."""
     if not _worker:
-        import torch
-
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        check_store_environment(job.environment)
-        os.environ[matmul.VARIABLE] = job.environment["tiles"]  # whatever would be chosen here
-        matmul.product()
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
-        _worker["reading"] = _reading(job, model)
+        _worker["reading"] = DocumentReader(model, job.layers, job.size, job.settings)
         # what is loaded stays to the end: the collector need not look at it each time that a shard makes many objects
         gc.freeze()
     return build(job, _worker["reading"], plan)
-
-
-def _reading(job: Job, model: Model) -> DocumentReader:
-    return DocumentReader(model, list(job.layers), job.size, job.settings)
