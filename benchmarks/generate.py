@@ -1,10 +1,10 @@
-"""What it costs to watch a model write, on this machine's CPU: python -m benchmarks.generate
+"""What it costs to trace what a model writes, on this machine's CPU: python -m benchmarks.generate
 
     python -m benchmarks.generate            # SmolLM2-135M: REGARD_SMOLLM2 names the folder with its GGUF file
     python -m benchmarks.generate --quick    # fewer tokens and rounds
 
-The same greedy text three times in turns: by transformers alone, traced, and traced with received, entropy and the 8
-largest weights of every layer and head for each token that was written. Ratios of a round, medians of the rounds.
+The same greedy text three times in turns: by transformers alone, with a trace of it, and with received, entropy and the
+8 largest weights of every row of every layer and head. Ratios of a round, medians of the rounds.
 """
 
 import argparse
@@ -25,7 +25,7 @@ START = "The history of the town begins at the river, where a bridge was built b
 
 
 def main() -> None:
-    """Print what a token costs, and what watching adds."""
+    """Print what a token costs, and what the trace adds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer tokens and rounds")
     quick = parser.parse_args().quick

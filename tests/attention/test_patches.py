@@ -75,14 +75,6 @@ def test_edges_ablated_later_are_taken_from_the_rows() -> None:
         regard.attend(query, key, value)
 
 
-def test_the_part_that_falls_into_a_run() -> None:
-    patch = CallPatch(what="values", rows=torch.arange(3.0)[None, :, None], positions=(1, 4, 6))
-    part = patch.at(4, 3)
-    assert part is not None
-    assert (part.positions, part.rows.flatten().tolist()) == ((0, 2), [1.0, 2.0])
-    assert patch.at(2, 2) is None
-
-
 def test_what_does_not_fit() -> None:
     query, key, value = tensors()
     for patch, says in (

@@ -69,7 +69,6 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
         ({"do_sample": True, "temperature": 0}, "temperature: given 0, needs a number above 0"),
         ({"do_sample": True, "top_p": 1.5}, "top_p: given 1.5, needs a number above 0, 1 at most"),
         ({"do_sample": True, "top_k": -1}, "top_k: given -1, needs a whole number"),
-        ({"cache": "static"}, "cache: given 'static', needs 'dynamic'"),
     ],
     ids=str,
 )

@@ -13,7 +13,7 @@ keys of the call's map.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -55,14 +55,6 @@ class CallPatch:
     def keys(self) -> tuple[int, ...] | None:
         """The positions, where they are those of keys."""
         return self.positions if self.what == "values" else None
-
-    def at(self, start: int, count: int) -> "CallPatch | None":
-        """Return the part that falls on count positions from start on, numbered from there; None where none does."""
-        chosen = [n for n, place in enumerate(self.positions) if start <= place < start + count]
-        if not chosen:
-            return None
-        rows = self.rows if self.rows.shape[1] == 1 else self.rows[:, chosen]
-        return replace(self, rows=rows, positions=tuple(self.positions[n] - start for n in chosen))
 
     def put(self, tensor: Float[Tensor, "B n L w"]) -> None:
         """Write the rows into a tensor, in place."""

@@ -7,7 +7,7 @@ once more with the model family's own eager function; the largest difference goe
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -84,8 +84,6 @@ def attention(
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
     capture = _capture.get()
-    if capture is not None and capture.call_masks is not None:
-        capture.call_masks.append(attention_mask)
     if rest.get("sinks") is not None:  # Inkling 2's: a score for each query, where s_aux is one for each head
         raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
     if isinstance(attention_mask, ModelMask):
@@ -108,10 +106,7 @@ def attention(
     path = capture.path_of(module) if capture else ""
     if capture is not None and capture.keep.windows:
         return _within_windows(capture, path, (query, key, value), rule), None
-    around: AbstractContextManager[None] = nullcontext()
-    if capture is not None and capture.around_call is not None:
-        around = capture.around_call(path, query.shape[2], key.shape[2])
-    with scope(path), around, torch._C.DisableTorchFunction():  # what is done inside is not to be followed
+    with scope(path), torch._C.DisableTorchFunction():  # what is done inside is not to be followed
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.count_call(path)
@@ -169,8 +164,6 @@ def mask(
     if attention_mask is not None:
         start = int(kv_offset)
         keys = attention_mask[:, start : start + kv_length].bool()
-        if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
-            keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
         known = known if bool(keys.all()) else known & masks.padding(keys)
     checked = mask_function, q_length, kv_length, starts
     plain = attention_mask is None and mask_function in (causal_mask_function, bidirectional_mask_function)

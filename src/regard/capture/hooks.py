@@ -39,16 +39,10 @@ def record_pass(
     layers: Collection[int] | None = None,
     keep: Collection[str] | None = None,
     statistics: Statistics | None = None,
-    whole: bool = True,
 ) -> Iterator[None]:
     """Record the forward pass that is made inside the block in `capture`; the model's hooks are taken off after it."""
     index = None
-    if (
-        whole
-        and not capture.skipped_layers
-        and capture.keep.layers is None
-        and 0 < sum(tensor.numel() for tensor in ids) <= FEW
-    ):
+    if not capture.skipped_layers and capture.keep.layers is None and 0 < sum(tensor.numel() for tensor in ids) <= FEW:
         index = capture.index  # what they did in other passes tells what they do in this, but beside others' hooks
         if index is not None and any(
             hook not in capture.hooks

@@ -4,7 +4,6 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -121,12 +120,6 @@ class Comparison:
         self.outputs = max(self.outputs, math.inf if math.isnan(outputs) else outputs)
         self.rows += rows
 
-    def include(self, other: "Comparison") -> None:
-        """Take all rows of another comparison into account."""
-        if other.weights is not None:
-            self.add(other.weights, other.outputs, other.rows)
-        self.widened |= other.widened
-
     @property
     def compared_with(self) -> str:
         """What rows were compared with; empty where none were."""
@@ -176,11 +169,9 @@ class Capture:
         keep: what of the pass is kept, and how it is run.
         compare: whether sampled rows are compared at all.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
-        call_masks: a list that the mask of every call is appended to, None where they are not needed.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
             tokens, which is sooner then; None to compare it at once.
         hooks: those of regard's own that are on the model's modules before the pass is recorded.
-        around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:
         call_count: how many attention calls were made. calls: those that were recorded.
@@ -199,10 +190,8 @@ class Capture:
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     compare: bool = True
     skipped_layers: frozenset[str] = frozenset()
-    call_masks: list[Any] | None = None
     to_compare: list[Any] | None = None
     hooks: list[Callable[..., None]] = field(default_factory=list)
-    around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
     call_count: int = 0
     calls: Calls = field(default_factory=lambda: Calls(None, ()))
     embeddings: list[Any] = field(default_factory=list)

@@ -27,7 +27,7 @@ CHECKS: Mapping[str, Check] = {
     "repetition_penalty": (lambda n: n > 0, "a number above 0"),
     "no_repeat_ngram_size": (lambda n: n >= 0, "a whole number of 0 (off) or more"),
     "min_new_tokens": (lambda n: n >= 0, "a whole number of 0 or more"),
-    "num_beams": (lambda n: n == 1, "1: beams are many texts with rows in common, one trace is of one text"),
+    "num_beams": (lambda n: n == 1, "1: beams are several texts, one is written here"),
     "num_return_sequences": (lambda n: n == 1, "1: generate again, with another seed, for another text"),
 }
 WHOLE = ("top_k", "no_repeat_ngram_size", "min_new_tokens")
@@ -37,8 +37,8 @@ OTHERS = (
     "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
     "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
 )  # fmt: skip
-# Ways to generate that are more than one pass a token, or choose among several texts; and what switches each off.
-UNJOINED: Mapping[str, Any] = {
+# Ways to generate that choose among several texts, or are more than one pass a token; and what switches each off.
+UNUSED: Mapping[str, Any] = {
     "num_beams": 1, "num_beam_groups": None, "num_return_sequences": 1, "penalty_alpha": None, "dola_layers": None,
     "prompt_lookup_num_tokens": None, "assistant_early_exit": None, "guidance_scale": None, "constraints": None,
     "force_words_ids": None, "token_healing": False, "prefill_chunk_size": None,
@@ -88,10 +88,10 @@ def settings(
     """
     check_generation_options(options, max_new_tokens)
     config, notes = copy.deepcopy(defaults), []
-    for option, off in UNJOINED.items():
+    for option, off in UNUSED.items():
         value = getattr(config, option, None)
         if value is not None and value != off and not (option == "guidance_scale" and value == 1):
-            notes.append(f"The model's setting {option}={value} isn't used: its passes don't fit one trace.")
+            notes.append(f"The model's setting {option}={value} isn't used: one text is written, token by token.")
         if value is not None:
             setattr(config, option, off)
     for option, value in QUIETLY.items():

@@ -38,7 +38,6 @@ class GenerateOptions(TypedDict, total=False):
 
     max_new_tokens: int
     seed: int | None
-    cache: Literal["dynamic", "static"]
     stop: str | Sequence[str]
     interventions: Sequence[Intervention]
     statistics: bool | Statistics

@@ -262,7 +262,6 @@ class Model:
         ids: Ids | None = None,
         max_new_tokens: int = 20,
         seed: int | None = None,
-        cache: str = "dynamic",
         stop: str | Sequence[str] = (),
         interventions: Sequence[Intervention] = (),
         statistics: bool | Statistics = False,
@@ -277,12 +276,10 @@ class Model:
             ids: the token ids of a prompt (or of several) instead of it.
             max_new_tokens: the most tokens to write, special ones included.
             seed: of the random numbers of each text; None takes them as they come.
-            cache: the kind of KV cache, "dynamic" or "static" (models of transformers only); the text is the same.
             stop: strings at which to stop.
             interventions: what is done to every pass, as in `trace`. Words are looked up in the prompt; tokens that
-                are written later have numbers alone.
-            statistics: as in `trace`, of every attention map over all tokens; the row of a token that was written is
-                what the step that read it looked at.
+                are written later have numbers alone. The model then writes without a KV cache, which takes longer.
+            statistics: as in `trace`, of every attention map over all tokens.
             progress: called with the text written so far, after each token; what it raises ends the generation.
             options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
                 `regard.Transformer` has the first four). What is not given is as the model's own generation settings
@@ -297,7 +294,7 @@ class Model:
         check_interventions(interventions)
         with self._session.alone():
             generated = self._generator.generate(
-                prompt, ids, max_new_tokens, seed, cache, stop, interventions, statistics, progress, options
+                prompt, ids, max_new_tokens, seed, stop, interventions, statistics, progress, options
             )
         if isinstance(generated, list):
             return [replace(one, model=self) for one in generated]
@@ -307,10 +304,10 @@ class Model:
     def _generator(self) -> Generator[Any]:
         """What writes with the model, in the way of its kind."""
         if isinstance(self.model, Transformer):
-            return RegardGenerator(self._session, self._reader, self.notes, self._runner.trace)
+            return RegardGenerator(self._session, self._reader, self._runner.trace)
         from regard.generation.generate import HuggingFaceGenerator
 
-        return HuggingFaceGenerator(self._session, self._reader, self.notes)
+        return HuggingFaceGenerator(self._session, self._reader, self._runner.trace)
 
     @property
     def writes(self) -> bool:

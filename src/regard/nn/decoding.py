@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -95,11 +95,13 @@ def write_with_transformer(
     context: Float[Tensor, "B S M"] | None = None,
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     slide: bool = False,
-    around: Callable[[int, int], AbstractContextManager[None]] = lambda past, count: nullcontext(),
+    full_pass: Callable[[Int[Tensor, "B T"]], Float[Tensor, "B T V"]] | None = None,
 ) -> list[list[int]]:
     """Let a decoder go on with each text of a batch; return the new ids, the end token included where it wrote one.
 
     The model computes as in use, without dropout; its mode comes back after.
+
+    full_pass: gives the logits of the texts so far, in the place of the model's own decoding with a cache.
     """
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
@@ -115,10 +117,13 @@ def write_with_transformer(
         for _ in range(max_new_tokens):
             if limit is not None and ids.shape[1] > limit:
                 caches, new_ids = model.caches(), ids[:, -limit:]
-            with around(len(caches[0]), new_ids.shape[1]):
+            if full_pass is not None:
+                logits = full_pass(ids)
+            else:
                 out = model.decode(new_ids, context, context_mask=context_mask, caches=caches, only_last=True)
-            assert out.logits is not None
-            new_ids = choose(out.logits[:, -1])[:, None]  # (B, 1)
+                assert out.logits is not None
+                logits = out.logits
+            new_ids = choose(logits[:, -1])[:, None]  # (B, 1)
             ids = torch.cat([ids, new_ids], 1)
             for row in tuple(open_rows):
                 written[row].append(int(new_ids[row, 0]))

@@ -1,4 +1,4 @@
-"""Ablations in every pass of a generation: the joined trace is that of one ablated pass over the whole text."""
+"""Interventions while a text is written: what is written and its trace are those of full passes with them."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,11 +9,13 @@ import torch
 import regard
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.resolve import Intervention
+from regard.generation.generator import FULL_PASSES
+from regard.generation.unwritten import written_part
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.trace.trace import Trace
-from tests.support.generation import DECODERS, IDS, NEW, PAIRS, close, opened, tiny
+from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SMALL, close, opened, tiny
 
 HEAD = regard.ablate(regard.head(1, 2))
 EDGES = [
@@ -43,26 +45,25 @@ def same(ours: Trace, whole: Trace) -> None:
         close(ours.logits, whole.logits, 1e-4)
 
 
-@pytest.mark.parametrize(
-    ("kind", "cache"),
-    [(kind, "dynamic") for kind in DECODERS] + [(kind, "static") for kind in ("gpt2", "gemma2", "mistral")],
-)
-def test_a_generation_is_ablated_as_one_pass_is(kind: str, cache: str) -> None:
+@pytest.mark.parametrize("kind", DECODERS)
+def test_a_generation_is_ablated_as_one_pass_is(kind: str) -> None:
     model = opened(kind)
-    made = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=EVERYTHING)
+    made = model.generate(ids=IDS, max_new_tokens=NEW, min_new_tokens=NEW, interventions=EVERYTHING)
     same(made.trace, model.trace(ids=list(made.ids), interventions=EVERYTHING))
     assert not made.trace.attention[0][:, 4, 1].any()
     assert not made.trace.attention[0][:, 11, 3].any()
     assert not made.trace.attention[1][[0, 5], 17, 16].any()
     assert made.trace.status.difference < 1e-5
-    assert set(map(str, EVERYTHING)) <= set(made.trace.status.notes)
+    assert {FULL_PASSES, *map(str, EVERYTHING)} <= set(made.trace.status.notes)
+    logits = made.trace.logits[made.start - 1 : -1].clone()
+    logits[:, SMALL["eos_token_id"]] = -torch.inf  # by min_new_tokens
+    assert tuple(logits.argmax(-1).tolist()) == made.ids[made.start :]
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-@pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str, cache: str) -> None:
+def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str) -> None:
     model = opened(kind)
-    made = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=CROSSING)
+    made = model.generate(ids=IDS, max_new_tokens=NEW, min_new_tokens=NEW, interventions=CROSSING)
     whole = model.trace(ids=IDS, target_ids=list(made.ids), interventions=CROSSING)
     for ours, theirs in ((made.trace.encoder, whole.encoder), (made.trace.decoder, whole.decoder)):
         same(ours, theirs)
@@ -197,11 +198,11 @@ def given(model: Model, **target: list[int]) -> list[Intervention]:
     return found
 
 
-@pytest.mark.parametrize(("kind", "cache"), [("gpt2", "static"), ("llama", "dynamic")])
-def test_a_generation_is_patched_and_steered_as_one_pass_is(kind: str, cache: str) -> None:
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_generation_is_patched_and_steered_as_one_pass_is(kind: str) -> None:
     model = opened(kind)
     for interventions in ([each] for each in given(model)):
-        written = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, interventions=interventions)
+        written = model.generate(ids=IDS, max_new_tokens=NEW, interventions=interventions)
         assert isinstance(written.trace, Trace)
         if isinstance(interventions[0], Patch) and interventions[0].at is None:  # of the prompt, then
             interventions = [replace(interventions[0], at=tuple(range(len(IDS))))]
@@ -221,6 +222,19 @@ def test_an_encoder_decoder_writes_patched_and_steered() -> None:
         whole = model.trace(ids=IDS, target_ids=written.ids, interventions=[intervention])
         same(written.trace.decoder, whole.decoder)
         same(written.trace.encoder, whole.encoder)
+
+
+def test_of_a_patch_only_tokens_that_are_written_are_patched() -> None:
+    source = opened("gpt2").trace(ids=IDS)
+    change = regard.patch("values", layer=0, at=[4, 9], source=source, source_at=[1, 2])
+    part = written_part(change, 8)
+    assert isinstance(part, Patch)
+    assert (part.at, part.source_at) == ((4,), (1,))
+    assert written_part(change, 10) is change
+    assert written_part(change, 4) is None
+    uneven = regard.patch("values", layer=0, at=[4, 9], source=source, source_at=["5"])
+    with pytest.raises(regard.RegardError, match="give as many tokens in source_at="):
+        written_part(uneven, 8)
 
 
 def test_what_cannot_be_patched_while_text_is_written() -> None:
