@@ -1,5 +1,6 @@
 """Tokenizers of one's own: their vocabularies by hand, texts there and back, padding, and their files."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -168,3 +169,34 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
         tokenizers.tokenizer_files(3)
     with pytest.raises(regard.RegardError, match="frame: given 'begin', needs to be 'none' or 'end' or 'both' or"):
         tokenizers.words(TEXTS, frame="begin")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "tokenizer.json' cannot be read"),
+        ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}},
+         "Oniguruma error"),
+        ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+Z"}, "behavior": "Isolated", "invert": False}},
+         "the tokenizer cannot read the text: "),
+        ({"model": {"type": "WordPiece"}}, "tokenizer.json' cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_panic_of_the_library_is_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    for name, content in tokenizers.tokenizer_files(tokenizers.words(TEXTS)).items():
+        (tmp_path / name).write_text(content, "utf-8")
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), "utf-8")
+    with pytest.raises(regard.RegardError, match=says) as error:
+        encode(tokenizers.read_tokenizer(tmp_path), f"A bank {'a' * 40}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("settings", [{"unk_token": 5}, {"cls_token": ["x"]}, {"model_input_names": 5}, []])
+def test_settings_of_other_types_are_one_line(tmp_path: Path, settings: object) -> None:
+    for name, content in tokenizers.tokenizer_files(tokenizers.words(TEXTS)).items():
+        (tmp_path / name).write_text(content, "utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(regard.RegardError) as error:
+        encode(tokenizers.read_tokenizer(tmp_path), "the bank")
+    assert "\n" not in str(error.value)

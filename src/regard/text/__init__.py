@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from regard.text import quoting as quoting
     from regard.text import reader as reader
     from regard.text import tiktoken as tiktoken
-    from regard.text import tokenizer_limits as tokenizer_limits
     from regard.text import tokenizers as tokenizers
     from regard.text import tokens as tokens
     from regard.text import word_pieces as word_pieces

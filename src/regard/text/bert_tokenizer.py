@@ -12,8 +12,8 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from regard.files import read_json, read_regular
-from regard.text.tokenizer_limits import LARGEST, read_tokenizer_quietly
 from regard.text.tokenizers import CLS, MASK, PAD, SEP, UNK
+from regard.text.tokens import tokenizer_errors
 
 ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 FILE, SETTINGS, ROLES_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
@@ -98,8 +98,8 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
         usual = (ROLES | {"never_split": None}).items()
         if not known or not said.items() <= usual or not roles.items() <= ROLES.items():
             return None
-        with read_tokenizer_quietly(str(folder)):
-            whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE, most=LARGEST).decode("utf-8"))
+        with tokenizer_errors(str(folder)):
+            whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
             whole.no_truncation()
             whole.no_padding()
             both = whole, _as_transformers_makes_it(whole, settings)

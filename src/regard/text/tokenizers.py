@@ -20,8 +20,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.files import read_json, read_regular
-from regard.text.tokenizer_limits import LARGEST, check_tokenizer, check_tokenizer_files, read_tokenizer_quietly
-from regard.text.tokens import check_texts
+from regard.text.tokens import check_texts, tokenizer_errors
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -41,6 +40,7 @@ ROLES = {
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
+LARGEST = 1 << 26  # bytes of a tokenizer.json: the largest that are published have half of that
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 
 
@@ -181,26 +181,16 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
         RegardError: a file is not whole.
     """
     file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
-    check_tokenizer_files(folder)
-    with read_tokenizer_quietly(str(folder)):
-        try:
-            whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
-        except RegardError:
-            raise
-        except Exception as error:  # the library raises bare Exception for a broken file
-            raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
+    with tokenizer_errors(f"{str(file)!r} cannot be read"):
+        whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
+    with tokenizer_errors(f"{str(config_file)!r} cannot be read"):
         roles = {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None}
         inputs = None
         if config_file.is_file():
             settings = read_json(config_file)
             roles = {role: settings[role] for role in ROLES if role in settings}
             inputs = settings.get("model_input_names")
-        try:
-            made = _wrapped(whole, roles, inputs)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise RegardError(f"{str(config_file)!r} cannot be read: {str(error).splitlines()[0]}") from error
-        check_tokenizer(made)
-        return made
+        return _wrapped(whole, roles, inputs)
 
 
 def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":

@@ -3,7 +3,8 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import partial
 from itertools import accumulate
@@ -13,7 +14,6 @@ from weakref import WeakKeyDictionary
 import regex
 
 from regard.errors import RegardError, first_line
-from regard.text.tokenizer_limits import tokenizer_panics_caught
 
 # What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
@@ -172,12 +172,11 @@ def encode_all(
     framed: bool = False,
 ) -> list[Encoded]:  # fmt: skip
     """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
-    with tokenizer_panics_caught():
-        encoding = _ids_of(tokenizer, texts, target, framed)
-        if counted is not None:
-            for n, ids in enumerate(encoding["input_ids"]):
-                counted(n, len(ids))
-        return [_encoded(tokenizer, text, encoding, n) for n, text in enumerate(texts)]
+    encoding = _ids_of(tokenizer, texts, target, framed)
+    if counted is not None:
+        for n, ids in enumerate(encoding["input_ids"]):
+            counted(n, len(ids))
+    return [_encoded(tokenizer, text, encoding, n) for n, text in enumerate(texts)]
 
 
 def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded:
@@ -187,12 +186,11 @@ def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded
     """
     text = ("\n" if pair else " ").join(parts)
     starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
-    with tokenizer_panics_caught():
-        if not pair:
-            encoding = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
-            return _encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
-        encoding = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
-        encoded = _encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
+    if not pair:
+        encoding = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
+        return _encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
+    encoding = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
+    encoded = _encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
     ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
     turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
     return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
@@ -211,8 +209,7 @@ def given_texts(text: str, turns: Sequence[Turn]) -> tuple[str, str | None]:
 
 def count_tokens(tokenizer: Any, text: str) -> int:
     """Count the tokens of a text, special ones included: in a fraction of the time that building them takes."""
-    with tokenizer_panics_caught():
-        return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
+    return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
 
 
 def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
@@ -220,10 +217,19 @@ def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = F
     fast = bool(getattr(tokenizer, "is_fast", False))
     options |= {"text_target" if target else "text": list(texts)}
     options |= {"add_special_tokens": False} if framed else {}
-    try:
+    with tokenizer_errors("the tokenizer cannot read the text"):
         return tokenizer(**options, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
-    except Exception as error:  # the library raises bare Exception where it cannot read a text
-        raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
+
+
+@contextmanager
+def tokenizer_errors(what: str) -> Iterator[None]:
+    """Raise RegardError, one line that begins with what failed, for any error of a tokenizer inside the block."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of the Rust library
+            raise
+        raise RegardError(f"{what}: {first_line(error)}") from error
 
 
 def _encoded(
