@@ -122,7 +122,6 @@ ABOUT_SEVERAL = {
     "web/picture_view",
     "web/find",
     "web/firefox",
-    "server/follow_page",
     "server/generated_requests",
     "server/live_corpora",
     "server/live_page",

@@ -20,7 +20,6 @@ STANDARD_OUTPUT = Path("-")  # what --json takes for it
 LARGEST = 20 << 20  # bytes of a file that is read whole: the index of the largest checkpoints has about half of that
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
 LOCK = ".lock"  # an empty file that stays in the folder
-PAUSE = 0.1  # seconds: `is_locked` has the lock for a moment
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
@@ -124,7 +123,7 @@ def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
 
     taken: the message if another process has the lock. unwritable: the message's start if the file system refuses.
     """
-    lock = FileLock(folder / LOCK, timeout=PAUSE, thread_local=False)
+    lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
     except Timeout:
@@ -132,19 +131,6 @@ def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
     except OSError as error:
         raise RegardError(f"{unwritable}: {error.strerror or error}") from error
     return lock
-
-
-def is_locked(folder: Path) -> bool | None:
-    """Whether a process, this one included, has locked a folder; None if the file system does not say."""
-    if not (folder / LOCK).exists():
-        return False
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return None
 
 
 def parse_json(content: bytes | str) -> Any:

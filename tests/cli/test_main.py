@@ -68,7 +68,6 @@ REFUSED = [
     (["embed"], "Missing argument 'PATH...': regard embed texts/ --out texts.store"),
     (["find", "bank"], "Missing option '--store': regard find bank --store bank.store --sort right"),
     (["find", "bank", "--store", "empty"], "store 'empty': there is no manifest.json in it"),
-    (["serve", "--run", "none"], "no folder 'none': needs a run, which regard train --out writes"),
     (["tokens", "A bank", " "], "text 2 is blank"),
     (["map", "none.txt"], "'none.txt' cannot be read: No such file"),
     (["heads", "A bank", "--tests", "--seed", "-1"], "--seed: given -1, needs 0 to 2^63 - 1"),

@@ -10,10 +10,6 @@ from regard import attend
 from regard.server.app import make_app
 from regard.server.tasks import Limits
 from regard.server.traces import map_page
-from regard.train.follow import save_watched_trace
-from regard.train.progress import FollowedRun
-from regard.train.run import prepare_repeated_run, run_training
-from regard.train.settings import Settings
 from tests.support.own_models import opened
 from tests.support.web_pages import build_nothing
 
@@ -26,11 +22,8 @@ def test_no_request_is_a_fault(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -
     build_nothing(tmp_path / "built", monkeypatch)
     query = torch.randn(2, 67, 8)
     limits = Limits(characters=500, texts=2, seconds=20.0)
-    run = prepare_repeated_run(tmp_path / "run", Settings.for_repeated(layers=1, d_model=16, steps=3, batch=4))
-    run_training(run, on_log=lambda _: None)
-    save_watched_trace(run, run.watched or "", 3)
     maps = [map_page(attend(query, query, query).weights, "a map")]
-    app = make_app([opened("gpt")], [], maps, limits, runs=[FollowedRun(run.folder)])
+    app = make_app([opened("gpt")], [], maps, limits)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     operations = [found.ok() for found in schema.get_all_operations()]
     modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)

@@ -38,11 +38,9 @@ export interface MapLook extends MapSight {
 
 export class PageState {
   readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
-  page: Page; // with what comes of it: another one where a server renews it
-  private weights: Attention | undefined;
-  private masks: ((call: number) => Promise<LoadedMask | null>) | undefined;
-  source: Source;
-  groups: Group[];
+  private readonly weights: Attention | undefined;
+  private readonly masks: ((call: number) => Promise<LoadedMask | null>) | undefined;
+  readonly groups: Group[];
 
   view = $state("");
   call = $state(0);
@@ -60,35 +58,17 @@ export class PageState {
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
   constructor(
-    page: Page,
-    source: Source,
+    readonly page: Page,
+    readonly source: Source,
     readonly bundle: Bundle,
   ) {
-    this.page = $state.raw(page);
-    this.source = $state.raw(source);
-    this.weights = $state.raw(bundle.attention?.attend(this));
-    this.masks = $state.raw(bundle.attention?.maskReader(page, source));
-    this.groups = $state.raw(bundle.attention?.groupsOf(page) ?? []);
+    this.weights = bundle.attention?.attend(this);
+    this.masks = bundle.attention?.maskReader(page, source);
+    this.groups = bundle.attention?.groupsOf(page) ?? [];
     this.view = page.opening.view;
     this.call = page.opening.call;
     this.head = page.opening.head;
     this.token = page.opening.token;
-  }
-
-  /** Show a newer page of the same kind, and keep of view, call, head and token what it has as well. Who is where a page opens
-   *  is taken to where the newer one does. */
-  renew(page: Page, source: Source): void {
-    const panel = /^panel (\d+)$/.exec(this.view);
-    const name = panel && this.page.panels[Number(panel[1])]?.name;
-    const opening = this.view === this.page.opening.view;
-    const same = name ? page.panels.findIndex((each) => each.name === name) : -1;
-    this.stop();
-    if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
-    [this.page, this.source] = [page, source];
-    this.weights = this.bundle.attention?.attend(this);
-    [this.masks, this.groups] = [this.bundle.attention?.maskReader(page, source), this.bundle.attention?.groupsOf(page) ?? []];
-    if (opening) this.view = page.opening.view;
-    else if (same >= 0) this.view = `panel ${same}`;
   }
 
   /** What computes weights: a bundle without it shows pages without attention alone. */

@@ -73,12 +73,3 @@ test("heads that were chosen from a model's have its numbers", () => {
   few.head = 1;
   expect([few.headName, few.numberOf(0)]).toEqual(["head 9", 5]);
 });
-
-test("a newer page keeps what it has as well", () => {
-  shared.view = "map";
-  shared.choose(1, 1);
-  shared.renew(pageOf([call(0, 0, 0), call(1, 0, 0, 2)]), source);
-  expect([shared.view, shared.call, shared.head, shared.groups.length]).toEqual(["map", 1, 1, 1]);
-  shared.renew(pageOf([call(0, 0, 0)]), source);
-  expect([shared.call, shared.head, shared.token]).toEqual([0, null, null]);
-});

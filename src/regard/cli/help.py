@@ -53,7 +53,6 @@ Input
 --image FILE  Read an image, with or without a TEXT (needs --model). Repeat for several.
 --chat FILE  Read a JSON list of messages, each with role and content, instead of a TEXT.
 --store STORE  Use this embedding index, a folder written by regard embed.
---run RUN  Follow a regard train run while it trains.
 --pairs FILE  Learn to translate, from lines of source<tab>target.
 --repeated  Train on repeated random letters, to learn induction.
 --text-column NAME  Read texts from this column of a table.

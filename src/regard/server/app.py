@@ -34,11 +34,9 @@ from regard.server.requests import (
     Question,
     TraceRequest,
 )
-from regard.server.runs import run_routes
 from regard.server.tasks import Limits, Task, TaskQueues
 from regard.server.tiles import ZoomMap
 from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
-from regard.train.progress import FollowedRun
 from regard.version import __version__
 from regard.web.built_page import built_program, built_shell, check_page_built
 from regard.web.html_file import html_parts
@@ -233,7 +231,6 @@ def make_app(
     opened: Sequence[CachedPage] = (),
     limits: Limits | None = None,
     stores: "Sequence[Store]" = (),
-    runs: Sequence[FollowedRun] = (),
 ) -> FastAPI:
     """Make the application; `AuthMiddleware` stands around it."""
     program = built_program("live")
@@ -272,14 +269,12 @@ def make_app(
                 {"name": name, "rows": sum(shard.rows for shard in each.manifest.shards), "unit": each.manifest.unit}
                 for name, each in zip(names_apart([each.path for each in stores]), stores, strict=True)
             ],
-            "runs": [{"name": name} for name in names_apart([each.folder for each in runs])],
             "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
             "limits": {name: getattr(limits, name) for name in ("characters", "texts", "picture", "seconds")},
         }
 
     app.include_router(asking_routes(models, stores, limits, work, shelf))
     app.include_router(page_routes(page_of, models, work))
-    app.include_router(run_routes(runs, limits, work, shelf))
     return app
 
 

@@ -22,7 +22,6 @@ from regard.server.tasks import Limits
 from regard.server.traces import long_page, map_page
 from regard.tensor_file import ATTENTION, MAP, TRACE, open_tensor_file
 from regard.trace.file import open_traces
-from regard.train.progress import FollowedRun
 from regard.views.save_page import page_as_seen
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def serve(
     opened: Sequence[CachedPage] = (),
     *,
     stores: "Sequence[Store]" = (),
-    runs: Sequence[FollowedRun] = (),
     port: int = 0,
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
@@ -53,7 +51,7 @@ def serve(
     with bound:
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = make_app(models, texts, opened, limits, stores, runs)
+        app = make_app(models, texts, opened, limits, stores)
         gate = AuthMiddleware(app, token, port, limits)
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,

@@ -26,12 +26,11 @@ def serve(
     models: Annotated[list[str] | None, option("--model", options.USUAL_MODEL)] = None,
     files: Annotated[list[Path] | None, option("--open")] = None,
     stores: Annotated[list[Path] | None, option("--store")] = None,
-    runs: Annotated[list[Path] | None, option("--run")] = None,
     port: Annotated[int, number("--port", "any free port", least=0, most=65535)] = 0,
 ) -> None:
     """Open an interactive page on this machine to type, trace and edit texts, and to zoom into long texts.
 
-    Repeat --model, --open, --store and --run to add several. --open also reads saved attention maps.
+    Repeat --model, --open and --store to add several. --open also reads saved attention maps.
     """
     for package in ("fastapi", "uvicorn"):
         if find_spec(package) is None:
@@ -39,8 +38,6 @@ def serve(
 
     for nth, text in enumerate(texts or [], 1):
         check_text(text, f"text {nth}")
-    for folder in runs or []:
-        import_part("regard.train.run_files").check_there_is_run(folder)
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
     from regard.web.built_page import check_page_built  # help doesn't wait for it
@@ -52,29 +49,24 @@ def serve(
     from regard.server.serve import open_files, open_stores, tell_models_apart
     from regard.server.serve import serve as run
     from regard.server.tasks import Limits
-    from regard.train.progress import FollowedRun
 
     with ExitStack() as closed:
         with waiting(NOTHING, "Loading …"):
-            followed = [FollowedRun(run) for run in runs or []]
             opened = open_files(files or [], Limits())
             asked = [closed.enter_context(store) for store in open_stores(stores or [])]
             named: list[str | None] = [*(models or ())]
             own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
-            if not named and (texts or own or not (opened or asked or followed)):
+            if not named and (texts or own or not (opened or asked)):
                 named = [None]
             loaded = [load_model(name) for name in named]
             tell_models_apart(loaded, named)
         settle()
 
         said = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
-        run(
-            loaded, texts or [], opened, stores=asked, runs=followed, port=port,
-            started=lambda link: typer.echo(said + link),
-        )  # fmt: skip
+        run(loaded, texts or [], opened, stores=asked, port=port, started=lambda link: typer.echo(said + link))
 
 
 SERVE = Verb(
     serve, "Open an interactive page to type texts and explore them.",
-    examples=('serve "We sat on the quiet river bank."', "serve --run runs/book"),
+    examples=('serve "We sat on the quiet river bank."', "serve --store bank.store"),
 )  # fmt: skip

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from regard.train import evolve as evolve
     from regard.train import follow as follow
     from regard.train import loop as loop
-    from regard.train import progress as progress
     from regard.train import run as run
     from regard.train import run_files as run_files
     from regard.train import run_folder as run_folder

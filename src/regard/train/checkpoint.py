@@ -134,12 +134,6 @@ def load_checkpoint(
     return state, notes
 
 
-def step_of_checkpoint(folder: Path) -> int:
-    """Read the step that a checkpoint's folder is named by, -1 where it is none."""
-    found = re.fullmatch(r"step-([0-9]{6,12})", folder.name)
-    return int(found[1]) if found else -1
-
-
 def remove_run_leftovers(run: Path) -> None:
     """Remove what a killed run was about to write."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):

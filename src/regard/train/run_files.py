@@ -1,6 +1,6 @@
 """A run's folder and its log.jsonl, which are read without torch.
 
-The log has a line for each update. It is written line by line, and read whole or while another process writes.
+The log has a line for each update, written when the update is done.
 """
 
 import json
@@ -14,12 +14,6 @@ WATCH, RUN_JSON, LOSS, SAMPLES = "watch", "run.json", "loss.png", "samples.txt"
 LOG = "log.jsonl"
 FIELDS = {"step": int, "loss": float, "rate": float, "tokens": int, "seconds": float}
 Line = dict[str, Any]
-
-
-def check_there_is_run(folder: Path) -> None:
-    """Check that there is a folder to look for a run in. Raises RegardError where there is none."""
-    if not folder.is_dir():
-        raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
 
 
 def check_place_for_run(folder: Path, *, resume: bool) -> bool:
@@ -67,43 +61,13 @@ class Log:
 
 
 def read_log(run: Path) -> list[Line]:
-    """Read a run's log, a dict an update; a last line that is not whole yet is left out."""
+    """Read a run's log, a dict an update; a last line that is not whole is left out."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    lines = read_from(file, 0).split(b"\n")[:-1]
-    return [_parsed(file, number, line) for number, line in enumerate(lines, 1)]
-
-
-class LogReader:
-    """A run's log that may be growing. lines: its updates so far."""
-
-    def __init__(self, run: Path) -> None:
-        self.file, self.lines = run / LOG, list[Line]()
-        self._read, self._inode = 0, 0  # bytes that were read, and of which file
-
-    def read(self) -> None:
-        """Read on where the last call ended, whole lines alone; all of a log that was written anew, as by a resume."""
-        now = self.file.stat() if self.file.exists() else None
-        if now is None or now.st_ino != self._inode or now.st_size < self._read:
-            self.lines, self._read = [], 0
-        if now is None:
-            return
-        self._inode = now.st_ino
-        for line in read_from(self.file, self._read).split(b"\n")[:-1]:
-            number = len(self.lines) + 1
-            update = _parsed(self.file, number, line)
-            if self.lines and update["step"] <= self.lines[-1]["step"]:
-                raise RegardError(f"{str(self.file)!r} is damaged: line {number} has step {update['step']} once more")
-            self.lines.append(update)
-            self._read += len(line) + 1
-
-
-def read_from(file: Path, start: int) -> bytes:
-    """Read a file of a run from a place on. Raises RegardError for what cannot be read."""
     with open_regular(file) as opened:
-        opened.seek(start)
-        return opened.read()
+        lines = opened.read().split(b"\n")[:-1]
+    return [_parsed(file, number, line) for number, line in enumerate(lines, 1)]
 
 
 def _parsed(file: Path, number: int, line: bytes) -> Line:

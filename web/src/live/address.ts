@@ -48,14 +48,6 @@ export interface Followed {
   references: string[];
 }
 
-/** A training run that is followed, and which attention of its watched sentence. layer: null lets the server choose. */
-export interface Run {
-  number: number;
-  layer: number | null;
-  head: number | null; // null: the mean of heads
-  part: string | null;
-}
-
 /** Where a text was found: what the store was asked, where in its answer, and what the text is. */
 export interface Found {
   corpus: Corpus;
@@ -85,7 +77,6 @@ export interface Asked {
   file: string | null;
   window: number | null; // of so many tokens, in which long texts are read
   corpus: Corpus | null; // what a store is asked, instead of texts
-  run: Run | null; // training that is followed, instead of texts
   experiment: Experiment | null; // done with the texts, in place of showing their attention alone
   followed?: Followed | null; // null: no word is followed
   from?: Found | null; // where the text was found, where it is one of a store's
@@ -107,7 +98,7 @@ export interface Looking {
   cloud?: (Sight & { point: number | null }) | null; // what is in sight of a cloud of points
 }
 
-export const NOTHING: Asked = { model: 0, texts: [], ablations: [], file: null, window: null, written: null, experiment: null, corpus: null, followed: null, run: null };
+export const NOTHING: Asked = { model: 0, texts: [], ablations: [], file: null, window: null, written: null, experiment: null, corpus: null, followed: null };
 export const WHOLE: Looking = { view: "", call: 0, head: null, token: null, side: "gives" };
 
 /** Where one looks, of what holds that and more. */
@@ -116,8 +107,8 @@ export function lookingOf({ view, call, head, token, side, words, choices, map, 
 }
 
 /** What was asked for, of what holds that and more. */
-export function askedOf({ model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, run, from }: Asked): Asked {
-  return { model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, run, from };
+export function askedOf({ model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, from }: Asked): Asked {
+  return { model, other, texts, ablations, about, watched, file, window, written, steer, experiment, corpus, followed, from };
 }
 
 /** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
@@ -194,7 +185,6 @@ export function read(): (Asked & Looking) | null {
       experiment: found.experiment ? asToday(found.experiment) : null, // the server checks it, and what a store is asked
       corpus: found.corpus ?? null,
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
-      run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
       from: found.from ?? null,
       words: found.words === true,
       choices: typeof found.choices === "object" ? { ...found.choices } : {}, // each view looks whether its own mean anything

@@ -19,7 +19,6 @@ export interface ServerState {
   models: { name: string; pairs: boolean; limit: number | null; writes: boolean; pictures: "alone" | "in a text" | null }[];
   texts: string[];
   stores: { name: string; rows: number; unit: "words" | "tokens" }[];
-  runs: { name: string }[];
   pages: { id: string; title: string }[];
   limits: { characters: number; texts: number; picture: number; seconds: number };
 }

@@ -149,25 +149,12 @@ class Evolution(TracesAnswer):
         below = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
         return below[-1] + 1 if below else 0
 
-    def formed_head(self) -> tuple[int, int] | None:
-        """Find the (layer, head) that attends by induction by the last step; None where none does."""
-        best = self.induction_head()
-        return best if best is not None and self.formed(*best) is not None else None
 
-
-def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | PairTrace]]:
-    """Open the kept traces of a run, by step; each is read when it is looked at.
-
-    most: at least 2; of more one in two, four or eight and so on, and the last. None for all.
-    """
+def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
+    """Open the kept traces of a run, by step; each is read when it is looked at."""
     files = run_files_by_step(run / WATCH, ".safetensors")
     if not files:
         raise nothing_watched(run)
-    each = 1
-    last = len(files) - 1
-    while most is not None and last // each + 1 + (last % each > 0) > max(most, 2):
-        each *= 2
-    files = files[::each] + (files[-1:] if last % each else [])
     found = []
     for step, file in files:
         trace, *others = open_traces(file)
