@@ -10,7 +10,6 @@ import pytest
 from regard.display.answer import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.train.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
-from regard.web.plain_tables import plain_tables
 from tests.said.reading import numbers_in, plain_and_few
 
 
@@ -149,16 +148,6 @@ def test_what_is_held_out_is_a_line_of_its_own() -> None:
     assert Training([]).loss().series[0].x == []
     unknown = panel_data(Training([{"step": 3, "loss": None, "validation": None}]).loss())
     assert (unknown["series"][0]["x"], unknown["series"][0]["y"]) == ([3], [None])
-
-
-def test_a_long_log_has_ranges_without_javascript_too() -> None:
-    text = "".join(plain_tables([panel_data(Training(log([float(n) for n in range(1, 802)])).loss())], str))
-    assert '<th scope="col">from</th>' in text
-    assert (
-        '<th scope="row"><bdi>training</bdi></th><td><bdi>1</bdi></td><td><bdi>4</bdi></td><td><bdi>2.50</bdi></td>'
-        in text
-    )
-    assert "<td><bdi>1.00</bdi></td><td><bdi>4.00</bdi></td></tr>" in text
 
 
 def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -> None:

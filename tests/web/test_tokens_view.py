@@ -1,6 +1,5 @@
 """The text itself, coloured: every number in the DOM is the library's, by mouse and by keyboard alone."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 import torch
 
 from regard.text.tokens import Turn, tokens_in_turns
-from tests.support import RIVER
 from tests.web.tables import read_number
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
@@ -191,9 +189,8 @@ def test_without_javascript_the_file_says_what_it_is(chromium: Any, bank: Any, p
     tab.goto(file.as_uri())
     said = tab.inner_text("body")
     context.close()
-    assert RIVER in said
     assert "JavaScript" in said
-    assert "river" in re.sub(RIVER, "", said)  # the sentences
+    assert "river" in said  # the sentences
 
 
 def test_the_page_asks_the_network_for_nothing(page_of: Any, bank: Any) -> None:

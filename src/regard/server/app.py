@@ -218,8 +218,7 @@ SHELL = """<!doctype html>
 <script defer src="/live.js"></script>
 </head>
 <body>
-<div id="regard-live"><noscript><p>JavaScript is off: with it, texts typed here are traced, and this page shows what
-every token of them pays attention to. It loads nothing from anywhere but this machine.</p></noscript></div>
+<div id="regard-live"><noscript>This page needs JavaScript.</noscript></div>
 </body>
 </html>
 """

@@ -1,4 +1,4 @@
-"""Write a page as one HTML file that works offline by double click, and says what it is without JavaScript too.
+"""Write a page as one HTML file that works offline by double click; without JavaScript it has its sentences alone.
 
 Its Content-Security-Policy lets it load nothing and run no script but its own, known by its SHA-256. Data stands in
 script elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text
@@ -21,14 +21,6 @@ from regard.web.assemble import LIMIT, Choice, Opening, check_page_size, page_of
 from regard.web.built_page import Shell, built_shell
 from regard.web.numbers import Data
 from regard.web.page import HasPage, Page
-from regard.web.plain_tables import plain_tables
-
-ATTENTION = (  # what JavaScript would do, and what the file is
-    "With it, this page shows what every token of the text pays attention to, computed here from the model's queries "
-    "and keys",
-    "What every token of a text pays attention to",
-)
-NUMBERS = ("With it, this page draws the tables below, to point at and to sort", "Sentences and tables")
 
 
 def write_html(page: Page, file: Path, shell: Shell) -> int:
@@ -48,8 +40,7 @@ def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
     """Make the file's bytes, part by part: numbers may be many."""
     data = page.data()
     yield _head_of_html(str(data["title"]), shell).encode("utf-8", "replace")
-    for text in _body(data):
-        yield text.encode("utf-8", "replace")
+    yield _sentences_in_html(data).encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
     for at in range(len(page.numbers.blobs)):
         yield f'<script type="text/plain" id="numbers-{at}">'.encode("ascii")
@@ -97,31 +88,14 @@ def _head_of_html(title: str, shell: Shell) -> str:
     )
 
 
-def _body(data: Data) -> Iterator[str]:
-    """What is read without JavaScript: what the file is, the sentences, the texts. The program takes it away.
-
-    What stands in panels stands here as plain tables.
-    """
-    findings, status, texts, panels = data["findings"], data["status"], data["texts"], data["panels"]
-    assert isinstance(findings, list)
-    assert isinstance(status, list)
-    assert isinstance(texts, list)
-    assert isinstance(panels, list)
-    sentences = "".join(f"<p>{readable(finding)}</p>\n" for finding in findings)
-    shown = "".join(
-        f'<h2>{readable(text["name"])}</h2>\n<pre dir="{text["direction"]}">{readable(text["text"])}</pre>\n'
-        for text in texts
+def _sentences_in_html(data: Data) -> str:
+    """The title and the sentences, for those without JavaScript. The program takes them away."""
+    assert isinstance(data["findings"], list)
+    sentences = "".join(f"<p>{readable(finding)}</p>\n" for finding in data["findings"])
+    return (
+        f'<body>\n<div id="regard-page">\n<noscript><h1>{readable(str(data["title"]))}</h1>\n'
+        f"<p>This page needs JavaScript.</p>\n{sentences}</noscript>\n</div>\n"
     )
-    how = "".join(f"<li>{readable(each)}</li>\n" for each in status)
-    attention = bool(data["calls"])
-    off, what = ATTENTION if attention else NUMBERS
-    yield (
-        f'<body>\n<div id="regard-page">\n<main id="regard-static">\n<h1>{readable(str(data["title"]))}</h1>\n'
-        f"<noscript><p>JavaScript is off. {off}; nothing is loaded from anywhere.</p></noscript>\n"
-        f"<p>{what}, made by {escape(str(data['made_by']))}.</p>\n{sentences}{shown}"
-    )
-    yield from plain_tables(panels, readable)
-    yield f"<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"
 
 
 def write_page(page: Page, file: Path, limit: int | None = LIMIT) -> int:

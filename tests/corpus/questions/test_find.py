@@ -222,6 +222,6 @@ def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_st
     assert contexts["m1"] == "The |bank| raised its …"
     found = bank_store.senses("bank", 1, context=0)
     assert {"|".join(astuple(each)) for each in contexts_of(found.found, found.context)} == {"… |bank| …"}
-    assert length_of(contexts_of(found.found, found.context)) == 2 * sum(
+    assert length_of(contexts_of(found.found, found.context)) == sum(
         len(f"{each.left}{each.right}") for each in contexts_of(found.found, 0)
     )

@@ -67,8 +67,8 @@ def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
 
 
 def length_of(contexts: Sequence[InContext]) -> int:
-    """Return how long contexts are in a page, which has them twice: once for those without JavaScript."""
-    return 2 * sum(len(each.left) + len(each.right) for each in contexts)
+    """Return how long contexts are in a page."""
+    return sum(len(each.left) + len(each.right) for each in contexts)
 
 
 def _context(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
