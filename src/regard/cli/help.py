@@ -95,7 +95,6 @@ Rest
 --layer N  Select a layer, counted from 0 (-1: the last).
 --head N  Select a head, counted from 0 (-1: the last).
 --logit-lens  Show the next token that each layer predicts.
---static FILE|model  With --compare: also compare static vectors, from a word2vec or GloVe file or from the model.
 --remove blank|mean|blur  With --image: ablate each region in turn and show the effect.
 --tests  Also test the heads on repeated random tokens and on shuffled tokens.
 --seed N  Set the random seed.

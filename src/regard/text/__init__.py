@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from regard.text import tokenizers as tokenizers
     from regard.text import tokens as tokens
     from regard.text import word_pieces as word_pieces
-    from regard.text import word_vectors as word_vectors
     from regard.text import words as words
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

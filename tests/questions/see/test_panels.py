@@ -10,7 +10,6 @@ from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import layer_looked_at, summarise
 from regard.explain.vectors.neutral import Neutral
-from regard.explain.vectors.similarity import static_words
 from regard.explain.wording import called, short_head
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
@@ -25,12 +24,10 @@ from regard.questions.see.panels import (
     looks,
     neutral_range_in_words,
     states,
-    static_bars,
     texts,
     token_embeddings,
     updates,
 )
-from regard.questions.see.panels import static as static_table
 from regard.questions.see.sentences import findings, first_link
 
 
@@ -247,18 +244,6 @@ def test_shares_of_a_step_sum_to_one(bank) -> None:
         assert row[1] == step.length
         assert abs(row[2] + row[3] - 1) < 1e-5
         assert [value for _, value in row[4].parts] == [each.share for each in step.attention.top]
-
-
-def test_bars_of_static_vectors_are_their_cosines() -> None:
-    generator = torch.Generator().manual_seed(5)
-    vectors = {word: torch.randn(7, generator=generator) for word in ("bank", "money", "river")}
-    static = static_words(vectors, "bank", ["money", "river", "unknown"], "a file")
-    bars = static_bars(static)
-    assert "“bank” of static vectors (a file)" in bars.title
-    largest = sorted(static.words[1:3], key=lambda each: -each.cosine)  # the first is the nearest
-    assert bars.parts == [(each.word, pytest.approx(each.cosine)) for each in largest]
-    rows = static_table(static).rows  # type: ignore[attr-defined]
-    assert rows[-1] == ["unknown", "has no vector"]
 
 
 def test_ranges_and_tables() -> None:

@@ -18,8 +18,7 @@ import regard
 from regard.cli.main import main
 from regard.display.query import option_name
 from regard.errors import RegardError
-from regard.explain.texts.summary import summarise
-from regard.questions.see.query import SeeQuery, read_sentences, vectors_of_file, with_static
+from regard.questions.see.query import SeeQuery, read_sentences
 from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 from tests.support import MONEY, RIVER, in_one_process, make_tiny
@@ -274,12 +273,11 @@ def test_regions_are_removed(model: Path, tmp_path: Path, capsys: Any) -> None:
     assert any("cosine of [CLS]" in each for each in json.loads((tmp_path / "a.json").read_text())["findings"])
 
 
-@pytest.mark.parametrize("option", ["--control", "--static"])
 @pytest.mark.parametrize("word", [[], ["--word", "bank"]])
-def test_what_needs_words_to_compare_with(option: str, word: list[str], capsys: Any) -> None:
+def test_what_needs_words_to_compare_with(word: list[str], capsys: Any) -> None:
     with pytest.raises(SystemExit):
-        main(["see", "a bank", *word, option, "model"])
-    assert f"{option} needs --word and --compare" in capsys.readouterr().err
+        main(["see", "a bank", *word, "--control", "model"])
+    assert "--control needs --word and --compare" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -316,36 +314,6 @@ def test_they_are_what_is_held_against(regard_command, tmp_path) -> None:
     own = json.loads((tmp_path / "out.json").read_text())
     assert own["control"]["sentences"] == [each.replace("{}", "bank") for each in OWN]
     assert own["neutral"][0]["sentences"] == 12
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [(None, "cannot be read: No such"), ("bank 1 x\n", "line 1: could not"), ("river 1 2\n", "no vector for 'bank'")],
-)
-def test_a_bad_table_is_refused_before_a_model_is_loaded(regard_command, tmp_path, monkeypatch, content, says) -> None:
-    if content is not None:
-        (tmp_path / "v.txt").write_text(content)
-    monkeypatch.setattr("regard.cli.start.load_model", None)  # whoever calls it fails
-    done = regard_command("see", "a bank", "--word", "bank", "--compare", "river", "--static", "v.txt")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert says in done.stderr
-
-
-def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
-    references = [minilm.trace("river"), minilm.trace("money")]
-    seen = summarise(bank, "bank", references=references)
-    learned = with_static(seen, "model", {}, bank, references).static
-    assert learned is not None
-    assert learned.source == "the token embeddings of all-MiniLM-L6-v2"
-    assert [each.word for each in learned.words] == ["bank", "river", "money"]
-    assert learned.width == 384
-    file = tmp_path / "glove.txt"
-    file.write_text("bank 3 4 0\nriver 0 5 0\n")
-    vectors = vectors_of_file(str(file), "bank", ["river", "money"])
-    found = with_static(seen, str(file), vectors, bank, references).static
-    assert found is not None
-    assert found.source == str(file)
-    assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])
 
 
 def written(folder, content: bytes | str):

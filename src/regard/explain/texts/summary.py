@@ -29,7 +29,6 @@ from regard.explain.texts.occurrences import (
 )
 from regard.explain.vectors.movement import Movement, movement
 from regard.explain.vectors.neutral import Control, Difference, Neutral, direction, largest_difference, neutral
-from regard.explain.vectors.similarity import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_head, check_heads, other_words
 from regard.explain.weights.sinks import Sink, sinks
@@ -55,7 +54,7 @@ class Summary:
     layer_updates: how much of what each layer added to them came from attention. predictions: of models with a
     language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
     logit_lenses: what each layer would say at such places, where that was asked for. target: of encoder-decoders, the
-    other side. static: the word's static vector, where that was asked for. neutral: of each reference word, its cosines
+    other side. neutral: of each reference word, its cosines
     to the followed word in neutral sentences; empty without reference words or such sentences, or where
     `control.refused` says why. control: what the sentences can be taken for, None without them. difference: of two
     occurrences, in neutral sentences, of the two reference words that set them furthest apart; None without these.
@@ -80,7 +79,6 @@ class Summary:
     statuses: list[Status]
     reference_statuses: list[Status]
     target: "Target | None"
-    static: Static | None = None
     neutral: list[Neutral] = field(default_factory=list)
     control: Control | None = None
     difference: Difference | None = None

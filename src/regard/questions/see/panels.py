@@ -11,7 +11,6 @@ from regard.explain.causes.layer_updates import LARGEST_SHARES
 from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
 from regard.explain.vectors.neutral import Neutral
-from regard.explain.vectors.similarity import Static
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import (
@@ -75,7 +74,6 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
             name = f"Layer by layer, {side} {word.occurrence}"
             panels.append(Later(name, partial(updates, word, summary, side, source)))
         panels += [Later("Reference words", partial(references, summary))] if summary.references else []
-        panels += [static(summary.static)] if summary.static is not None else []
     if summary.predictions:
         panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
     return panels + [lens.table(own, summary, side) for own in summary.logit_lenses]
@@ -388,27 +386,6 @@ def neutral_range_in_words(neutral: Neutral | None) -> str:
     ends = [values[-1] for values in (neutral.mean, neutral.low, neutral.high)]
     mean, low, high = ("–" if value is None else number(value) for value in ends)
     return f"{mean} ({low} to {high})"
-
-
-def static(static: Static) -> Panel:
-    """Show the cosine of the followed word's static vector to those of reference words, the same in every text."""
-    rows: list[list[Cell]] = [
-        [word.word, "has no vector" if word.cosine is None else number(word.cosine)] for word in static.words[1:]
-    ]
-    return Table(
-        name="Static vectors", title=f"{quoted(static.words[0].word)} as a static vector", rows=rows, screen=True,
-        note=f"Cosine of static vectors ({static.width} numbers, from {static.source}). They are the same in every "
-        "text.",
-        columns=[Column("word"), Column("static")],
-    )  # fmt: skip
-
-
-def static_bars(static: Static) -> Bars:
-    """Draw the cosines of static vectors to the word's."""
-    known = [(word.word, word.cosine) for word in static.words[1:] if word.cosine is not None]
-    title = f"Cosine to {quoted(static.words[0].word)} of static vectors ({static.source})"
-    parts = sorted(known, key=lambda part: -part[1])
-    return Bars(name="Cosines", title=title, parts=parts, part="word", unit="cosine", signed=False)
 
 
 def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:

@@ -1,25 +1,18 @@
 """Declare the options of `regard see`: a word or all tokens of texts, or where a vision model looks on images."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.checks import refuse_both
 from regard.display.query import Called, Progress, Query, option
 from regard.errors import RegardError
-from regard.files import check_readable, read_regular
+from regard.files import read_regular
 from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, lacking
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from regard.display.answer import Answer
-    from regard.explain.texts.summary import Summary
     from regard.models.source import Source
-    from regard.trace.trace import PairTrace, Trace
-
-OF_MODEL = ("model", "learned")  # the model's token embeddings instead of a file; the second is the old name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +38,6 @@ class SeeQuery(Query):
     head: int | None = option(shown="all")
     top: int = option(default=5, least=1)
     logit_lens: bool = option(default=False)
-    static: str | None = option()
     remove: str | None = option(among=("blank", "mean", "blur"))
 
     @property
@@ -61,16 +53,15 @@ class SeeQuery(Query):
         if not all(self.references):
             given = ",".join(self.compare)
             raise RegardError(f"{called('compare')} {given!r}: needs words separated by commas, one is empty")
-        for name in ("control", "static"):
-            if getattr(self, name) is not None and not self.compare:
-                raise RegardError(f"{called(name)} needs {called('word')} and {called('compare')}: pass all three")
+        if self.control is not None and not self.compare:
+            raise RegardError(f"{called('control')} needs {called('word')} and {called('compare')}: pass all three")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
         """Refuse texts, images and options that do not go together."""
         if source.images:
             refuse_both("--image", {
                 "--compare": self.compare, "--control": self.control, "--logit-lens": self.logit_lens,
-                "--static": self.static, "--shape": outputs.shape != "slide",
+                "--shape": outputs.shape != "slide",
             })  # fmt: skip
             if self.word is not None and not source.texts:
                 raise RegardError("--image and --word: an image has no words: pass a TEXT too")
@@ -95,7 +86,6 @@ class SeeQuery(Query):
             fill: Any = self.remove
             return looked(reading.traces, self.layer, self.head, self.word, remove=fill and (reading.model, fill))
         sentences = SENTENCES if self.control is None else read_sentences(self.control, self.word or "")
-        vectors = vectors_of_file(self.static, self.word or "", self.references) if self.static else {}
         from regard.models.control import trace_control, trace_word
         from regard.questions.see.answer import seen
 
@@ -103,47 +93,11 @@ class SeeQuery(Query):
         compared, control = [trace_word(reading.model, word, "--compare") for word in self.references], None
         if self.word is not None and compared:
             control = trace_control(reading.model, reading.traces, self.word, sentences)
-        found = seen(
+        return seen(
             reading.traces, self.word, layer=self.layer, head=self.head, references=compared, control=control,
             top=self.top, names=reading.names, lens_of=reading.model if self.logit_lens else None,
             generated=reading.generated,
         )  # fmt: skip
-        if self.static is None:
-            return found
-        return replace(found, summary=with_static(found.summary, self.static, vectors, found.traces, compared))
-
-
-def vectors_of_file(given: str | None, word: str, others: Sequence[str]) -> "Mapping[str, Tensor]":
-    """Read the words' static vectors from a file, before a model is loaded; none where --static names none."""
-    if given is None or given in OF_MODEL:
-        return {}
-    check_readable(Path(given), "--static")
-    from regard.text.word_vectors import read_static
-
-    found = read_static(Path(given), [word, *others])
-    if word not in found:
-        raise RegardError(f"--static {given}: it has no vector for {word!r}")
-    return found
-
-
-def with_static(
-    seen: "Summary",
-    given: str,
-    vectors: "Mapping[str, Tensor]",
-    traces: "Sequence[Trace] | Sequence[PairTrace]",
-    references: "Sequence[Trace]",
-) -> "Summary":
-    """Add to a summary the static vectors of its word and of references, traces of a word each.
-
-    given: the file of the vectors, or "model" for the model's token embeddings.
-    """
-    from regard.explain.vectors.similarity import learned_words, static_words
-
-    word, words = seen.word or "", [each.text for each in references]
-    if given in OF_MODEL:
-        first = traces[0].sides[0]
-        vectors, given = learned_words(word, first, references), f"the token embeddings of {first.status.model}"
-    return replace(seen, static=static_words(vectors, word, words, given))
 
 
 def read_sentences(file: Path, word: str) -> list[str]:

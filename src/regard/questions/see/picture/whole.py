@@ -19,7 +19,7 @@ from regard.explain.wording import in_plot, mean_or_head
 from regard.questions.lens import cells
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
-from regard.questions.see.panels import likeliest_tokens_seen, static_bars
+from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.stage import ON_SLIDE, ROWS, paint_column, paint_slide, write_headline
 from regard.questions.see.sentences import findings
@@ -37,7 +37,7 @@ def paint_seen(
     """Draw the stage of a summary, and return notes on what it doesn't show.
 
     A long text in which no word is followed is drawn as `regard map` draws it, an encoder-decoder by its alignment.
-    What was asked as well stands below: each layer's predictions, static vectors. layer, head: show these. shape: a
+    What was asked as well stands below: each layer's predictions. layer, head: show these. shape: a
     slide, or a column of a paper, 85 mm wide. traces: those that the summary is of.
     """
     if summary.target is not None:
@@ -58,7 +58,7 @@ def paint_seen(
             rows.append(map_slide(matrix(line.trace, *at), findings(summary)[:1], label))
         return stack_rows_in_figure([*rows, *_asked(summary)], WIDE), _left_out(summary, lines, shape)
     if shape == "column":
-        asked = ["a column has no room for predictions of layers and static vectors"] * bool(_asked(summary))
+        asked = ["a column has no room for predictions of layers"] * bool(_asked(summary))
         return paint_column(summary, lines), [*_left_out(summary, lines), *asked]
     paint = Row(SLIDE[1] / 72, lambda part, place: paint_slide(part, summary, lines))
     return stack_rows_in_figure([paint, *_asked(summary)], WIDE), _left_out(summary, lines)
@@ -77,7 +77,6 @@ def _left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = 
 def _asked(summary: Summary) -> list[Row]:
     """The panels of what was asked as well, side by side."""
     panels: list[Panel] = [cells(lense, summary, "") for lense in summary.logit_lenses]
-    panels += [] if summary.static is None else [static_bars(summary.static)]
     drawings = [drawn(panel, True) for panel in panels]
 
     def put(part: FigureBase, place: Any) -> None:
