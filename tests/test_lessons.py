@@ -26,7 +26,7 @@ PICTURES = {
         "attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "temperatures.svg", "written.svg",
     ],
     "8_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],
-    "9_contextual_embeddings": ["bank_cosines.svg", "bank_moves.svg", "encoder_block.svg"],
+    "9_contextual_embeddings": ["bank_cosines.svg", "encoder_block.svg"],
     "10_words_that_paint": ["heat.png", "heat_or_cause.png", "noise.png", "painted.png"],
     "11_since_2017": ["flash_memory.svg", "grouped.svg", "kv_cache.svg", "rotary.svg", "sinks.svg", "window.svg"],
     "12_an_induction_head": ["both_heads.svg", "forms.svg"],

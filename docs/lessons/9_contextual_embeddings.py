@@ -15,7 +15,6 @@ from transformers import AutoModel, AutoTokenizer, logging, pipeline
 import regard
 from drawings import kept, numbers, transformer
 from drawings.code import Code
-from drawings.printed import printed
 from regard import textbook
 from regard.explain.vectors.similarity import across_texts, table
 from regard.trace.labelled_map import gives, special_share, vector
@@ -227,7 +226,6 @@ numbers.show_numbers(
 references = ["money", "deposit", "nature", "river", "water"]
 found = regard.see(sentences, "bank", references=references, model=model)
 seen = found.summary
-moved = seen.movement
 colours = {"1": "#004488", "2": "#bb5566"}
 figure = Figure(figsize=(13, 3.2), layout="constrained")
 panels = figure.subplots(1, 5, sharey=True)
@@ -264,78 +262,8 @@ kept.keep(
 # some of these layers, the money text's "bank" is below the range too, so river and money aren't the only difference
 # between our texts and the neutral sentences.
 #
-# The next plot shows where "bank" ends. On the left is the movement as it is usually drawn, with made-up coordinates.
-# On the right are measured vectors. A plane only shows two of 384 dimensions. On this plane, nearer means a larger
-# cosine.
-
-# %%
-article = printed("contextual embeddings")
-made_up = article["movement_plot"]
-toy, start, end = (
-    made_up["words"],
-    made_up["bank_before"],
-    made_up["bank_after"],
-)
-figure = Figure(figsize=(13, 5.2), layout="constrained")
-left, right = figure.subplots(1, 2)
-for word, place in toy.items():
-    left.plot(*place, "o", color="#d55e00" if place[0] < 5 else "#0072b2")
-    left.annotate(word, place, xytext=(6, 4), textcoords="offset points")
-left.plot(*zip(start, end, strict=True), "--k")
-left.plot(*start, "ko")
-left.plot(*end, "k*", markersize=15)
-left.annotate(
-    "bank, before", start, xytext=(8, -12), textcoords="offset points"
-)
-left.annotate("bank, after", end, xytext=(8, -12), textcoords="offset points")
-left.set(
-    xlim=(0, 10),
-    ylim=(0, 10),
-    title="As it is usually drawn (made-up coordinates)",
-)
-ends = {
-    "bank, river text": moved.words[0][-1],
-    "bank, money text": moved.words[1][-1],
-    "bank, neutral": moved.neutral,
-}
-for (name, place), mark, colour in zip(
-    ends.items(), "**o", (*colours.values(), "#777777"), strict=True
-):
-    right.plot(
-        *place,
-        mark,
-        color=colour,
-        markersize=15 if mark == "*" else 8,
-        label=name,
-    )
-for place, colour, leaves in zip(
-    ends.values(), colours.values(), moved.leaves, strict=False
-):
-    if leaves:  # outside the range of the neutral sentences: what this text did
-        right.annotate(
-            "",
-            place,
-            moved.neutral,
-            arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkB": 8},
-        )
-for word, place in zip(references, moved.references, strict=True):
-    right.plot(*place, "D", color="#666666")
-    right.annotate(word, place, xytext=(6, 4), textcoords="offset points")
-right.margins(0.18)
-right.set_aspect("equal", adjustable="datalim")
-right.set_title(
-    "As it is in MiniLM, at the end: nearer here has the larger cosine"
-)
-right.legend(frameon=False)
-# no pair of marks is in the wrong order
-assert (moved.leaves, moved.tried[-1].wrong) == ([True, False], 0)
-shows = (
-    "the river text's bank ends nearer to river than in any neutral sentence, "
-    "the money text's within their range"
-)
-kept.keep(
-    figure, "bank_moves.svg", f"Where bank ends, made-up and measured: {shows}"
-)
+# Articles often draw this movement as an arrow on a plane, with made-up coordinates. A plane has two of the 384
+# dimensions here, so this page compares cosines.
 
 # %% [markdown]
 # ## The effect of each text

@@ -188,11 +188,9 @@ def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Pat
     seen = json.loads((tmp_path / "a.json").read_text())
     (panel,) = Read(tmp_path / "a.html").data["panels"]
     assert (panel["kind"], panel["name"], len(panel["states"])) == ("paths", "Movement", 7)
-    assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
-    points = panel["paths"][0]["points"]
-    assert points == [[round(each, 6) for each in point] for point in seen["movement"]["words"][0]]
-    cosines = [mark["cosines"][0] for mark in panel["marks"]]
-    assert cosines == [round(each["last_hidden_state"], 6) for each in seen["references"]]
+    assert [curve["label"] for curve in panel["curves"]] == ["river", "money"]
+    cosines = [curve["paths"][0] for curve in panel["curves"]]
+    assert cosines == [[round(value, 6) for value in each["states"]] for each in seen["references"]]
     shares = [step["rest"] for step in panel["paths"][0]["steps"]]
     assert shares == [round(each["feed_forward_share"], 6) for each in seen["layer_updates"][0]["updates"]]
     assert regard_command("see", TEXT, "--html", "b.html").returncode == 0

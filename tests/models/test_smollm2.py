@@ -5,7 +5,6 @@ import torch
 
 from regard.explain.texts.summary import summarise
 from regard.model_files.stored_weight import StoredWeight
-from regard.questions.movement import plane_sentences
 from tests.support import RIVER
 from tests.support.real_models import SMOLLM2
 
@@ -109,22 +108,12 @@ def test_it_writes_and_is_traced_while_it_does(smollm2) -> None:
         torch.testing.assert_close(written.trace.attention[n].dense(), whole.attention[n].dense(), atol=1e-5, rtol=0)
 
 
-def test_the_path_picture_leaves_out_massive_activations(smollm2) -> None:
-    """166 times the median length, of the first token: a word there is on no plane, nor one that stands alone."""
+def test_massive_activations_are_named(smollm2) -> None:
+    """166 times the median length, of the first token: of a word there, and of one that stands alone."""
     texts = smollm2.trace(["Anna sat down on the river bank.", "Anna took the money to the bank."])
-    moved = summarise(texts, "bank").movement
-    assert moved.left_out == []
-    assert all(moved.words)  # drawn, with every comparison right
-    assert moved.tried[-1].wrong == 0
-    first = summarise(texts, "Anna")
-    assert first.movement.words == [None, None]
-    assert [(each.kind, each.name, each.of) for each in first.movement.left_out] == [
-        ("word", "Anna", "1"),
-        ("word", "Anna", "2"),
-    ]
-    assert all(each.times > 100 for each in first.movement.left_out)
-    assert "assive activations" in " ".join(plane_sentences(first))
-    assert "“Anna” 1 (166 times the median length)" in " ".join(plane_sentences(first))
-    alone = summarise(texts, "bank", references=[smollm2.trace("money")]).movement
-    assert alone.fitted == []
-    assert ("reference", "money") in [(each.kind, each.name) for each in alone.left_out]
+    assert summarise(texts, "bank").massive == []
+    first = summarise(texts, "Anna").massive
+    assert [(each.kind, each.name, each.of) for each in first] == [("word", "Anna", "1"), ("word", "Anna", "2")]
+    assert round(first[0].times) == 166
+    alone = summarise(texts, "bank", references=[smollm2.trace("money")]).massive
+    assert [(each.kind, each.name) for each in alone] == [("reference", "money")]

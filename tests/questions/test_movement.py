@@ -1,4 +1,4 @@
-"""The panel of a word's paths held against what the library computes: points, cosines, shares, and what is said."""
+"""The panel of a word's paths held against what the library computes: cosines, shares, and what is said."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,8 +8,7 @@ import torch
 
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
-from regard.explain.vectors.movement import LeftOut, Tried, movement
-from regard.explain.vectors.neutral import MASSIVE
+from regard.explain.vectors.neutral import MASSIVE, Massive
 from regard.questions.movement import missing, movement_panels, not_shown
 from regard.questions.see.see import see
 from regard.trace.trace import Trace
@@ -31,21 +30,12 @@ def seen(traces: list[Trace]) -> Summary:
     return summarise(traces, "bank", references=[model.trace("river"), model.trace("money")])
 
 
-def test_points_are_those_of_the_library(traces: list[Trace], seen: Summary) -> None:
+def test_every_occurrence_has_its_path(seen: Summary) -> None:
     (panel,) = movement_panels(seen)
-    words = [(traces[o.text], o.as_word()) for o in seen.occurrences]
-    model = opened("gpt")
-    found = movement(words, traces, [model.trace("river"), model.trace("money")])
     assert [path["label"] for path in panel["paths"]] == ["1", "2a", "2b"]
     assert [path["of"] for path in panel["paths"]] == ["text 1", "text 2", "text 2"]
-    for path, points in zip(panel["paths"], found.words, strict=True):
-        assert torch.allclose(torch.tensor(path["points"]), torch.tensor(points), atol=1e-5)
-    assert panel["drawn"] == found.states == [2]  # beside reference words the ends alone
-    for mark, point in zip(panel["marks"], found.references, strict=True):
-        assert torch.allclose(torch.tensor(mark["point"]), torch.tensor(point), atol=1e-5)
-    assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
-    assert [state["mark"] for state in panel["states"]] == ["in", "0", "★"]
-    assert panel["neutral"] is None
+    assert panel["states"] == ["enters layer 0", "leaves layer 0", "leaves layer 1: the contextual embedding"]
+    assert (panel["compared"], panel["sentences"]) == (True, [])
     script_json({"panels": [panel]})
 
 
@@ -64,29 +54,23 @@ def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> 
             alike = torch.cosine_similarity(states[n], states[other], dim=1)
             assert torch.allclose(torch.tensor(panel["between"][n][other]).double(), alike, atol=1e-5)
     for reference in seen.references:
-        mark = next(mark for mark in panel["marks"] if mark["label"] == reference.word)
         at = [o.label for o in seen.occurrences].index(reference.occurrence)
-        assert abs(mark["cosines"][at] - reference.last_hidden_state) < 1e-6
         curve = next(curve for curve in panel["curves"] if curve["label"] == reference.word)
         assert torch.allclose(torch.tensor(curve["paths"][at]), torch.tensor(reference.states), atol=1e-6)
-        assert (curve["neutral"], curve["paths"][at][-1]) == (None, mark["cosines"][at])
+        assert curve["neutral"] is None
+        assert abs(curve["paths"][at][-1] - reference.last_hidden_state) < 1e-6
 
 
-def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: list[Trace]) -> None:
+def test_neutral_sentences_are_on_the_curves(minilm: Any, bank: list[Trace]) -> None:
     control = minilm.trace([f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
                             for end in (".", " today.", ", he said.")], logits=False)  # fmt: skip
     seen = summarise(bank, "bank", references=minilm.trace(["river", "money"]), control=control)
     (panel,) = movement_panels(seen)
-    assert seen.movement is not None
-    assert seen.movement.neutral is not None
-    assert panel["neutral"] == [round(each, 6) for each in seen.movement.neutral]
-    assert [path["leaves"] for path in panel["paths"]] == seen.movement.leaves
     for curve, each in zip(panel["curves"], seen.neutral, strict=True):
         assert curve["neutral"]["sentences"] == 12
         for name in ("mean", "low", "high"):
             assert torch.allclose(torch.tensor(curve["neutral"][name]), torch.tensor(getattr(each, name)), atol=1e-6)
     assert panel["nearness"].endswith("Dotted: the mean in 12 neutral sentences. Shaded: their range")
-    assert panel["plane"].startswith("Where “bank” ends: ★ in each text, ○ mean of 12 neutral sentences")
 
 
 def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> None:
@@ -105,31 +89,13 @@ def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> N
     assert (path["steps"], path["refused"]) == (None, "why not")
 
 
-def test_what_is_left_out_is_named(seen: Summary) -> None:
-    assert seen.movement is not None
-    words = [None, *seen.movement.words[1:]]
-    gone = [LeftOut("word", "bank", "1", 2 * MASSIVE), LeftOut("reference", "river", "", 3 * MASSIVE)]
-    moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone)
-    (panel,) = movement_panels(replace(seen, movement=moved))
-    assert panel["paths"][0]["points"] is None
-    assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} times the median length)"
-    assert panel["marks"][0]["point"] is None
-    assert panel["marks"][0]["missing"] == f"“river” ({3 * MASSIVE:.0f} times the median length)"
-    assert "assive activations" in panel["sentences"][0]
-    assert f"“bank” 1 ({2 * MASSIVE:.0f} times the median length)" in panel["sentences"][0]
-
-
-def test_where_no_plane_is_right_the_curves_stand_alone(seen: Summary) -> None:
-    assert seen.movement is not None
-    none = [None] * len(seen.movement.words)
-    wrong = Tried([2], False, 9, 1, "1 of 9 comparisons \x1b of near and far come out otherwise")
-    moved = replace(seen.movement, states=[], words=none, references=[None, None], tried=[wrong])
-    (panel,) = movement_panels(replace(seen, movement=moved))
-    assert (panel["drawn"], panel["plane"], panel["neutral"]) == ([], None, None)
-    assert panel["sentences"][0] == (
-        r"Only the curves are drawn. 1 of 9 comparisons \x1b of near and far come out otherwise."
-    )
-    assert [curve["label"] for curve in panel["curves"]] == ["river", "money"]
+def test_massive_activations_are_named(seen: Summary) -> None:
+    massive = [Massive("word", "bank", "1", 2 * MASSIVE), Massive("reference", "ri\x1bver", "", 3 * MASSIVE)]
+    (panel,) = movement_panels(replace(seen, massive=massive))
+    assert panel["sentences"] == [
+        "Cosines say little for massive activations: “bank” 1 (20 times the median length) and "
+        r"“ri\x1bver” (30 times the median length)."
+    ]
 
 
 def test_without_reference_words_the_curve_is_to_the_start(
@@ -138,7 +104,7 @@ def test_without_reference_words_the_curve_is_to_the_start(
     seen = summarise(traces, "bank")
     (panel,) = movement_panels(seen)
     (curve,) = panel["curves"]
-    assert curve["label"] == "itself as it enters layer 0"
+    assert (curve["label"], panel["compared"]) == ("itself as it enters layer 0", False)
     assert [path[0] for path in curve["paths"]] == pytest.approx([1.0] * 3)
     monkeypatch.setattr("regard.questions.movement.MAX_COMPARED", 2)
     (panel,) = movement_panels(seen)
@@ -157,7 +123,7 @@ def test_a_page_that_opens_at_a_word_has_its_movement(traces: list[Trace]) -> No
 
 
 def test_a_page_without_states_says_so(traces: list[Trace], seen: Summary) -> None:
-    without = replace(seen, movement=None)
+    without = replace(seen, massive=None)
     assert movement_panels(without) == []
     line = "The path of “bank” through the layers is not shown: a trace does not hold all hidden states."
     assert not_shown(without) == [line] == [missing("bank", "a trace does not hold all hidden states")]

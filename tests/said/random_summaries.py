@@ -93,7 +93,7 @@ def drawn(seed: int) -> Drawn:
         pairs=[_pair(a, b, tokens) for a, b in combinations(seen, 2)],
         references=[],
         highlights=[],
-        movement=None,
+        massive=None,
         layer_updates=[
             _updates(rng, each, tokens[each.text], {sink.token for sink in sinks[each.text]}) for each in seen
         ],

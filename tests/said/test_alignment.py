@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +16,6 @@ from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
 from tests.said.reading import names_in, numbers_in, plain_and_few, reads
 from tests.support import in_text
-from tests.support.summaries import bare_summary
 
 SOURCE = ("a", "river", "bank", "grass+y", "near", "the", ".", ",", "and", "water+s")
 TARGET = ("une", "rive", "banque", "herbe+use", "pr+ès", "la", ".", "'", "et", "eaux")
@@ -50,7 +48,11 @@ def alignment(number: int, source: list[Token], target: list[Token], draw: rando
 
 def side(tokens: list[list[Token]], target: Target | None = None) -> Summary:
     labels = ["1", "2", "3"][: len(tokens)]
-    return replace(bare_summary("", [], None, [], 0), word=None, labels=labels, tokens=tokens, target=target)
+    return Summary(
+        word=None, top=5, layers=[], labels=labels, windows=[], texts=[""], tokens=tokens, sinks=[[]], occurrences=[],
+        pairs=[], references=[], highlights=[], massive=None, layer_updates=[], predictions=[], logit_lenses=[],
+        statuses=[], reference_statuses=[], target=target,
+    )  # fmt: skip
 
 
 def translation(seed: int) -> Summary:

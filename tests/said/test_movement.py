@@ -8,20 +8,12 @@ import pytest
 
 from regard.explain.texts.occurrences import ComparedWord, Occurrence, OccurrencePair
 from regard.explain.texts.summary import Summary, comparable, leaves_range
-from regard.explain.vectors.movement import LeftOut, Movement
-from regard.explain.vectors.neutral import Control, Neutral
+from regard.explain.vectors.neutral import Control, Massive, Neutral
 from regard.questions.see.sentences import findings
 from tests.said.reading import plain_and_few, reads
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")
 WAY = r"(towards|away from) “(.+?)” \(cosine (\S+), neutral (\S+) to (\S+?)\)"
-
-
-def without_plane(left_out: list[LeftOut]) -> Movement:
-    """What the sentences read of a movement, and nothing else."""
-    made = object.__new__(Movement)
-    object.__setattr__(made, "left_out", left_out)
-    return made
 
 
 def drawn(draw: random.Random) -> Summary:
@@ -47,8 +39,8 @@ def drawn(draw: random.Random) -> Summary:
     control = draw.choice([None, Control([], "3 of 39 neutral sentences have “bank”, 12 are needed", [])])
     if draw.random() < 0.8:
         control = Control([f"sentence {n}" for n in range(39)], None, otherwise)
-    left = [LeftOut("reference", word, "", 99.0) for word in words if draw.random() < 0.05]
-    left += [LeftOut("word", "bank", label, 99.0) for label in labels if draw.random() < 0.05]
+    massive = [Massive("reference", word, "", 99.0) for word in words if draw.random() < 0.05]
+    massive += [Massive("word", "bank", label, 99.0) for label in labels if draw.random() < 0.05]
     told_of = control is not None and control.refused is None
     return Summary(
         word="bank", top=5, layers=[], labels=[], windows=[], texts=[""] * (1 if one else count), tokens=[[]] * count,
@@ -59,7 +51,7 @@ def drawn(draw: random.Random) -> Summary:
             ComparedWord(word, label, draw.random(), each, [each])
             for n, word in enumerate(words) for label, own in zip(labels, made, strict=True) for each in [own[n]]
         ],
-        highlights=[], movement=without_plane(left),
+        highlights=[], massive=massive,
         layer_updates=[], predictions=[], logit_lenses=[], statuses=[], reference_statuses=[], target=None,
         neutral=neutral if told_of else [], control=control,
     )  # fmt: skip
@@ -73,7 +65,7 @@ def two(value: float) -> float:
 def beyond(summary: Summary) -> dict[str, tuple[bool, float, str, str]]:
     """Of each occurrence that leaves a range: how far it does most, of which word and which way."""
     ranges = {neutral.word: (neutral.low[-1], neutral.high[-1]) for neutral in summary.neutral}
-    gone = [out.name if out.kind == "reference" else out.of for out in summary.movement.left_out]
+    gone = [out.name if out.kind == "reference" else out.of for out in summary.massive]
     gone += summary.control.otherwise if summary.control is not None else []
     found: dict[str, tuple[bool, float, str, str]] = {}
     for reference in summary.references:

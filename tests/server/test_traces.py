@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from starlette.exceptions import HTTPException
@@ -14,8 +15,7 @@ from regard import ablate, attend, edge, head
 from regard.attention.masks import function
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
-from regard.explain.texts.summary import summarise
-from regard.explain.vectors.movement import movement
+from regard.explain.texts.summary import Summary, curves, summarise
 from regard.explain.wording import number, numbered
 from regard.models.control import trace_control
 from regard.server.app import make_app
@@ -232,19 +232,15 @@ def client(minilm: Any, stand_in: None) -> Iterator[TestClient]:
         yield found
 
 
-def paths(answer: Any) -> dict[str, list[list[float]]]:
+def cosines(answer: Any) -> list[list[list[float]]]:
+    """The curves of a page: [reference word][path][state]."""
     assert answer.status_code == 200, answer.text
     panel = next(panel for panel in answer.json()["panels"] if panel["kind"] == "paths")
-    return {path["label"]: path["points"] for path in panel["paths"]}
+    return [curve["paths"] for curve in panel["curves"]]
 
 
-def near(found: dict[str, list[list[float]]], wanted: Any) -> bool:
-    return all(
-        abs(one - other) < 1e-5
-        for points, path in zip(found.values(), wanted, strict=True)
-        for point, place in zip(points, path, strict=True)
-        for one, other in zip(point, place, strict=True)
-    )
+def near(found: list[list[list[float]]], summary: Summary) -> bool:
+    return np.allclose(found, [curve.paths for curve in curves(summary)], rtol=0, atol=1e-5)
 
 
 def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
@@ -254,9 +250,7 @@ def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
     words = [(trace, trace.word("bank")[0]) for trace in traces]
     marks = [minilm.trace(word) for word in ("river", "money")]
     control = trace_control(minilm, traces, "bank")
-    seen = summarise(traces, "bank", references=marks, control=control).movement
-    assert seen is not None
-    assert near(paths(answer), seen.words)
+    assert near(cosines(answer), summarise(traces, "bank", references=marks, control=control))
     assert answer.json()["overview"]["tokens"] == [word.tokens[0] for _, word in words]
     panel = next(panel for panel in answer.json()["panels"] if panel["kind"] == "paths")
     assert [each["neutral"]["sentences"] for each in panel["curves"]] == [39, 39]
@@ -265,18 +259,18 @@ def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
     )
     alone = client.post("/api/traces", json={"texts": [RIVER], "word": "bank"})
     assert alone.json()["opening"]["view"] == "overview"
-    assert near(paths(alone), movement(words[:1], traces[:1], []).words)
+    assert near(cosines(alone), summarise(traces[:1], "bank"))
     assert client.post("/api/traces", json={"texts": [RIVER]}).json()["panels"] == []
 
 
-def test_an_ablated_word_has_both_paths_on_one_plane(client: TestClient, minilm: Any) -> None:
+def test_an_ablated_word_has_both_paths(client: TestClient, minilm: Any) -> None:
     cut = {"kind": "head", "layer": 0, "head": 2, "part": None}
     answer = client.post("/api/traces", json={"texts": [RIVER], "word": "bank", "ablations": [cut]})
     traces = [minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(0, 2))])]
     words = [(trace, trace.word("bank")[0]) for trace in traces]
-    found = paths(answer)
-    assert near(found, movement(words, traces, []).words)
-    assert found["1"][-1] != found["2"][-1]
+    ((as_is, without),) = found = cosines(answer)
+    assert near(found, summarise(traces, "bank"))
+    assert as_is[-1] != without[-1]
     panel = answer.json()["panels"][0]
     assert [path["of"] for path in panel["paths"]] == ["as is", "without layer 0, head 2"]
     assert answer.json()["overview"]["tokens"] == [word.tokens[0] for _, word in words]
@@ -309,10 +303,9 @@ def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None
     traces = [model.trace(TEXTS[0], target=TARGETS[0])]
     references, control = reference_traces(model, asked), trace_control(model, traces, "bank")
     seen = summarise(traces, "bank", references=references, control=control)
-    assert seen.movement is not None
-    marks: Any = page.panels[0]["marks"]
-    assert marks[0]["label"] == "river"
-    assert near({"": [mark["point"] for mark in marks]}, [seen.movement.references])
+    found: Any = page.panels[0]["curves"]
+    assert [curve["label"] for curve in found] == ["river", "man"]
+    assert near([curve["paths"] for curve in found], seen)
 
 
 def test_occurrences_in_windows_are_counted_once(minilm: Any) -> None:

@@ -37,10 +37,10 @@ def test_one_call_writes_one_file(bank: list[Trace], built: Path, tmp_path: Path
 
 def test_reference_words_stand_beside_the_word(minilm: Any, bank: list[Trace], built: Path, tmp_path: Path) -> None:
     words = [minilm.trace(each) for each in ("river", "money")]
-    for given, marks in ((words, ["river", "money"]), (words[0], ["river"])):
+    for given, names in ((words, ["river", "money"]), (words[0], ["river"])):
         regard.save_page(bank, tmp_path / "bank.html", word="bank", references=given)
         (panel,) = (each for each in Read(tmp_path / "bank.html").data["panels"] if each["kind"] == "paths")
-        assert [mark["label"] for mark in panel["marks"]] == marks
+        assert [curve["label"] for curve in panel["curves"]] == names
 
 
 def test_neutral_sentences_tell_where_the_texts_move_the_word(

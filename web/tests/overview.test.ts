@@ -59,8 +59,8 @@ test("without motion the numbers are there at once", () => {
 
 test("of several texts the two whose word ends furthest apart are shown", () => {
   const cosines = [[[0.5, 0.9]], [[0.5, 0.2], [0.5, 0.4]]]; // of 1 with 0, of 2 with 0 and 1
-  expect(furthest({ marks: [], between: [[], ...cosines] } as unknown as Paths)).toEqual([0, 2]);
+  expect(furthest({ compared: false, between: [[], ...cosines] } as unknown as Paths)).toEqual([0, 2]);
   const curves = [{ paths: [[0, 0.3], [0, 0.5], [0, 0.4]] }];
-  expect(furthest({ marks: [{}], between: null, curves } as unknown as Paths)).toEqual([0, 1]);
+  expect(furthest({ compared: true, between: null, curves } as unknown as Paths)).toEqual([0, 1]);
   expect(furthest(undefined)).toEqual([0, 1]);
 });

@@ -1,4 +1,4 @@
-"""Draw how a word moves: by two dots and a dashed line, with made-up places and with measured ones side by side."""
+"""Draw how a word moves: by two dots and a dashed line, or by its measured cosines in a row per reference word."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,3 +38,24 @@ def move(axes: Axes, before: Place, after: Place, colour: str, label: str) -> No
     axes.plot(*zip(before, after, strict=True), "--", color=colour)
     axes.plot(*before, "ko", markersize=8)
     axes.plot(*after, "*", color=colour, markersize=16, label=label)
+
+
+def dots(
+    axes: Axes, neutral: Mapping[str, Sequence[float]], texts: Mapping[str, Sequence[float]], names: Sequence[str]
+) -> None:
+    """Draw a row per reference word: the range and mean of its neutral cosines, and a star for each text.
+
+    neutral: least, mean and largest cosine of each word. names: of the texts.
+    """
+    axes.set_aspect("auto")
+    for row, (word, (low, mean, high)) in enumerate(neutral.items()):
+        axes.plot([low, high], [row, row], color="#cccccc", linewidth=9, solid_capstyle="butt", zorder=0)
+        axes.plot(mean, row, "ko", markersize=5)
+        for value, colour in zip(texts[word], TEXTS, strict=True):
+            axes.plot(value, row, "*", color=colour, markersize=16)
+    axes.set_yticks(range(len(neutral)), list(neutral))
+    axes.invert_yaxis()
+    for name, colour in zip(names, TEXTS, strict=True):
+        axes.plot([], [], "*", color=colour, markersize=16, label=name)
+    axes.plot([], [], "ko", markersize=5, label="mean of neutral sentences")
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12))

@@ -54,7 +54,7 @@ def test_references_before_and_after(bank, minilm) -> None:
 
 def test_overview_without_a_word(bank) -> None:
     summary = summarise(bank)
-    assert (summary.occurrences, summary.pairs, summary.movement) == ([], [], None)
+    assert (summary.occurrences, summary.pairs, summary.massive) == ([], [], None)
     overview = attended_by_every_token(bank[0], None, 5, ())
     assert [len(rows) for rows in overview] == [6] * 14
     assert overview[11][0].top[0].text == "river"

@@ -8,9 +8,11 @@ import torch
 
 from regard import RegardError
 from regard.explain.texts.summary import summarise
-from regard.explain.vectors.neutral import neutral, not_special, state_lengths_over_median
+from regard.explain.vectors.neutral import massive_activations, neutral, not_special, state_lengths_over_median
 from regard.text.neutral_sentences import MIN_SENTENCES
 from regard.text.tokens import Token
+from regard.text.words import Word
+from regard.trace.status import Status
 from regard.trace.trace import Trace
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
@@ -110,3 +112,25 @@ def test_others_are_measured_by_the_same_median(bank) -> None:
     trace, other = text(bank[0], [1.0, 2.0, 3.0]), text(bank[0], [8.0, 1.0])
     found = state_lengths_over_median([trace], [other])
     torch.testing.assert_close(found[id(other)], torch.tensor([4.0, 0.5]).double())
+
+
+def made_up(states: list[torch.Tensor]) -> Trace:
+    """A trace of these states (L, M), one token a row."""
+    tokens = tuple(Token(n, f"word{n}", n, n + 1, n, False) for n in range(len(states[0])))
+    status = Status("made up", (), "cpu", "float32", None, 0, None)
+    return Trace("x" * len(tokens), tokens, None, None, None, None, tuple(states), states[-1], None, (), (), status)
+
+
+def test_massive_activations_are_named() -> None:
+    generator = torch.Generator().manual_seed(3)
+    states = [torch.randn(7, 24, generator=generator) for _ in range(4)]
+    words = [Word(f"word{token}", token, token + 1, (token,)) for token in (0, 4)]
+    text = made_up(states)
+    assert massive_activations([(text, word) for word in words], ["1a", "1b"], [text], [text]) == []
+    states[1][0] *= 400 / states[1][0].norm()  # in one layer alone
+    text, median = made_up(states), float(states[1].norm(dim=1).median())
+    (found,) = massive_activations([(text, word) for word in words], ["1a", "1b"], [text], [])
+    assert (found.kind, found.name, found.of) == ("word", "word0", "1a")
+    assert found.times == pytest.approx(400 / median, rel=1e-5)
+    (found,) = massive_activations([], [], [text], [text])
+    assert (found.kind, found.name, found.of) == ("reference", text.text, "")

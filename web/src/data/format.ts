@@ -243,20 +243,16 @@ export interface Behind {
   values: (number[] | null)[][]; // [row][column], null where there is no such cell
 }
 
-/** Paths through the layers: cosines state by state, a plane where there is a right one, and what made each step from one
- *  state to the next. */
+/** Paths through the layers: cosines state by state, and what made each step from one state to the next. */
 interface PathsData {
   kind: "paths";
   digits: number;
-  states: { mark: string; name: string }[]; // what stands beside a point, and what it is
+  states: string[]; // what they are
   paths: Path[];
   curves: CosineCurve[]; // at least one
+  compared: boolean; // whether they are of reference words
   nearness: string; // what the curves are
-  drawn: number[]; // of states: those that the points of the plane are of; none where there is no plane
-  plane: string | null; // what the plane shows
-  sentences: string[]; // what near and far mean on the plane, which plane it is, what is not on it or why there is none
-  neutral: [number, number] | null; // where the word ends in neutral sentences, their mean
-  marks: { label: string; point: [number, number] | null; missing: string | null; cosines: (number | null)[] }[]; // reference words, with cosines to each path's end
+  sentences: string[]; // what the cosines do not say, or are not compared with
   between: number[][][] | null; // cosines of [path][an earlier one][state]; null where there are too many paths
   shares: string; // what the shares of a step are
 }
@@ -270,9 +266,6 @@ export interface Path {
   label: string;
   of: string; // "text 1"
   context: InContext;
-  points: [number, number][] | null; // one a drawn state; null: not on the plane; missing says why, or the sentences
-  leaves: boolean; // whether its end leaves the range of the neutral sentences: an arrow leads there from their mean
-  missing: string | null;
   before: (number | null)[]; // cosine of each state to the one before
   steps: PathStep[] | null; // from state n to n + 1; null: refused says why
   refused: string | null;

@@ -27,8 +27,16 @@ from regard.explain.texts.occurrences import (
     occurrences,
     word_updates,
 )
-from regard.explain.vectors.movement import Movement, movement
-from regard.explain.vectors.neutral import Control, Difference, Neutral, direction, largest_difference, neutral
+from regard.explain.vectors.neutral import (
+    Control,
+    Difference,
+    Massive,
+    Neutral,
+    direction,
+    largest_difference,
+    massive_activations,
+    neutral,
+)
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_head, check_heads, other_words
 from regard.explain.weights.sinks import Sink, sinks
@@ -49,8 +57,9 @@ class Summary:
 
     layers: the numbers of those with attention, also where a trace does not hold it. labels: what tables call the
     texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`: text t's attention sinks.
-    highlights: of each text, what is most worth a look; empty where a word is followed. movement: the occurrences'
-    paths on a plane, in their order; None where no word is followed or a trace does not hold all hidden states.
+    highlights: of each text, what is most worth a look; empty where a word is followed. massive: the
+    occurrences and reference words with massive activations; None where no word is followed or a trace does not hold
+    all hidden states.
     layer_updates: how much of what each layer added to them came from attention. predictions: of models with a
     language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
     logit_lenses: what each layer would say at such places, where that was asked for. target: of encoder-decoders, the
@@ -72,7 +81,7 @@ class Summary:
     pairs: list[OccurrencePair]
     references: list[ComparedWord]
     highlights: list[Highlights]
-    movement: Movement | None
+    massive: list[Massive] | None
     layer_updates: list[WordUpdates]
     predictions: list[Prediction]
     logit_lenses: list[LogitLens]
@@ -198,9 +207,9 @@ def _summary_of_texts_side(
     if control is not None and references and places and word is not None:
         labelled = [(o.label, *pair) for o, pair in zip(places, words, strict=True)]
         ranges, validity, in_control = neutral(word, labelled, control, references)
-    path = None
+    massive = None
     if places and all(len(kept_numbers(trace.hidden_states)) == len(trace.hidden_states) for trace in traces):
-        path = movement(words, traces, references, [o.label for o in places], in_control, ranges, validity)
+        massive = massive_activations(words, [o.label for o in places], traces, references)
     compared = [[compare_reference(reference, o, traces[o.text]) for o in places] for reference in references]
     ends = [[near.last_hidden_state for near in row] for row in compared if row]
     updated: Sequence[Trace | PairTrace] = both or traces  # targets are updated from their texts too
@@ -217,7 +226,7 @@ def _summary_of_texts_side(
         pairs=compare_occurrences(places, [traces[o.text] for o in places]),
         references=[near for row in compared for near in row],
         highlights=shown,
-        movement=path,
+        massive=massive,
         layer_updates=[
             words
             for n, text in enumerate(updated)
@@ -285,8 +294,7 @@ def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
 
     They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
     """
-    left_out = [] if summary.movement is None else summary.movement.left_out
-    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in left_out)
+    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in summary.massive or ())
     return (
         bool(summary.neutral) and summary.control is not None and label not in summary.control.otherwise and not massive
     )

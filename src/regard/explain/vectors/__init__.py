@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.explain.vectors import movement as movement
     from regard.explain.vectors import neutral as neutral
     from regard.explain.vectors import planes as planes
     from regard.explain.vectors import similarity as similarity

@@ -26,9 +26,22 @@ from regard.trace.trace import Trace
 
 # From how many times the median length, in any layer, a token's state is massive. Such activations (Sun et al. 2024,
 # "Massive Activations in Large Language Models") stand on few tokens, most often the first, and are the same few
-# components whatever the token: on a plane they push all others into a corner. Measured: SmolLM2 has 160 times the
+# components whatever the token, so that any two of them are alike. Measured: SmolLM2 has 160 times the
 # median on the first token of a text and at most 3 elsewhere, MiniLM 1.6 at most.
 MASSIVE = 10.0
+
+
+@dataclass(frozen=True)
+class Massive:
+    """A word or reference word with a massive activation: its state's length is times the median in some layer.
+
+    kind: "word" or "reference". of: the label of the occurrence, empty for a reference word.
+    """
+
+    kind: str
+    name: str
+    of: str
+    times: float
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,19 @@ def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] =
         for each, length in lengths.items():
             found[each] = torch.maximum(found[each], length / median.clamp_min(1e-30))
     return found
+
+
+def massive_activations(
+    words: Sequence[tuple[Trace, Word]], labels: Sequence[str], traces: Sequence[Trace], references: Sequence[Trace]
+) -> list[Massive]:
+    """Find the words and reference words whose cosines say little. labels: what the words are called."""
+    times = state_lengths_over_median(traces, references)
+    found = [
+        Massive("word", word.text, label, float(times[id(trace)][list(word.tokens)].max()))
+        for (trace, word), label in zip(words, labels, strict=True)
+    ]
+    found += [Massive("reference", r.text, "", float(times[id(r)][not_special(r)].max())) for r in references]
+    return [each for each in found if each.times > MASSIVE]
 
 
 def neutral(

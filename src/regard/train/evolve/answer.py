@@ -17,7 +17,7 @@ from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.vectors.planes import Path2D, plane
+from regard.explain.vectors.planes import plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital
 from regard.trace.file import open_traces
@@ -57,7 +57,7 @@ class Evolution(TracesAnswer):
     entropy: list[float]
     change: list[float]
     embedded: list[str]
-    paths: list[Path2D]
+    paths: list[list[tuple[float, float]]]
     share: tuple[float, float]
     induction: list[list[list[float]]] = field(default_factory=list)
     training: Training | None = field(default=None, kw_only=True)
@@ -226,7 +226,7 @@ def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
     return [each.induction.tolist() for each in found] if found[0].inductions else []
 
 
-def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:
+def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tuple[float, float]]], tuple[float, float]]:
     """The token embeddings of a text's different tokens, step by step, on one plane."""
     if any(trace.token_embeddings is None for trace in traces):
         return [], [], (0.0, 0.0)

@@ -87,7 +87,7 @@ export function between(values: (number | null)[], at: number): number | null {
 export function furthest(paths: Paths | undefined): [number, number] {
   const end = (values: (number | null)[]) => values.at(-1) ?? 0;
   const pairs = (paths?.between ?? []).flatMap((own, a) => own.map((values, b) => ({ far: -end(values), texts: [b, a] })));
-  const rows = paths?.marks.length ? paths.curves.map((curve) => curve.paths.map(end)) : [];
+  const rows = paths?.compared ? paths.curves.map((curve) => curve.paths.map(end)) : [];
   const spread = rows.map((row) => ({ far: Math.max(...row) - Math.min(...row), texts: [row.indexOf(Math.min(...row)), row.indexOf(Math.max(...row))] }));
   const [most] = (spread.length ? spread : pairs).sort((a, b) => b.far - a.far);
   return most && most.texts[0] !== most.texts[1] ? [Math.min(...most.texts), Math.max(...most.texts)] : [0, 1];

@@ -140,7 +140,7 @@ def _line(
 
 def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
     """Choose how to draw a word's way through the layers; None where its states are not held."""
-    if summary.word is None or summary.movement is None or len(shown) < 2:
+    if summary.word is None or summary.massive is None or len(shown) < 2:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
     own = [labels.index(line.label) for line in shown]

@@ -52,7 +52,7 @@ class Stage:
     def __init__(self, summary: Summary, lines: Sequence[TextLine], pen: Pen, look: Style) -> None:
         self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
         self.two = summary.word is not None and len(lines) > 1
-        compared = bool(summary.references) and summary.movement is not None
+        compared = bool(summary.references) and summary.massive is not None
         self.rows, self.fork = curves(summary)[:WORDS] if compared else [], stage.fork(summary, lines)
 
     def slide(self) -> None:
