@@ -135,8 +135,6 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
             ({"prompt": ""}, "prompt"),
             ({"new_tokens": 0}, "new_tokens"),
             ({"new_tokens": 500}, "can be"),
-            ({"temperature": 0.0}, "temperature"),
-            ({"seed": -1}, "seed"),
         ):
             answer = client.post("/api/generations", json=asked | wrong)
             assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
@@ -210,7 +208,6 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "model": 1}, 422, "numbered from 0"),
     ({"texts": ["a"], "model": "/etc/passwd"}, 422, "model"),
     ({"texts": ["a"], "folder": "/etc"}, 422, "folder: Extra inputs"),
-    ({"texts": ["a"], "targets": ["b"]}, 422, "reads one text, not pairs"),
     ({"texts": ["a"], "ablations": [{"kind": "head", "layer": 6, "head": 0}]}, 422, "layer"),
     ({"texts": ["a"], "ablations": [{"kind": "head", "layer": True, "head": 0}]}, 422, "layer"),
     ({"texts": ["a"], "ablations": [{"kind": "nothing"}]}, 422, "ablations.0"),

@@ -34,13 +34,6 @@ def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> Non
     assert page["findings"] == found.findings()
 
 
-def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
-    page = page_of(bank_store, about="occurrences", word="bank", like="The river rose over its bank.")
-    similarities = [row[3] for row in page["panels"][0]["rows"]]
-    assert similarities == sorted(similarities, reverse=True)
-    assert page["panels"][0]["columns"][3]["name"] == "cosine"
-
-
 def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_store: Any) -> None:
     kept = corpus_page([bank_store], CorpusRequest(about="senses", word="bank", senses=2))
     page: Any = kept.page.data()
@@ -72,21 +65,18 @@ def strangers_store(bank_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> None:
-    like = CorpusRequest(about="occurrences", word="bank", like="The river rose over its bank.")
-    with pytest.raises(HTTPException, match="start it with --model 'stranger/model; rm -r x': regard serve") as found:
-        corpus_page([strangers_store], like, [tiny("gpt")])
-    assert found.value.status_code == 422
-    page: Any = corpus_page([strangers_store], CorpusRequest(about="senses", word="bank", senses=2)).page.data()
-    assert any("start it with --model" in each for each in page["status"])
+    asked = CorpusRequest(about="senses", word="bank", senses=2)
+    page: Any = corpus_page([strangers_store], asked, [tiny("gpt")]).page.data()
+    assert any("start it with --model 'stranger/model; rm -r x': regard serve" in each for each in page["status"])
     assert any("not tested" in each for each in page["findings"])
     plain = corpus_page([strangers_store], CorpusRequest(about="occurrences", word="bank"))
     assert len(plain.page.data()["panels"][0]["rows"]) == 16  # type: ignore[index]
 
 
 def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Store, minilm: Any) -> None:
-    like = CorpusRequest(about="occurrences", word="bank", like="The river rose over its bank.")
-    page: Any = corpus_page([strangers_store], like, [tiny("gpt"), minilm]).page.data()
-    assert page["panels"][0]["columns"][3]["name"] == "cosine"
+    asked = CorpusRequest(about="senses", word="bank", senses=2)
+    page: Any = corpus_page([strangers_store], asked, [tiny("gpt"), minilm]).page.data()
+    assert not any("start it with --model" in each for each in page["status"])
     assert strangers_store.model is minilm
 
 

@@ -297,7 +297,7 @@ def test_long_texts_say_that_it_is_not_shown() -> None:
 
 def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None:
     model = pair()
-    asked = TraceRequest(texts=[TEXTS[0]], targets=[TARGETS[0]], word="bank", references=["river", "man"])
+    asked = TraceRequest(texts=[TEXTS[0]], word="bank", references=["river", "man"])
     assert [each.text for each in reference_traces(model, asked)] == ["river", "man"]
     page = trace_page(model, asked, Limits(), Task(60.0)).page
     traces = [model.trace(TEXTS[0], target=TARGETS[0])]

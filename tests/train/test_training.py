@@ -146,8 +146,6 @@ def test_what_is_held_out_is_a_line_of_its_own() -> None:
     assert (held["name"], held["x"], held["y"]) == ("held out", [2, 3], [2.5, None])
     assert "labels smoothed by 0.1" in panel["note"]
     assert Training([]).loss().series[0].x == []
-    unknown = panel_data(Training([{"step": 3, "loss": None, "validation": None}]).loss())
-    assert (unknown["series"][0]["x"], unknown["series"][0]["y"]) == ([3], [None])
 
 
 def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -> None:

@@ -124,9 +124,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
         if lacking and any(sense.words for sense in found.senses):  # which were not cut
             found = replace(found, notes=(*found.notes, lacking.detail))
         return senses_kept(store, found)
-    if asked.like is not None and (lacking := _give_model(store, models)):
-        raise lacking
-    lines = store.find(asked.word, like=asked.like, top=LINES)
+    lines = store.find(asked.word, top=LINES)
     places = PanelOccurrences(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
     return CachedPage(lines.page(), places={0: places})
 

@@ -107,17 +107,15 @@ def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, 
 class TraceRequest(Strict):
     """Texts to trace.
 
-    model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
-    text; None lets the model write them. ablations: and patches, done to all texts, in order; the page then shows
-    the texts as they are as well. other: another model that reads the texts too. window: read in windows of so many
-    tokens. word: whose path through the layers the page shows. references: words beside which that path is shown, each
-    a text of its own.
+    model: the number of one of those that the server was started with; an encoder-decoder writes its targets itself.
+    ablations: and patches, done to all texts, in order; the page then shows the texts as they are as well. other:
+    another model that reads the texts too. window: read in windows of so many tokens. word: whose path through the
+    layers the page shows. references: words beside which that path is shown, each a text of its own.
     """
 
     model: Number = 0
     other: Number | None = None
     texts: Annotated[list[str], Field(min_length=1)]
-    targets: list[str] | None = None
     ablations: Annotated[list[Change], Field(max_length=64)] = []
     window: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     word: Word | None = None
@@ -137,15 +135,13 @@ class Steering(Strict):
 class GenerationRequest(Strict):
     """A text to go on with.
 
-    temperature: None takes the likeliest token each time. seed: of the random numbers. ablations: done to every pass;
-    the page then shows what was written without and with them. steer: the states while it writes, beside it unsteered.
+    The likeliest token is taken each time. ablations: done to every pass; the page then shows what was written without
+    and with them. steer: the states while it writes, beside it unsteered.
     """
 
     model: Number = 0
     prompt: str
     new_tokens: Annotated[int, Field(ge=1, le=512)] = 20
-    temperature: Annotated[float, Field(gt=0, le=10)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
     ablations: Annotated[list[Change], Field(max_length=64)] = []
     steer: Steering | None = None
 
@@ -186,8 +182,9 @@ def _request(name: str, kind: Any) -> type[QuestionRequest] | None:
     return made
 
 
-_REQUESTS = [*(_request(name, kind) for name, kind in ours(QUESTIONS).items()), *others(QUESTIONS, _request).values()]
-REQUESTS: Any = Union[*filter(None, _REQUESTS)]
+REQUESTS: Any = Union[
+    *filter(None, [*(_request(*each) for each in ours(QUESTIONS).items()), *others(QUESTIONS, _request).values()])
+]
 
 
 class ExperimentRequest(Strict):
@@ -204,7 +201,7 @@ class ExperimentRequest(Strict):
 
 
 class CorpusRequest(Strict):
-    """What a store knows: a word's occurrences, like a sentence's where there is one, its senses, or what heads do.
+    """What a store knows: a word's occurrences, its senses, or what heads do.
 
     store: the number of one of those that the server was started with. senses: how many, None for as many as there are.
     """
@@ -212,7 +209,6 @@ class CorpusRequest(Strict):
     store: Number = 0
     about: Literal["occurrences", "senses", "heads"]
     word: Word | None = None
-    like: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     senses: Annotated[int, Field(ge=2, le=20)] | None = None
 
 

@@ -136,8 +136,6 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
     texts = [asked.prompt] if isinstance(asked, GenerationRequest) else asked.texts
     if len(texts) > limits.texts:
         raise HTTPException(413, f"texts: given {len(texts)}, {limits.texts} are the most")
-    if isinstance(asked, TraceRequest):
-        texts = [*texts, *(asked.targets or [])]
     if isinstance(asked, TraceRequest | GenerationRequest):
         texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
     if isinstance(asked, GenerationRequest) and asked.steer is not None:
@@ -194,9 +192,6 @@ def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task
     done = interventions(model, asked)
     if asked.steer is not None:
         done.append(_push(model, asked.steer))
-    options: dict[str, Any] = {"do_sample": asked.temperature is not None}
-    if asked.temperature is not None:
-        options["temperature"] = asked.temperature
     written: list[Generated] = []
     for changes in [[], done] if done else [[]]:
 
@@ -205,10 +200,9 @@ def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task
 
         written.append(
             model.generate(
-                asked.prompt, max_new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
-                **options,
+                asked.prompt, max_new_tokens=asked.new_tokens, do_sample=False, interventions=changes, progress=told
             )
-        )  # fmt: skip
+        )
     choice = Choice(limit=limits.kept)
     push, findings, change = "; ".join(map(str, done)), None, ""
     if done and asked.steer is None:
@@ -270,19 +264,13 @@ def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list
 
 
 def _traces(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
-    """One trace a text. What a model that reads pairs is to read, it writes itself where no targets are given."""
-    if asked.targets is not None and len(asked.targets) != len(asked.texts):
-        raise RegardError(f"targets: given {len(asked.targets)} for {len(asked.texts)} texts, needs one for each")
+    """One trace a text. A model that reads pairs writes its targets itself."""
     options: dict[str, Any] = {"interventions": changes, "logits": False}
     if asked.window is not None:
         return list(model.trace(asked.texts, window=asked.window, **options))
     if not model.pairs:
-        if asked.targets is not None:
-            raise RegardError(f"targets: {model.name} reads one text, not pairs")
         options["attention_outputs"] = not any(_too_long(model, text, limits) for text in asked.texts)
         return list(model.trace(asked.texts, **options))
-    if asked.targets is not None:
-        return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
     options = {"max_new_tokens": most, "do_sample": False, "interventions": changes}
     return [model.generate(text, **options).trace for text in asked.texts]

@@ -29,17 +29,10 @@ def check_place_for_run(folder: Path, *, resume: bool) -> bool:
     return False
 
 
-def check_watched_traces(run: Path) -> list[Path]:
-    """List the files of a run's watched traces, in no order. Raises RegardError where there is none."""
-    files = list((run / WATCH).glob("step-*.safetensors"))
-    if not files:
-        raise nothing_watched(run)
-    return files
-
-
-def nothing_watched(run: Path) -> RegardError:
-    """Make the error for a run without watched traces."""
-    return RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
+def check_watched_traces(run: Path) -> None:
+    """Raise RegardError for a run without watched traces."""
+    if not any((run / WATCH).glob("step-*.safetensors")):
+        raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
 
 
 class Log:

@@ -17,9 +17,7 @@ from regard.train.run_files import LOG, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.settings import Settings
 
-Log = Sequence[
-    Mapping[str, int | float | None]
-]  # an entry an update: "step", "loss", and "validation" where it was measured
+Log = Sequence[Mapping[str, Any]]  # an entry an update: "step", "loss", and "validation" where it was measured
 
 PART = 50  # a mean at either end is over this part of all updates
 MOST = 8  # evaluations that a terminal shows
@@ -90,13 +88,13 @@ class Training(Answer):
         """What the loss was at first and at last."""
         if not self.log:
             return "Training loss: no update yet"
-        ends = ", ".join(f"{_loss(each):.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
+        ends = ", ".join(f"{each['loss']:.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
         held = [each for each in self.log if each["validation"] is not None][-1:]
         return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
 
     def findings(self) -> list[str]:
         """State what the loss fell to, in training and held out. Return nothing if no loss is a number."""
-        known = [loss for each in self.log if math.isfinite(loss := _loss(each))]
+        known = [each["loss"] for each in self.log if math.isfinite(each["loss"])]
         if not known:
             return []
         size, held = max(1, len(known) // PART), evaluations(self.log)
@@ -104,7 +102,7 @@ class Training(Answer):
         chance = math.log(self.vocabulary) if self.vocabulary > 1 else None
         numbers: dict[str, Any] = {
             "count": len(self.log), "change": last - first, "first": first, "last": last, "chance": chance,
-            "start": _step(self.log[0]), "end": _step(self.log[-1]), "vocabulary": self.vocabulary,
+            "start": self.log[0]["step"], "end": self.log[-1]["step"], "vocabulary": self.vocabulary,
             "mean": f" (mean of {size} updates)" if size > 1 else "", "better": (chance or 0) - last,
         }  # fmt: skip
         if held:
@@ -139,10 +137,10 @@ class Training(Answer):
 
     def loss(self, most: int = POINTS) -> Curves:
         """Draw the loss: every update's while there is room for so many points, then means over as many each."""
-        training, size = _line("training", [(_step(each), _loss(each)) for each in self.log], most)
+        training, size = _line("training", [(each["step"], each["loss"]) for each in self.log], most)
         smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
         points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
-        held = [(_step(each), loss) for each in self.log if (loss := each["validation"]) is not None]
+        held = [(each["step"], loss) for each in self.log if (loss := each["validation"]) is not None]
         note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held)
         return Curves(
             name="Loss", title="Loss, step by step", note=note, caption=note, x="step", y="loss in nats per token",
@@ -170,11 +168,9 @@ def evaluations(log: Log) -> list[Evaluation]:
     found: list[Evaluation] = []
     since: list[float] = []
     for each in log:
-        loss, validation, step = each["loss"], each["validation"], each["step"]
-        if loss is not None:
-            since.append(loss)
-        if validation is not None and since and step is not None:
-            found.append(Evaluation(int(step), sum(since) / len(since), validation))
+        since.append(each["loss"])
+        if each["validation"] is not None:
+            found.append(Evaluation(each["step"], sum(since) / len(since), each["validation"]))
             since = []
     return found
 
@@ -187,14 +183,6 @@ def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, scre
         columns=[Column("step", 0), Column("loss", 2, unbounded=True),
                  Column("held out", 2, bar=True, unbounded=True)],
     )  # fmt: skip
-
-
-def _step(each: Mapping[str, int | float | None]) -> int:
-    return int(each["step"] or 0)
-
-
-def _loss(each: Mapping[str, int | float | None]) -> float:
-    return math.nan if each["loss"] is None else each["loss"]
 
 
 def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:

@@ -24,7 +24,7 @@ from regard.trace.file import open_traces
 from regard.trace.trace import PairTrace, Trace
 from regard.train.checkpoint import run_files_by_step
 from regard.train.evolve import panels as shown
-from regard.train.run_files import WATCH, nothing_watched
+from regard.train.run_files import WATCH, check_watched_traces
 from regard.train.training import Training, training_of
 
 CROSS = "cross-attention"
@@ -152,11 +152,9 @@ class Evolution(TracesAnswer):
 
 def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     """Open the kept traces of a run, by step; each is read when it is looked at."""
-    files = run_files_by_step(run / WATCH, ".safetensors")
-    if not files:
-        raise nothing_watched(run)
+    check_watched_traces(run)
     found = []
-    for step, file in files:
+    for step, file in run_files_by_step(run / WATCH, ".safetensors"):
         trace, *others = open_traces(file)
         if others:
             raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
