@@ -75,7 +75,7 @@ def _panel(
     last = len(summary.occurrences[0].hidden_states) - 2
     return {
         "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
-        "note": f"Each line is {word} in one text: in is its vector before layer 0, n its vector after layer n. "
+        "note": f"Each line is one occurrence of {word}: in is its vector before layer 0, n its vector after layer n. "
                 "The last is the contextual embedding.",
         "digits": 3, "states": [
             "enters layer 0", *(f"leaves layer {n}" for n in range(last)),

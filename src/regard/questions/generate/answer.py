@@ -272,7 +272,7 @@ def _side_by_side(found: "Generation") -> Table:
 
 
 def generation_sentences(answer: "Generation") -> list[str]:
-    """Name the prompt's most attended word and the least likely token, or where the steered text starts to differ."""
+    """Name the most unusual link of a written token and the least likely token, or where a steered text differs."""
     at, numbers = answer.parts_at, _of_text(answer.plain)
     if answer.steered is None:
         return sentences(TABLE, numbers)

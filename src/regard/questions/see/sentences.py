@@ -20,6 +20,10 @@ TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("the first {word} moves {way_1} and the second {way_2}.", lambda n: n["count"] == 2 and n["texts"] == 1),
      ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
+     ("{which} moves {way}, while the other stays within its neutral range.",
+      lambda n: "inside" in n and n["count"] == 2),
+     ("{which} moves {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
+     ("{which} moves {way}.", None),
      ("{where} moves {word} {way}, while it stays within its neutral range in {inside}.", lambda n: n["count"] == 2),
      ("{where} moves {word} {way}, the furthest of {count} occurrences.", lambda n: n["count"] > 2),
      ("{where} moves {word} {way}.", None),
@@ -131,7 +135,10 @@ def _movement(summary: Summary) -> dict[str, Any]:
             numbers["inside"] = name
     if ways:
         *_, place, way = max(ways)
-        return numbers | {"way": way, "where": numbers[f"name_{place + 1}"]}
+        where = numbers[f"name_{place + 1}"]
+        if where.endswith(" occurrence"):  # of one text
+            numbers["which"] = f"{where.removesuffix(' occurrence')} {quoted(summary.word or '')}"
+        return numbers | {"way": way, "where": where}
     if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
         return numbers | {"neutral": summary.neutral[0].sentences}
     by_word: dict[str, list[tuple[float, str]]] = {}
@@ -180,6 +187,7 @@ def _ends(summary: Summary) -> dict[str, Any]:
     if len(occurrences) > 2:
         several = summary.windows or len(summary.texts) == 1
         names = [occurrence_name(summary, label) if several else label for label in (pair.a, pair.b)]
+        names = [name.removesuffix(" occurrence") for name in names]
         return {"low_end": low, "high_end": high, "low_pair": " and ".join(names)}
     start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:

@@ -2,6 +2,8 @@
 
 import type { Paths } from "../../data/format";
 
+export const ROW = "overview row"; // of two sentences, the one that is acted on: the name of the choice
+
 /** Which head is looked at; head null: all of the layer. */
 export interface Pick {
   layer: number; // of those that the page has, from 0
@@ -61,14 +63,14 @@ export interface Marked {
 const ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 
 /** The parts of a sentence: what is in brackets, and the quoted words, each in the colour of the text or window that its clause names. texts: the names of all;
- *  of one text's occurrences, that which it names as the first, the second, and so on. followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
-export function marked(sentence: string, texts: string[], followed: string | null, known: Set<string>): Marked[] {
+ *  several: whether a single text has several occurrences, of which the clause names the first, the second, and so on. followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
+export function marked(sentence: string, texts: string[], followed: string | null, known: Set<string>, several = false): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
-    const nth = ORDINALS.findIndex((name) => RegExp(`\\bthe ${name}\\b`, "i").test(clause.replace(/“[^”]*”/g, "")));
-    const of = texts.length === 1 ? Math.max(0, nth) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
+    const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| to\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
+    const of = texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };

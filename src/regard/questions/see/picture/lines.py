@@ -6,6 +6,7 @@ The picture and the view in a notebook draw it, and the page's first view shows 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any
 
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
@@ -13,6 +14,7 @@ from regard.explain.texts.summary import Occurrence, Summary, curves
 from regard.explain.weights.attended import check_heads
 from regard.explain.weights.specific_weights import specific_weights
 from regard.explain.wording import mean_or_head
+from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
 from regard.text.word_pieces import spelling
 from regard.text.words import Word
@@ -21,7 +23,7 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 LONGEST = 160  # tokens of a text that is drawn whole; of a longer one those around the word
-ARCS = 3  # links of one token that stand out
+ARCS = 2  # links of one token that stand out
 CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
 PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
 Curve = Sequence[int | float | None]
@@ -170,8 +172,9 @@ def marked(
     """
     cut: list[tuple[str, int | None, bool]] = []
     for clause in CLAUSES.findall(sentence):
-        at = re.search(r"\b(?:text|occurrence) (\w+)", clause, re.I)
-        of = 0 if len(shown) == 1 else next((n for n, line in enumerate(shown) if at and line.label == at[1]), None)
+        at = re.search(rf"\b(?:text|occurrence) (\w+)|\bthe ({'|'.join(ORDINALS)}) (?:“|occurrence|to )", clause, re.I)
+        label = at and (at[1] or f"1{ascii_lowercase[ORDINALS.index(at[2].lower())]}")
+        of = 0 if len(shown) == 1 else next((n for n, line in enumerate(shown) if line.label == label), None)
         for part in filter(None, PARTS.split(clause)):
             own = part.startswith("“") and part != f"“{followed}”" and part[1:-1].lower() in known
             cut.append((part, of if own else None, part.startswith("(")))
