@@ -16,9 +16,8 @@ from torch import Tensor
 import regard
 from benchmarks.faithfulness.cases import Case
 from regard.capture.interventions.names import Part
-from regard.explain.causes.contributions import Contributions, contributions
+from regard.explain.causes.contributions import Contributions, contributions, rollout
 from regard.explain.causes.outcomes import number_of
-from regard.explain.causes.rollout import rollout
 from regard.models.readout import gradient_run
 from regard.questions.attribution.gradients import STEPS
 from regard.trace.trace import PairTrace

@@ -7,8 +7,7 @@ import torch
 
 import regard
 from regard.explain.causes.ablation_effect import effect
-from regard.explain.causes.contributions import contributions
-from regard.explain.causes.rollout import rollout
+from regard.explain.causes.contributions import contributions, rollout
 from regard.explain.vectors.similarity import across_texts, states_of
 from regard.explain.wording import place_in
 from regard.models.model import Model

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from regard.explain.causes.ablation_effect import effect as effect
     from regard.explain.causes.ablation_effect import removal as removal
     from regard.explain.causes.contributions import contributions as contributions
+    from regard.explain.causes.contributions import rollout as rollout
     from regard.explain.causes.layer_updates import layer_updates as layer_updates
-    from regard.explain.causes.rollout import rollout as rollout
     from regard.explain.frames import to_frame as to_frame
     from regard.explain.logits import logit_lens as logit_lens
     from regard.explain.vectors.similarity import across_layers as across_layers
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
     "regard.explain": "causes frames logits matrices texts vectors weights wording",
     "regard.explain.causes.ablation_effect": "effect removal",
+    "regard.explain.causes.contributions": "rollout",
     "regard.explain.frames": "to_frame",
     "regard.explain.logits": "logit_lens",
     "regard.explain.vectors.similarity": "across_layers across_texts",
@@ -45,7 +46,7 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
     "regard.explain.weights.head_tests": "content_or_position repeated_tokens",
 }
 _SAME = {  # functions whose module has their name, by its package
-    "causes": "contributions layer_updates rollout",
+    "causes": "contributions layer_updates",
     "weights": "head_scores head_steps score_directions sinks",
 }
 _HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {

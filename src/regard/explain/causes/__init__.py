@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
-    from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_writers as score_writers
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)
