@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from regard.cli.outputs import GROUPS
 from regard.cli.verb import INPUTS, verb_of_question
 from regard.display.query import Query, option_name
-from regard.explain.weights.head_tests import content_or_position, repeated_tokens
+from regard.explain.weights.head_means import content_or_position, repeated_tokens
 from regard.models.source import Source
 from regard.plugins import ours
 from regard.questions.attribution.direct import attribution

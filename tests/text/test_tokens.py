@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import normalizers, processors
 
 from regard.errors import RegardError
-from regard.explain.weights.head_tests import content_or_position
+from regard.explain.weights.head_means import content_or_position
 from regard.models.load import load_tokenizer
 from regard.questions.tokens.answer import tokens
 from regard.text import tokenizers

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import regard
 from regard import RegardError
+from regard.explain.weights.head_means import repeated_tokens
 from regard.explain.weights.head_scores import head_scores
-from regard.explain.weights.head_tests import repeated_tokens
 from regard.train.data import (
     IGNORED,
     LETTERS,

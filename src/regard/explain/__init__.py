@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from regard.explain.vectors.similarity import across_layers as across_layers
     from regard.explain.vectors.similarity import across_texts as across_texts
     from regard.explain.weights.alignment import align as align
+    from regard.explain.weights.head_means import content_or_position as content_or_position
     from regard.explain.weights.head_means import mean_scores as mean_scores
+    from regard.explain.weights.head_means import repeated_tokens as repeated_tokens
     from regard.explain.weights.head_scores import head_scores as head_scores
     from regard.explain.weights.head_steps import head_steps as head_steps
-    from regard.explain.weights.head_tests import content_or_position as content_or_position
-    from regard.explain.weights.head_tests import repeated_tokens as repeated_tokens
     from regard.explain.weights.score_directions import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
 
@@ -42,8 +42,7 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
     "regard.explain.logits": "logit_lens",
     "regard.explain.vectors.similarity": "across_layers across_texts",
     "regard.explain.weights.alignment": "align",
-    "regard.explain.weights.head_means": "mean_scores",
-    "regard.explain.weights.head_tests": "content_or_position repeated_tokens",
+    "regard.explain.weights.head_means": "content_or_position mean_scores repeated_tokens",
 }
 _SAME = {  # functions whose module has their name, by its package
     "causes": "contributions layer_updates",

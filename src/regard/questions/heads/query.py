@@ -54,9 +54,13 @@ class HeadsQuery(Query):
     ) -> "Heads":
         """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
         from regard.display.answer import Read
-        from regard.explain.weights.head_means import cross_head_scores, mean_scores
+        from regard.explain.weights.head_means import (
+            content_or_position,
+            cross_head_scores,
+            mean_scores,
+            repeated_tokens,
+        )
         from regard.explain.weights.head_scores import head_scores
-        from regard.explain.weights.head_tests import content_or_position, repeated_tokens
         from regard.questions.heads.answer import Heads
         from regard.trace.trace import PairTrace
 
