@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_means import repeated_tokens as repeated_tokens
     from regard.explain.weights.head_scores import head_scores as head_scores
     from regard.explain.weights.head_steps import head_steps as head_steps
-    from regard.explain.weights.score_directions import score_directions as score_directions
+    from regard.explain.weights.head_steps import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
@@ -42,11 +42,12 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
     "regard.explain.logits": "logit_lens",
     "regard.explain.vectors.similarity": "across_layers across_texts",
     "regard.explain.weights.alignment": "align",
+    "regard.explain.weights.head_steps": "score_directions",
     "regard.explain.weights.head_means": "content_or_position mean_scores repeated_tokens",
 }
 _SAME = {  # functions whose module has their name, by its package
     "causes": "contributions layer_updates",
-    "weights": "head_scores head_steps score_directions sinks",
+    "weights": "head_scores head_steps sinks",
 }
 _HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {
     name: f"regard.explain.{room}.{name}" for room, names in _SAME.items() for name in names.split()

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from regard.explain.weights import head_means as head_means
     from regard.explain.weights import head_scores as head_scores
     from regard.explain.weights import head_steps as head_steps
-    from regard.explain.weights import score_directions as score_directions
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights
 
