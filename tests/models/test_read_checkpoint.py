@@ -3,16 +3,23 @@
 import json
 from pathlib import Path
 
+import huggingface_hub.constants
+import peft
 import pytest
 import safetensors.torch
 import torch
 import transformers
 
 import regard
+from regard.cli.main import main
 from regard.errors import RegardError
+from regard.explain.causes.contributions import contributions
 from regard.model_files.stored_weight import StoredWeight
 from regard.models import read_checkpoint
+from regard.models.load import load_tokenizer
 from regard.models.read_checkpoint import stored_tensors
+from tests.capture.test_families import DECODER, DECODERS, IDS, PAIRS, SMALL, TARGET
+from tests.capture.test_families import tiny as tiny_model
 from tests.models.test_load import refused, tiny
 from tests.support import make_tiny
 
@@ -123,3 +130,189 @@ def test_mxfp4_needs_blocks_and_scales_that_fit(tmp_path: Path) -> None:
         safetensors.torch.save_file(wrong, file)
         with pytest.raises(RegardError, match=r"tensor 'a' in MXFP4 has blocks \(3, 5, 2, 16\) and scales"):
             stored_tensors([file])
+
+
+# What peft asks transformers for, and what it says of models whose matrices are shared.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:.*{each}") for each in ("is_gradient_checkpointing", "tie_word", "save_emb")
+]
+ADAPTED = {"llama": ["q_proj", "v_proj", "o_proj", "up_proj"], "gpt2": ["c_attn", "c_proj"]}
+
+
+def made(place: Path, kind: str, **options) -> tuple[Path, Path, torch.Tensor]:
+    """Folders of a model and of an adapter for it, and the logits of both together."""
+    base, adapter = place / "base", place / "adapter"
+    model = tiny_model(kind, DECODERS[kind], language=True)
+    model.save_pretrained(base)
+    config = peft.LoraConfig(
+        r=3,
+        lora_alpha=7,
+        target_modules=ADAPTED[kind],
+        init_lora_weights=False,
+        fan_in_fan_out=kind == "gpt2",
+        **options,
+    )
+    torch.manual_seed(1)
+    wrapped = peft.get_peft_model(model, config).eval()
+    wrapped.save_pretrained(adapter)
+    told = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(told | {"base_model_name_or_path": str(base)}))
+    with torch.no_grad():
+        return base, adapter, wrapped(input_ids=torch.tensor([IDS])).logits[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "sizes", "name"),
+    [
+        ("llama", "CausalLM", {"tie_word_embeddings": True}, "embed_tokens"),
+        ("llama", "CausalLM", {"tie_word_embeddings": True}, "lm_head"),
+        ("gpt2", "CausalLM", {}, "wte"),
+        ("bert", "MaskedLM", {}, "predictions.decoder"),
+        ("t5", "Seq2SeqLM", {}, "shared"),
+        ("umt5", "Seq2SeqLM", {}, "lm_head"),
+    ],
+)
+def test_an_adapter_of_a_matrix_that_is_shared(tmp_path: Path, kind: str, head: str, sizes: dict, name: str) -> None:
+    """The embeddings are the head's matrix in all of these models: the other use of it stays as it was."""
+    torch.manual_seed(0)
+    sizes = SMALL | (DECODERS | PAIRS | {"bert": DECODER, "umt5": PAIRS["t5"]})[kind] | sizes
+    auto = getattr(transformers, f"AutoModelFor{head}")
+    model = auto.from_config(transformers.AutoConfig.for_model(kind, **sizes)).eval()
+    model.save_pretrained(tmp_path / "base")
+    config = peft.LoraConfig(r=3, target_modules=[name], init_lora_weights=False)
+    beside = peft.get_peft_model(model, config).eval()
+    beside.save_pretrained(tmp_path / "adapter")
+    opened = regard.load(tmp_path / "base", adapter=tmp_path / "adapter", device="cpu")
+    ids = {"ids": IDS} | ({"target_ids": TARGET} if opened.pairs else {})
+    more = {"decoder_input_ids": torch.tensor([TARGET])} if opened.pairs else {}
+    with torch.no_grad():
+        logits = beside(input_ids=torch.tensor([IDS]), **more).logits[0]
+    trace = opened.trace(**ids)
+    torch.testing.assert_close((trace.decoder if opened.pairs else trace).logits, logits, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("kind", "options"), [("llama", {}), ("gpt2", {}), ("llama", {"use_dora": True})])
+def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind: str, options: dict) -> None:
+    base, adapter, logits = made(tmp_path, kind, **options)
+    for opened in (regard.load(adapter, device="cpu"), regard.load(base, adapter=str(adapter), device="cpu")):
+        trace = opened.trace(ids=IDS)
+        torch.testing.assert_close(trace.logits, logits, atol=2e-6, rtol=0)
+        assert opened.name.endswith("base + adapter")
+        assert any("LoRA adapter 'adapter' (rank 3)" in note for note in trace.status.notes)
+        found = contributions(trace, len(IDS) - 1, 1)  # which checks its sum
+        assert found.error < 1e-5
+    plain = regard.load(base, device="cpu").trace(ids=IDS)
+    assert float((plain.logits - logits).abs().max()) > 1e-3
+
+
+def test_an_adapter_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read from there by its path, so that the hub is not asked; its name stays."""
+    base, adapter, logits = made(tmp_path, "llama")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    cached = tmp_path / "models--someone--tiny"
+    for each in ("snapshots", "refs"):
+        (cached / each).mkdir(parents=True)
+    base.rename(cached / "snapshots" / "a0")
+    (cached / "refs" / "main").write_text("a0")
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "someone/tiny"}))
+    opened = regard.load(adapter, device="cpu")
+    assert opened.name == "someone/tiny + adapter"
+    torch.testing.assert_close(opened.trace(ids=IDS).logits, logits, atol=2e-6, rtol=0)
+
+
+def test_an_adapter_on_weights_in_half_precision_is_added_in_float32(tmp_path: Path) -> None:
+    base, adapter, _ = made(tmp_path, "llama")
+    half = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    half.save_pretrained(base)
+    opened = regard.load(adapter, device="cpu").trace(ids=IDS)
+    wide = peft.PeftModel.from_pretrained(half.float(), str(adapter))
+    with torch.no_grad():
+        logits = wide(input_ids=torch.tensor([IDS])).logits[0]
+    torch.testing.assert_close(opened.logits, logits, atol=2e-6, rtol=0)
+
+
+def test_an_adapter_is_a_model_to_the_command(minilm, tmp_path: Path, capsys) -> None:
+    """Before anything is loaded its layers are those of the model that it adapts, and its tokenizer is that model's."""
+    make_tiny(tmp_path / "base", minilm)
+    model = transformers.AutoModel.from_pretrained(tmp_path / "base")
+    peft.get_peft_model(model, peft.LoraConfig(r=3, target_modules=["query"])).save_pretrained(tmp_path / "adapter")
+    told = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    for base in ("all-MiniLM-L6-v2", str(tmp_path / "base")):
+        told["base_model_name_or_path"] = base
+        (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(told))
+        assert load_tokenizer(tmp_path / "adapter")("a bank")["input_ids"] == minilm.tokenizer("a bank").input_ids
+    for options, code, says in (
+        (["--layer", "7"], 2, "layer 7 is out of range"),
+        ([], 0, "The LoRA adapter 'adapter' (rank 3) was added to the weights of base"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["see", "A bank.", "--word", "bank", "--model", str(tmp_path / "adapter"), *options])
+        assert left.value.code == code
+        assert says in " ".join("".join(capsys.readouterr()).split())
+
+
+def test_of_an_adapter_that_stays_beside_an_output_projection_no_split_is_told(tmp_path: Path) -> None:
+    """What the adapter adds would be missing from the parts; beside queries alone it changes nothing of the split."""
+    base, _, _ = made(tmp_path, "llama")
+    for names, split in ((["q_proj"], True), (["o_proj"], False)):
+        model = transformers.AutoModelForCausalLM.from_pretrained(base)
+        beside = peft.get_peft_model(model, peft.LoraConfig(r=3, target_modules=names, init_lora_weights=False))
+        trace = regard.load(beside.base_model.model.eval()).trace(ids=IDS)
+        with torch.no_grad():
+            torch.testing.assert_close(trace.logits, beside(input_ids=torch.tensor([IDS])).logits[0], atol=2e-6, rtol=0)
+        if split:
+            assert contributions(trace, 3, 1).error < 1e-5
+        else:
+            with pytest.raises(regard.RegardError, match="'linear' reads the context beside the output projection"):
+                contributions(trace, 3, 1)
+
+
+def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, adapter, _ = made(tmp_path, "llama")
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    weights = safetensors.torch.load_file(adapter / "adapter_model.safetensors")
+    first = sorted(weights)[0]
+
+    def refused(says: str, source=adapter, **options) -> None:
+        with pytest.raises(regard.RegardError, match=says) as caught:
+            regard.load(source, device="cpu", **options)
+        assert "\n" not in str(caught.value)
+
+    def changed(**entries) -> None:
+        (adapter / "adapter_config.json").write_text(json.dumps(config | entries))
+
+    def kept(tensors: dict) -> None:
+        safetensors.torch.save_file(tensors, adapter / "adapter_model.safetensors")
+
+    refused("there is no adapter_config.json", base, adapter=tmp_path)
+    refused("given a model object and an adapter", tiny_model("llama", DECODERS["llama"], True), adapter=adapter)
+    # The folder may be a stranger's: it neither fetches a model, nor finds one where the command happens to run.
+    monkeypatch.chdir(tmp_path)
+    for name in (None, "evil/evil", "base", "./base", str(tmp_path / "gone"), "/" + "a" * 5000, str(adapter)):
+        changed(base_model_name_or_path=name)
+        refused("adapts .*, which is no full path of a model and not in the hub's cache: write")
+    changed(peft_type="PREFIX_TUNING")
+    refused("its peft_type is 'PREFIX_TUNING', needs LORA")
+    # The first names a module, which peft 0.18 imports; the last makes other weights each time.
+    for entry, value in {
+        "megatron_core": "antigravity", "megatron_config": {"a": 1}, "alora_invocation_tokens": [1], "of_tomorrow": 2,
+        "init_lora_weights": "pissa_niter_4",
+    }.items():  # fmt: skip
+        changed(**{entry: value})
+        refused(f"'{entry}' is .* in its adapter_config.json, which is not supported: needs plain LoRA or DoRA")
+    changed(r=1 << 40)  # of which no memory is taken
+    refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
+    changed(r=2)
+    refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
+    changed()
+    kept({name: each for name, each in weights.items() if name != first})
+    refused("does not fit base: 1 of its tensors")
+    kept(weights | {first.replace("layers.0", "layers.9"): weights[first].clone()})
+    refused("does not fit base: 1 of its tensors")
+    kept(weights | {first: weights[first] * torch.nan})
+    refused("does not fit base")
+    (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
+    refused("there is no adapter_model.safetensors: needs the folder of an adapter, in safetensors")
+    (adapter / "adapter_config.json").write_text("{")
+    refused("adapter_config.json")

@@ -36,7 +36,6 @@ from regard.model_files.folder import (
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.suppress_warnings import import_models, quiet
 from regard.model_files.weight_headers import CheckpointSizes
-from regard.models.adapter import merge_adapter
 from regard.models.kinds import model_file, model_of_source, opened_model_file
 from regard.models.model import Model
 from regard.models.read_checkpoint import (
@@ -44,6 +43,7 @@ from regard.models.read_checkpoint import (
     check_not_on_disk,
     checked_device_map,
     load_errors_in_line,
+    merge_adapter,
     read_checkpoint,
     why_model_not_loaded,
 )
