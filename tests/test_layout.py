@@ -33,7 +33,6 @@ THROUGH_OTHERS = {
     "train/follow",
     "errors",
     "fetched",
-    "models/call_options",
     "nn/layer",
     "questions/see/picture/small",
     "web/overview",

@@ -22,8 +22,14 @@ from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images.picture import Fill, removed
-from regard.models.call_options import GenerateOptions, TraceInputs, TraceOptions
-from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
+from regard.models.inputs import (
+    GenerateOptions,
+    TraceInputs,
+    TraceOptions,
+    how_pictures_are_read,
+    read_images,
+    read_inputs,
+)
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.bert import bert_names
