@@ -1,19 +1,211 @@
 """Vision transformers of timm and torchvision, as models that read images. Neither package is needed for regard.
 
 timm's models say how images are preprocessed (`pretrained_cfg`). torchvision's weights do, in `weights.transforms()`.
+
+`watch` shows the attention of a model, hooks the states of its layers. A layer is the innermost module of a list that
+made an attention call. Each layer of a stage reads what the one before returned. Swin halves its grid of patches from
+stage to stage, so a trace has the layers of one stage. Swin attends in windows, B · windows items of few tokens each:
+their weights are put where these tokens are on the grid.
 """
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.capture.watched_session import WatchedSession
+from regard.attention.attention_map import HELPS, AttentionMap
+from regard.attention.recording import Call, record
+from regard.capture.build_trace import CapturedPass
+from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.prefix import NO_REUSE, PassReuse
+from regard.capture.regard_attention import DEFINITION, compare_with_definition
+from regard.capture.session import Session
+from regard.capture.state import Capture, Comparison, LayerStack
+from regard.capture.watching.watch import watch
+from regard.checks import numbers_there
 from regard.errors import RegardError
+from regard.memory import require_memory
+from regard.model_files.suppress_warnings import quiet
 from regard.models.kinds import ModelKind
 from regard.models.model import Model
+from regard.text.tokens import Encoded
+
+COMPARED = f"{DEFINITION}, or the weights that the model computes"
+FINAL_NORMS = ("norm", "encoder.ln")  # of timm and torchvision
+# Modules whose windows were checked, and whether they shift along an axis that one window covers.
+WINDOWED = {
+    "timm.models.swin_transformer": True,
+    "timm.models.swin_transformer_v2": True,
+    "torchvision.models.swin_transformer": False,
+}
+
+
+class WatchedLayer(NamedTuple):
+    """A layer: the path of its module, the states that entered and left it, and its attention calls."""
+
+    path: str
+    entered: Tensor
+    left: Tensor
+    calls: list[Call]
+
+
+class WatchedSession(Session):
+    """Runs the captured passes of a `regard.models.vision.VisionModule`."""
+
+    def run(
+        self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]],
+        keep: CaptureOptions | None = None, reuse: PassReuse = NO_REUSE,
+    ) -> CapturedPass:  # fmt: skip
+        """Make one captured pass of an image."""
+        item, keep = sources[0], replace(keep or CaptureOptions(), attention_outputs=False)
+        assert isinstance(item, ModelInput)
+        if any(interventions):
+            raise RegardError("interventions: they are of texts alone: regard.watch(model, interventions=...) has them")
+        with self.alone(), torch.no_grad(), quiet():
+            layers, notes, final = self._layers(item)
+        stages = stages_of(layers)
+        stage = self._stage(stages, keep.layers)
+        grid, end = layers[stage.start].left.shape[1:-1], stage.stop
+        stack, calls, comparison = LayerStack(layers[-1].path.rpartition(".")[0]), list[Call](), Comparison(COMPARED)
+        for number, call in [(n, call) for n, layer in enumerate(layers[:end]) for call in layer.calls]:
+            placed = self._placed(call, layers[number].path, grid) if number in stage else call
+            if placed is None:
+                notes.append(
+                    f"Layer {number}: {call.path!r} attends among other tokens, {call.source.shape}: left out."
+                )
+                continue
+            stack.calls[call.path, call.nth] = number
+            if number in stage and keep.attention and (keep.layers is None or number in keep.layers):
+                calls.append(placed)
+                if placed.weights.given is not None:  # the model's own
+                    comparison.add(0.0, 0.0, placed.weights.full_shape[2])
+                elif keep.compare and placed.output is not None:
+                    compare_with_definition(comparison, placed, placed.output.transpose(1, 2))
+        if keep.attention and keep.layers != NO_LAYERS and not calls:
+            raise RegardError("\n  ".join([f"{self.name}: no layer attends among tokens of its own", *notes]))
+        if len(stages) > 1:
+            keep = replace(keep, layers=frozenset(stage) if keep.layers is None else keep.layers)
+            notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_listed(stages)}.")
+        states = [layers[stage.start].entered, *(layers[n].left for n in stage)]
+        numbered = {n: s.flatten(1, -2) for n, s in enumerate(states, stage.start) if keep.state(n) or n == end}
+        stack.hidden_states, stack.dropped = list(numbered.values()), [n for n in range(end + 1) if n not in numbered]
+        if (patches := item.patches) is not None and len(grid) == 2:
+            sides = zip((item.tensors or {})["pixel_values"].shape[2:], grid, strict=True)
+            known = self._windowed(layers[stage.start].path) and not any(size % count for size, count in sides)
+            item = replace(item, patches=replace(patches, rows=grid[0], columns=grid[1]) if known else None)
+        named = named_tokens(item, self.model.config, {"": stack}, calls, False, self.name)
+        normed = end == len(layers) and isinstance(final, Tensor) and final.shape == layers[-1].left.shape
+        return CapturedPass(
+            name=self.name, model=self.model, sources=[named], targets=None, calls=calls, embeddings=[],
+            stacks={stack.path: stack}, last={"last_hidden_state": final.flatten(1, -2)} if normed else {}, logits=None,
+            capture=Capture(keep=keep, comparison=comparison), attention_outputs={}, notes=tuple(notes),
+        )  # fmt: skip
+
+    def _layers(self, item: ModelInput) -> tuple[list[WatchedLayer], list[str], Any]:
+        """Run the model. Return its layers in order, a note on calls outside of them, and a final norm's output."""
+        states: dict[str, tuple[Any, Any]] = {}
+
+        def note(path: str, _module: nn.Module, args: Any, output: Any) -> None:
+            states[path] = (args[0] if args else None), output
+
+        with ExitStack() as opened:
+            modules = dict(self.model.module.named_modules())
+            for path, module in modules.items():
+                listed = isinstance(modules.get(path.rpartition(".")[0]), nn.ModuleList | nn.Sequential)
+                if path in FINAL_NORMS or (listed and any(True for _ in module.children())):
+                    opened.callback(module.register_forward_hook(partial(note, path)).remove)
+            calls = opened.enter_context(record(keep=("value", "output")))
+            try:
+                with watch(self.model.module):
+                    self.model(**(item.tensors or {}))
+            except RegardError:
+                raise
+            except Exception as error:  # any: models raise whatever they run into
+                raise unreadable_inputs(item, self.model, self.name, error) from error
+        layers, others = dict[str, WatchedLayer](), dict[str, None]()
+        for call in calls.values():
+            parts = call.path.split(".")
+            paths = (".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+            path = next((path for path in paths if path in states), "")
+            entered, left = states.get(path, (None, None))
+            if left is not None and getattr(entered, "shape", None) == getattr(left, "shape", ()):
+                layers.setdefault(path, WatchedLayer(path, entered, left, [])).calls.append(call)
+            else:
+                others[call.path] = None
+        ordered = list(layers.values())
+        if not ordered or any(layer.entered is following.entered for layer, following in pairwise(ordered)):
+            how = "layers run side by side" if ordered else "no list of layers was found around its attention"
+            raise RegardError(f"{self.name}: {how}; regard.watch(model) shows its attention")
+        notes = [f"Attention calls outside the layers are left out: {', '.join(others)}."] * bool(others)
+        return ordered, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
+
+    def _stage(self, stages: list[range], layers: frozenset[int] | None) -> range:
+        """Choose the stage of the layers to keep: by default the last."""
+        numbers, count = sorted(layers or ()), stages[-1].stop
+        problem = f"layers: given {', '.join(map(str, numbers))}"
+        if numbers and numbers[-1] >= count:
+            raise RegardError(f"{problem}, {numbers_there('layer', count, f'{self.name} has')}")
+        fits = [stage for stage in stages if set(numbers) <= set(stage)]
+        if not fits:
+            raise RegardError(f"{problem}, which have different tokens: choose among {_listed(stages)}")
+        return fits[-1]
+
+    def _placed(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
+        """Return a call with weights among all tokens of the grid; None if its weights are of other tokens."""
+        items, _, *sides = call.weights.full_shape
+        if not self._windowed(layer) or len(grid) != 2:
+            if items != 1 or sides != [grid.numel()] * 2:
+                return None
+            placed_map = copy(call.weights)  # of 3 axes if the call was, as its tensors
+            placed_map.ndim, placed_map.shape = 4, placed_map.full_shape
+            value, output = (t if t is None else t[(None,) * (4 - t.ndim)] for t in (call.value, call.output))
+            return replace(call, source=placed_map, value=value, output=output)
+        block: Any = self.model.module.get_submodule(layer)
+        part = block if hasattr(block, "shift_size") else block.attn
+        size, alone = part.window_size, WINDOWED[type(block).__module__]
+        if any(side % window for side, window in zip(grid, size, strict=True)):  # they are padded
+            return None
+        shift = [
+            n if alone or side > window else 0 for n, side, window in zip(part.shift_size, grid, size, strict=True)
+        ]
+        positions = window_positions(grid, size, shift)
+        weights, heads, length = call.weights[...], call.weights.full_shape[1], grid.numel()
+        what = f"attention among {length} patches"
+        require_memory(heads * length**2 * weights.element_size(), weights.device, what, HELPS)
+        placed = weights.new_zeros(1, heads, length, length)
+        placed[0, :, positions[:, :, None], positions[:, None, :]] = weights.transpose(0, 1)
+        return replace(call, source=AttentionMap.of_weights(placed), value=None, output=None)
+
+    def _windowed(self, layer: str) -> bool:
+        return type(self.model.module.get_submodule(layer)).__module__ in WINDOWED
+
+
+def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[int]) -> Int[Tensor, "W A"]:
+    """Number the token at each place of each window, row by row on the grid, which is whole windows high and wide."""
+    numbers = torch.arange(grid[0] * grid[1]).view(*grid).roll([-n for n in shift], (0, 1))
+    windows = numbers.view(grid[0] // size[0], size[0], grid[1] // size[1], size[1]).transpose(1, 2)
+    return windows.reshape(-1, size[0] * size[1])
+
+
+def stages_of(layers: Sequence[WatchedLayer]) -> list[range]:
+    """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the one before gave."""
+    pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
+    starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]
+    return [range(*ends) for ends in pairwise([0, *starts, len(layers)])]
+
+
+def _listed(stages: Sequence[range]) -> str:
+    return ", ".join(f"{stage.start}–{stage.stop - 1}" for stage in stages)
 
 
 class VisionModule(nn.Module):
