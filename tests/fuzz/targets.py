@@ -24,7 +24,7 @@ from regard.errors import RegardError
 from regard.gguf.weights import read_gguf_header
 from regard.images.picture import read_picture_bytes
 from regard.model_files.folder import ADAPTER
-from regard.model_files.weight_headers import files_in_weight_index, held
+from regard.model_files.limits import files_in_weight_index, held
 from regard.models.load import model_under_adapter
 from regard.models.read_checkpoint import WEIGHTS, merge_adapter
 from regard.server.app import make_app

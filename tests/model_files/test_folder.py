@@ -21,8 +21,8 @@ import regard
 from regard.errors import RegardError
 from regard.model_files import folder as model_folder
 from regard.model_files import size_limit
+from regard.model_files.limits import INDEX, SINGLE, CheckpointSizes
 from regard.model_files.size_limit import Budget
-from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes
 from regard.models.load import load_tokenizer
 from tests.model_files import folders
 

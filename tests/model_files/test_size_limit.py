@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.errors import RegardError
+from regard.model_files.limits import CheckpointSizes
 from regard.model_files.size_limit import MORE, PARTS, SHARED, SPARE, Budget, needs
-from regard.model_files.weight_headers import CheckpointSizes
 
 
 def test_numbers_up_to_the_budget_and_no_more() -> None:

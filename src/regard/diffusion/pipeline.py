@@ -22,9 +22,9 @@ from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
 from regard.model_files.folder import PIPELINE, check_model_files
+from regard.model_files.limits import held
 from regard.model_files.size_limit import needs
 from regard.model_files.suppress_warnings import quiet
-from regard.model_files.weight_headers import held
 from regard.text.tokens import check_text
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.model_files.limits import CheckpointSizes
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
-from regard.model_files.weight_headers import CheckpointSizes
 
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

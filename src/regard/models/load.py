@@ -33,9 +33,9 @@ from regard.model_files.folder import (
     missing_model_file_error,
     names_default_model,
 )
+from regard.model_files.limits import CheckpointSizes
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.suppress_warnings import import_models, quiet
-from regard.model_files.weight_headers import CheckpointSizes
 from regard.models.kinds import model_file, model_of_source, opened_model_file
 from regard.models.model import Model
 from regard.models.read_checkpoint import (

@@ -22,12 +22,11 @@ from regard.capture.classes import class_names
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.model_files.folder import ADAPTER
-from regard.model_files.limits import check_sizes_in_config
+from regard.model_files.limits import MXFP4, CheckpointSizes, check_sizes_in_config
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.size_limit import Budget, kept_as_stored
 from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.model_files.suppress_warnings import quiet
-from regard.model_files.weight_headers import MXFP4, CheckpointSizes
 from regard.models.model import Model
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.

@@ -12,8 +12,8 @@ import torch
 
 from regard.errors import RegardError
 from regard.files import read_json
+from regard.model_files.limits import held
 from regard.model_files.size_limit import Budget
-from regard.model_files.weight_headers import held
 from regard.nn.config import TransformerConfig
 from regard.nn.folder import CONFIG, WEIGHTS, read_tensors, weights_of
 from regard.nn.transformer import Transformer

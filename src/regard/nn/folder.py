@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.files import check_regular, read_json, whole
 from regard.memory import require_memory
-from regard.model_files.limits import check_sizes_in_config
+from regard.model_files.limits import check_sizes_in_config, held
 from regard.model_files.size_limit import Budget, needs
-from regard.model_files.weight_headers import held
 from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
