@@ -33,7 +33,6 @@ THROUGH_OTHERS = {
     "train/follow",
     "errors",
     "fetched",
-    "nn/layer",
     "questions/see/picture/small",
     "web/overview",
 }

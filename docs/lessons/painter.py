@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.nn.feed_forward import FeedForward
+from regard.nn.layer import FeedForward
 from regard.nn.multihead import MultiHeadAttention
 
 try:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import regard
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
-from regard.nn.feed_forward import ACTIVATIONS
+from regard.nn.layer import ACTIVATIONS
 from regard.nn.positions import sinusoidal
 from regard.nn.transformer import SinusoidalEmbedding, Transformer, check_transformer_ids, positions_in_padded_batch
 

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from regard.nn import bert as bert
     from regard.nn import config as config
     from regard.nn import decoding as decoding
-    from regard.nn import feed_forward as feed_forward
     from regard.nn import folder as folder
     from regard.nn import from_transformers as from_transformers
     from regard.nn import kv_cache as kv_cache

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from regard.nn import feed_forward
-from regard.nn.feed_forward import FeedForward
+from regard.nn import layer
+from regard.nn.layer import FeedForward
 
 
 class Largest(TorchFunctionMode):
@@ -23,15 +23,15 @@ class Largest(TorchFunctionMode):
 
 
 @pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("activation", feed_forward.ACTIVATIONS)
+@pytest.mark.parametrize("activation", layer.ACTIVATIONS)
 def test_long_texts_in_parts_have_the_same_vectors(activation: str, gated: bool, monkeypatch: Any) -> None:
     part, x = FeedForward(6, 10, activation=activation, gated=gated), torch.randn(2, 53, 6)
-    act = feed_forward.ACTIVATIONS[activation]
+    act = layer.ACTIVATIONS[activation]
     with torch.no_grad():
         hidden = act(part.up(x)) if part.gate is None else act(part.gate(x)) * part.up(x)
         expected = part.output(hidden)
         torch.testing.assert_close(part(x), expected)
-        monkeypatch.setattr(feed_forward, "LONGEST", 7)
+        monkeypatch.setattr(layer, "LONGEST", 7)
         lengths: list[int] = []
         part.up.register_forward_hook(lambda _module, args, _output: lengths.append(args[0].shape[-2]))
         with Largest() as seen:
