@@ -20,7 +20,6 @@ THROUGH_OTHERS = {
     "capture/model_structure",
     "capture/operations",
     "explain/causes/score_writers",
-    "nn/kv_cache",
     "server/verb",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",

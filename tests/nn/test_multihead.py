@@ -11,8 +11,7 @@ from torch import nn
 
 import regard
 from regard.nn import positions
-from regard.nn.kv_cache import KeyValueCache
-from regard.nn.multihead import MultiHeadAttention, masks_from_torch
+from regard.nn.multihead import KeyValueCache, MultiHeadAttention, masks_from_torch
 from tests.attention.cases import random
 
 

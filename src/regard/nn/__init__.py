@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from regard.nn import decoding as decoding
     from regard.nn import folder as folder
     from regard.nn import from_transformers as from_transformers
-    from regard.nn import kv_cache as kv_cache
     from regard.nn import layer as layer
     from regard.nn import multihead as multihead
     from regard.nn import positions as positions

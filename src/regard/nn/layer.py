@@ -10,8 +10,7 @@ from torch.nn import functional as F
 
 from regard.attention.masks import Mask
 from regard.nn.config import TransformerConfig
-from regard.nn.kv_cache import KeyValueCache
-from regard.nn.multihead import MultiHeadAttention
+from regard.nn.multihead import KeyValueCache, MultiHeadAttention
 from regard.nn.positions import Alibi, Positions, Rotary
 
 # Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take

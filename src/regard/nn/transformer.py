@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from regard.attention import masks
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
-from regard.nn.kv_cache import KeyValueCache
 from regard.nn.layer import ACTIVATIONS, norm_of, stack
+from regard.nn.multihead import KeyValueCache
 from regard.nn.positions import Learned, sinusoidal_at
 
 
