@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.nn import bert as bert
     from regard.nn import config as config
     from regard.nn import decoding as decoding
     from regard.nn import folder as folder
