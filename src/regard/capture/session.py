@@ -10,6 +10,10 @@
     reported weights    the model's own  any          weights that cannot be believed  none: RegardError
 
 The last but one is remembered of the first pass: all later ones begin with it.
+
+In half precision the model's own attention is compared on queries and keys that are rounded already, so the difference
+of weights that a status tells says nothing of that rounding. So the model runs twice over the beginning of a text: as
+it is, and with every weight raised to float32 where it is used, which copies none of the large ones.
 """
 
 import inspect
@@ -25,13 +29,12 @@ from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.classes import class_names, logits_in, one_choice
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.half_precision import half_precision_notes
 from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
@@ -44,6 +47,7 @@ from regard.capture.prefix import NO_REUSE, PassReuse
 from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype
 from regard.capture.twin import Twin
 from regard.errors import RegardError
+from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
@@ -321,3 +325,69 @@ def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: Cap
         # its last hidden state is seen only where it enters the head, in full
         done = run_once(replace(keep, last_row=False))
     return done
+
+
+FIRST = 64  # tokens of a text that are run twice
+
+
+def half_precision_notes(session: Any, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
+    """Say how far a model's half-precision arithmetic is from float32's.
+
+    session: the model's. source: a text that it reads. target: of an encoder-decoder, what its decoder reads. name: of
+    its dtype.
+    """
+    model = session.model
+    first, written = _beginning(source), None if target is None else [_beginning(target)]
+    keep = CaptureOptions(logits=False, attention_outputs=False)
+    with session.alone():
+        half = session.run([first], written, [()], keep)
+        try:
+            with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
+                full = session.run([_widened(first)], written, [()], keep)
+        except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
+            return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
+    weights = [
+        float((ours.weights.dense() - theirs.weights.dense()).abs().max())
+        for ours, theirs in zip(half.calls, full.calls, strict=True)
+    ]
+    states = [
+        float((half.last[key].float() - wide).abs().max() / wide.abs().max().clamp(min=1e-30))
+        for key, wide in full.last.items()
+    ]
+    return (
+        f"The model computes in {name}. Compared with float32, attention weights differ by up to "
+        f"{max(weights, default=0.0):.1e} and last states by up to {max(states, default=0.0):.1e} of their largest "
+        f"number (first {len(half.sources[0].tokens)} tokens).",
+    )
+
+
+def _beginning(text: Encoded) -> Encoded:
+    """The first tokens of a text; other inputs whole."""
+    if isinstance(text, ModelInput):
+        return text
+    return replace(text, tokens=text.tokens[:FIRST], segments=None if text.segments is None else text.segments[:FIRST])
+
+
+def _widened(text: Encoded) -> Encoded:
+    """The same input, its tensors in float32."""
+    if not isinstance(text, ModelInput) or text.tensors is None:
+        return text
+    wide = {name: tensor.float() if tensor.dtype in HALVES else tensor for name, tensor in text.tensors.items()}
+    return replace(text, tensors=wide)
+
+
+@contextmanager
+def _computing_in_float32(model: nn.Module) -> Iterator[None]:
+    """Inside the block a model's weights are raised to float32 where they are used; its own come back after it."""
+    replaced: list[tuple[Any, str, Tensor]] = []
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            replaced += [(tensors, name, x) for name, x in tensors.items() if x is not None and x.dtype in HALVES]
+    try:
+        for tensors, name, tensor in replaced:
+            wide = StoredWeight.of(tensor.detach()) if tensor.ndim > 1 else tensor.detach().float()
+            tensors[name] = nn.Parameter(wide, requires_grad=False) if isinstance(tensor, nn.Parameter) else wide
+        yield
+    finally:
+        for tensors, name, tensor in replaced:
+            tensors[name] = tensor
