@@ -13,7 +13,6 @@ THROUGH_OTHERS = {
     "trace/any_attention",
     "version",
     "capture/hooks",
-    "capture/interventions/call_ids",
     "capture/interventions/states",
     "capture/watching/seen",
     "capture/watching/weighted_sums",

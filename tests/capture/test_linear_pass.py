@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.capture.interventions.call_ids import CallId, CallNumbering
+from regard.capture.interventions.names import CallId, CallNumbering
 from regard.capture.linear_pass import LinearPass
 from regard.capture.state import Capture
 

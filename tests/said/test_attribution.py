@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.capture.interventions.call_ids import CallId
+from regard.capture.interventions.names import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.questions.attribution.direct import Attribution
 from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution

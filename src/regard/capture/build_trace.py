@@ -22,7 +22,7 @@ from regard.attention.recording import Call
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.inputs import ModelInput
-from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
+from regard.capture.interventions.names import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack, computing_dtype

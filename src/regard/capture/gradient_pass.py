@@ -19,7 +19,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_call_path, hooked_calls
 from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
-from regard.capture.interventions.call_ids import CallId, CallNumbering
+from regard.capture.interventions.names import CallId, CallNumbering
 from regard.capture.interventions.states import Stacks, is_hidden_states
 from regard.capture.options import CaptureOptions
 from regard.capture.session import Session

@@ -36,7 +36,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_call_path
 from regard.capture import operations
-from regard.capture.interventions.call_ids import CallId, CallNumbering
+from regard.capture.interventions.names import CallId, CallNumbering
 from regard.capture.operations import storage_of
 from regard.capture.state import Capture
 

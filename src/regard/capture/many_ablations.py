@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT, CapturedPass, trace_of
-from regard.capture.interventions.call_ids import CallId, KnownCallIds
-from regard.capture.interventions.names import Ablate, Head, tokens_at
+from regard.capture.interventions.names import Ablate, CallId, Head, KnownCallIds, tokens_at
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.resolve import Intervention, checked
 from regard.capture.interventions.steer import Steer

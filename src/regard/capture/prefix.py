@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.interventions.call_ids import KnownCallIds
+from regard.capture.interventions.names import KnownCallIds
 
 MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
 

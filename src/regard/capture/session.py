@@ -38,7 +38,7 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
-from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
+from regard.capture.interventions.names import CallNumbering, KnownCallIds
 from regard.capture.interventions.resolve import Changes
 from regard.capture.model_structure import ModelStructure
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, TensorMaskError

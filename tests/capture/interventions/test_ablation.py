@@ -8,7 +8,7 @@ from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.recording import record
 from regard.capture.hf_attention import through_interface
 from regard.capture.hooks import record_layers
-from regard.capture.interventions import call_ids
+from regard.capture.interventions import names
 from regard.capture.interventions.ablation import CallChange, applied
 from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture, ModuleIndex
@@ -210,11 +210,11 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
     """What was counted as the decoder's own attention turns out to be cross-attention: another call was ablated."""
     known = []
 
-    def late(self: call_ids.CallNumbering, path: str) -> bool:
+    def late(self: names.CallNumbering, path: str) -> bool:
         known.append(path)
         return path == "decoder.layers.0.encoder_attn" and len(known) > 4
 
-    monkeypatch.setattr(call_ids.CallNumbering, "_crosses", late)
+    monkeypatch.setattr(names.CallNumbering, "_crosses", late)
     with pytest.raises(regard.RegardError, match="of marian make which layer was known only after they were made"):
         trace(opened("marian"), regard.ablate(regard.head(0, 1, part="decoder")))
 

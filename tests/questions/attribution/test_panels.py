@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.call_ids import CallId
+from regard.capture.interventions.names import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.display.answer import MAX_PARTS
 from regard.explain.causes.outcomes import cosine

@@ -13,8 +13,7 @@ from torch import nn
 from regard.attention.ablation import Ablation, EdgeAblation, OpenAblations, ablating
 from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
-from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
-from regard.capture.interventions.names import OF, Part
+from regard.capture.interventions.names import OF, CallNumbering, KnownCallIds, Part
 from regard.capture.state import Capture, LayerStack
 from regard.checks import numbers_there
 from regard.errors import OutOfRangeError, RegardError

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.interventions.call_ids import CallId
+from regard.capture.interventions.names import CallId
 from regard.checks import is_whole
 from regard.display.answer import Answer, Read
 from regard.errors import RegardError

@@ -19,8 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.capture.interventions.call_ids import CallId
-from regard.capture.interventions.names import PARTS, Part
+from regard.capture.interventions.names import PARTS, CallId, Part
 from regard.capture.score_path import Side, SideParts, score_path
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
