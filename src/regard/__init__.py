@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from regard.attention.attention_map import AttentionMap as AttentionMap
     from regard.attention.map_statistics import Statistics as Statistics
     from regard.attention.recording import record as record
+    from regard.capture.interventions.activations import patch as patch
+    from regard.capture.interventions.activations import steer as steer
+    from regard.capture.interventions.activations import steering_vector as steering_vector
     from regard.capture.interventions.names import ablate as ablate
     from regard.capture.interventions.names import edge as edge
     from regard.capture.interventions.names import head as head
-    from regard.capture.interventions.patch import patch as patch
-    from regard.capture.interventions.steer import steer as steer
-    from regard.capture.interventions.steer import steering_vector as steering_vector
     from regard.capture.watching.watch import watch as watch
     from regard.diffusion.pipeline import load_pipeline as load_pipeline
     from regard.errors import RegardError as RegardError
@@ -90,14 +90,14 @@ _WHERE = {
     "text": "regard",
     "textbook": "regard",
     "train": "regard",
-    "patch": "regard.capture.interventions.patch",
+    "patch": "regard.capture.interventions.activations",
     "plot": "regard.views.plot",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "save_page": "regard.views.save_page",
     "see": "regard.questions.see.see",
-    "steer": "regard.capture.interventions.steer",
-    "steering_vector": "regard.capture.interventions.steer",
+    "steer": "regard.capture.interventions.activations",
+    "steering_vector": "regard.capture.interventions.activations",
     "show": "regard.views.show",
     "why": "regard.questions.why.causes",
     "score_sources": "regard.questions.score.sources",

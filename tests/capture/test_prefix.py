@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT
-from regard.capture.interventions.patch import WHATS, What
+from regard.capture.interventions.activations import WHATS, What
 from regard.models.model import Model
 from tests.support import hand_hooks
 from tests.support.attention_outputs import OTHERS, SIZES, make_model

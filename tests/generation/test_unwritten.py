@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.patch import Patch
+from regard.capture.interventions.activations import Patch
 from regard.capture.interventions.resolve import Intervention
 from regard.generation.generator import FULL_PASSES
 from regard.generation.unwritten import written_part

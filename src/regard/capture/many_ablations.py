@@ -20,10 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT, CapturedPass, trace_of
+from regard.capture.interventions.activations import Patch, Steer
 from regard.capture.interventions.names import Ablate, CallId, Head, KnownCallIds, tokens_at
-from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.resolve import Intervention, checked
-from regard.capture.interventions.steer import Steer
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
 from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, PassReuse, attends_back, without_first
 from regard.capture.session import Session

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from regard.capture.interventions.activations import Patch, Steer
 from regard.capture.interventions.names import Ablate, Edge, Place, tokens_at
-from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.resolve import Intervention
-from regard.capture.interventions.steer import Steer
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_type_
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from regard.capture.interventions.activations import What, patch
 from regard.capture.interventions.names import OF, Part, ablate, edge, head, named_place
-from regard.capture.interventions.patch import What, patch
 from regard.capture.interventions.resolve import Intervention
 from regard.display import query
 from regard.models.windows import WindowedTrace

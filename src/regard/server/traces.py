@@ -12,8 +12,8 @@ import torch
 from starlette.exceptions import HTTPException
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.interventions.activations import Steer, steer
 from regard.capture.interventions.resolve import Intervention
-from regard.capture.interventions.steer import Steer, steer
 from regard.capture.options import report_layers_of_pass
 from regard.errors import RegardError
 from regard.explain.texts.occurrences import unfold_texts_to_windows

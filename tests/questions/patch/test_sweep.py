@@ -11,7 +11,7 @@ import transformers
 import regard
 from regard.capture import many_ablations
 from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT
-from regard.capture.interventions.patch import What
+from regard.capture.interventions.activations import What
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.text import tokenizers

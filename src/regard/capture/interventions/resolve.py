@@ -13,10 +13,9 @@ from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.attention.kernels import dispatch
 from regard.attention.patches import CallPatch, What
 from regard.capture.interventions.ablation import CallChange
+from regard.capture.interventions.activations import OF_HEADS, Patch, Steer
 from regard.capture.interventions.names import OF, PARTS, Ablate, Edge, Head, Part, tokens_at, written
-from regard.capture.interventions.patch import OF_HEADS, Patch
 from regard.capture.interventions.states import Stacks, StateChange
-from regard.capture.interventions.steer import Steer
 from regard.checks import numbers_there
 from regard.errors import RegardError, control_name
 from regard.text.tokens import Encoded, shortened

@@ -77,7 +77,7 @@ class GenerateQuery(Query):
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Let the model write, as it is and steered."""
-        from regard.capture.interventions.steer import steer
+        from regard.capture.interventions.activations import steer
         from regard.explain.weights.attended import check_layer
         from regard.questions.generate.answer import generated
 

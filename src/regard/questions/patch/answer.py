@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from regard.capture.interventions.activations import What
 from regard.capture.interventions.names import Part
-from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
 from regard.display.sentences import Template, sentences

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.capture.build_trace import NO_OUTPUTS, REUSED
+from regard.capture.interventions.activations import OF_HEADS, WHATS, Patch, What, patch
 from regard.capture.interventions.names import Part, places_of_intervention, tokens_at, written
-from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
 from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
