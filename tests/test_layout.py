@@ -16,7 +16,6 @@ THROUGH_OTHERS = {
     "capture/interventions/states",
     "capture/watching/seen",
     "capture/watching/weighted_sums",
-    "capture/model_structure",
     "capture/operations",
     "explain/causes/score_writers",
     "server/verb",
