@@ -1,17 +1,150 @@
 """What stands around attention, found by following the numbers: checked against the models' own modules."""
 
 import weakref
+from dataclasses import fields
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.capture.output_path import follow_context, follow_outputs
+from regard.capture import output_path
+from regard.capture.output_path import KnownOutput, follow_context, follow_outputs
+from regard.models.model import Model
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.trace import Trace
 from tests.support.attention_outputs import make_model, watch
 
-IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(0))
+IDS = [[5, 17, 31, 8, 44], [9, 2, 60, 41, 3]]
+FAMILIES = [("bert", "post-norm"), ("distilbert", "post-norm"), ("gpt2", "pre-norm"), ("llama", "pre-norm")]
+
+
+def opened(family: str) -> Model:
+    return Model(make_model(family), None, name=family)
+
+
+def assert_same_outputs(one: Trace, other: Trace) -> None:
+    assert len(one.attention_outputs) == len(other.attention_outputs) == 2
+    for mine, theirs in zip(one.attention_outputs, other.attention_outputs, strict=True):
+        assert isinstance(mine, AttentionOutput)
+        assert isinstance(theirs, AttentionOutput)
+        for field in fields(AttentionOutput):
+            a, b = getattr(mine, field.name), getattr(theirs, field.name)
+            if isinstance(a, Tensor):
+                assert torch.equal(a, b)
+            elif field.name == "norm" and a is not None:
+                assert torch.equal(a.weight, b.weight)
+                assert torch.equal(a.bias, b.bias)
+                assert a.eps == b.eps
+            else:
+                assert a == b
+
+
+@pytest.mark.parametrize(("family", "kind"), FAMILIES)
+def test_known_modules_give_what_following_gives(family: str, kind: str) -> None:
+    model = opened(family)
+    first, second = (model.trace(ids=IDS)[1] for _ in range(2))
+    index = model._session.index
+    assert index.outputs is not None
+    assert [known.kind for known in index.outputs] == [kind] * 2
+    third, other = model.trace(ids=IDS)[1], model.trace(ids=[IDS[1][:3]])[0]
+    assert index.followed == 2  # the third and the fourth were not followed
+    assert_same_outputs(first, second)
+    assert_same_outputs(first, third)
+    for mine, whole in zip(
+        other.attention_outputs, opened(family).trace(ids=[IDS[1][:3]])[0].attention_outputs, strict=True
+    ):
+        assert torch.equal(mine.projected, whole.projected)
+
+
+@pytest.mark.parametrize("family", ["albert", "gemma2", "phi", "marian"])
+def test_what_modules_do_not_tell_is_followed_every_time(family: str) -> None:
+    """Layers that are one module, factors before the residual, parallel blocks, cross-attention."""
+    changes = {"num_key_value_heads": 2, "head_dim": 6} if family == "gemma2" else {}
+    more = {"target_ids": IDS[0]} if family == "marian" else {}
+    model = Model(make_model(family, **changes), None, name=family)
+    for n in range(3):
+        model.trace(ids=IDS[0], **more)
+        assert model._session.index.followed == n + 1
+    assert model._session.index.outputs == ()
+
+
+def test_numbers_that_change_are_read_anew() -> None:
+    model = opened("bert")
+    for _ in range(3):
+        model.trace(ids=IDS)
+    dense = model.model.encoder.layer[1].attention.output.dense
+    dense.weight = nn.Parameter(torch.randn(24, 24))
+    known = model.trace(ids=IDS)[0]
+    assert model._session.index.followed == 2
+    assert torch.equal(known.attention_outputs[1].weight, dense.weight)
+    assert_same_outputs(known, Model(model.model, None, name="bert").trace(ids=IDS)[0])
+
+
+def test_a_replaced_module_is_followed_again() -> None:
+    model = opened("bert")
+    for _ in range(3):
+        model.trace(ids=IDS)
+    before = model._session.index
+    model.model.encoder.layer[0].attention.output.dense = nn.Linear(24, 24)
+    after = model.trace(ids=IDS)[0]
+    assert model._session.index is not before
+    assert model._session.index.followed == 1
+    assert_same_outputs(after, Model(model.model, None, name="bert").trace(ids=IDS)[0])
+
+
+def test_others_hooks_are_followed() -> None:
+    model = opened("gpt2")
+    for _ in range(3):
+        model.trace(ids=IDS)
+    index = model._session.index
+    hook = model.model.h[1].attn.c_proj.register_forward_hook(lambda _m, _a, out: 2 * out)
+    hooked = model.trace(ids=IDS)[0]
+    hook.remove()
+    assert index is model._session.index
+    unknown = hooked.attention_outputs[1]  # what the hook makes of the projection is no known form, or is scaled
+    assert not isinstance(unknown, AttentionOutput) or unknown.scaling is not None
+    assert_same_outputs(model.trace(ids=IDS)[0], opened("gpt2").trace(ids=IDS)[0])
+
+
+@pytest.mark.parametrize("wrong", ["reader", "projection", "too few"])
+def test_what_goes_another_way_is_followed_after_all(wrong: str) -> None:
+    model = opened("bert")
+    first, _ = (model.trace(ids=IDS)[0] for _ in range(2))
+    index = model._session.index
+    one, two = index.outputs or ()
+    layer = model.model.encoder.layer[1]
+    changed = {
+        "reader": (one, KnownOutput(two.projection, layer.output.LayerNorm, two.kind)),
+        "projection": (one, KnownOutput(layer.output.dense, two.reader, two.kind)),
+        "too few": (one,),
+    }
+    index.outputs = changed[wrong]
+    assert_same_outputs(first, model.trace(ids=IDS)[0])
+    assert index.outputs == ()
+    assert_same_outputs(first, model.trace(ids=IDS)[0])
+    assert output_path.OTHERWISE not in str(first.status)
+
+
+def test_a_projection_that_is_written_to_is_not_believed() -> None:
+    """What is kept would not be what was added."""
+    model = opened("bert")
+    for _ in range(2):
+        model.trace(ids=IDS)
+    index = model._session.index
+    watch = output_path.KnownWatch(index)
+    context, residual, projected = torch.ones(1, 2, 3, 8), torch.ones(1, 2, 24), torch.full((1, 2, 24), 2.0)
+    for n in range(2):
+        watch.follow(context, residual)
+        watch.projected(n, torch.nn.Identity(), (context.reshape(1, 2, 24),), projected)
+        watch.read(n, torch.nn.Identity(), (residual + projected,))
+    assert all(isinstance(each, AttentionOutput) for each in watch.results())
+    projected.add_(1)
+    assert not any(isinstance(each, AttentionOutput) for each in watch.results())
+    assert index.outputs == ()
+
+
+TOKEN_IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(0))
 
 POST = ["bert", "distilbert", "roberta", "albert", "electra"]
 PRE = [
@@ -40,7 +173,7 @@ def outputs(model, names: list[str]) -> tuple[dict[str, list[torch.Tensor]], lis
 @pytest.mark.parametrize("kind", POST)
 def test_post_norm_blocks_are_found(kind: str) -> None:
     model = make_model(kind)
-    calls, attention_outputs, output = watch(model, input_ids=IDS)
+    calls, attention_outputs, output = watch(model, input_ids=TOKEN_IDS)
     assert len(attention_outputs) == len(calls) == 2
     parameters = {p.data_ptr() for p in model.parameters()}
     for n, block in enumerate(attention_outputs):
@@ -55,7 +188,7 @@ def test_post_norm_blocks_are_found(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "changes"), PRE)
 def test_pre_norm_blocks_are_found(kind: str, changes: dict) -> None:
     model = make_model(kind, **changes)
-    calls, attention_outputs, output = watch(model, input_ids=IDS)
+    calls, attention_outputs, output = watch(model, input_ids=TOKEN_IDS)
     assert [type(block) for block in attention_outputs] == [AttentionOutput] * len(calls)
     for n, (call, block) in enumerate(zip(calls, attention_outputs, strict=True)):
         assert block.kind == "pre-norm"
@@ -68,7 +201,7 @@ def test_pre_norm_blocks_are_found(kind: str, changes: dict) -> None:
 def test_the_weight_has_one_orientation() -> None:
     """GPT-2's Conv1D keeps the transpose of what nn.Linear keeps."""
     model = make_model("gpt2")
-    _, attention_outputs, _ = watch(model, input_ids=IDS)
+    _, attention_outputs, _ = watch(model, input_ids=TOKEN_IDS)
     assert torch.equal(attention_outputs[0].weight, model.h[0].attn.c_proj.weight.T)
     assert attention_outputs[0].weight.data_ptr() == model.h[0].attn.c_proj.weight.data_ptr()
 
@@ -76,7 +209,7 @@ def test_the_weight_has_one_orientation() -> None:
 def test_the_projection_and_the_block_are_the_modules_own() -> None:
     model = make_model("bert")
     kept, handles = outputs(model, ["attention.output.dense", "attention.output.LayerNorm"])
-    _, attention_outputs, _ = watch(model, input_ids=IDS)
+    _, attention_outputs, _ = watch(model, input_ids=TOKEN_IDS)
     for handle in handles:
         handle.remove()
     for block, projected, left in zip(attention_outputs, *kept.values(), strict=True):
@@ -89,7 +222,7 @@ def test_the_projection_and_the_block_are_the_modules_own() -> None:
 @pytest.mark.parametrize(("kind", "expected"), [("marian", "post-norm"), ("bart", "post-norm"), ("t5", "pre-norm")])
 def test_encoder_decoders_have_a_block_for_every_call(kind: str, expected: str) -> None:
     """Also self-attention of a decoder, whose block ends where cross-attention's begins."""
-    calls, attention_outputs, _ = watch(make_model(kind), input_ids=IDS, decoder_input_ids=IDS[:, :7])
+    calls, attention_outputs, _ = watch(make_model(kind), input_ids=TOKEN_IDS, decoder_input_ids=TOKEN_IDS[:, :7])
     assert [block.kind for block in attention_outputs] == [expected] * 6
     lengths = [13, 13, 7, 7, 7, 7]
     assert [block.residual.shape[1] for block in attention_outputs] == lengths
@@ -108,7 +241,7 @@ def test_encoder_decoders_have_a_block_for_every_call(kind: str, expected: str) 
 def test_norms_and_numbers_before_the_residual_are_found(kind: str, changes: dict, norm: str | None) -> None:
     model = make_model(kind, **changes)
     kept, handles = outputs(model, ["o_proj", *([norm] if norm else [])])
-    _, attention_outputs, output = watch(model, input_ids=IDS)
+    _, attention_outputs, output = watch(model, input_ids=TOKEN_IDS)
     for handle in handles:
         handle.remove()
     assert len(attention_outputs) == 2
@@ -141,7 +274,7 @@ def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
     model = make_model(kind, **changes)
     names = {"gpt_neox": "attention.dense", "phi": "self_attn.dense", "cohere": "o_proj"}
     kept, handles = outputs(model, [names[kind]])
-    _, attention_outputs, output = watch(model, input_ids=IDS)
+    _, attention_outputs, output = watch(model, input_ids=TOKEN_IDS)
     for handle in handles:
         handle.remove()
     for n, block in enumerate(attention_outputs):
@@ -160,13 +293,13 @@ def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
 )
 def test_other_shapes_are_noted_by_name_and_run_all_the_same(kind: str, changes: dict, says: str) -> None:
     model = make_model(kind, **changes)
-    _, attention_outputs, output = watch(model, input_ids=IDS)
+    _, attention_outputs, output = watch(model, input_ids=TOKEN_IDS)
     assert attention_outputs
     for block in attention_outputs:
         assert isinstance(block, UnverifiedOutput)
         assert says in block.reason
     with torch.no_grad():
-        torch.testing.assert_close(output[0], model(IDS)[0], atol=2e-5, rtol=0)
+        torch.testing.assert_close(output[0], model(TOKEN_IDS)[0], atol=2e-5, rtol=0)
 
 
 class Layer(nn.Module):

@@ -42,7 +42,7 @@ from regard.capture.interventions.names import CallNumbering, KnownCallIds
 from regard.capture.interventions.resolve import Changes
 from regard.capture.model_structure import ModelStructure
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, TensorMaskError
-from regard.capture.output_cache import OTHERWISE
+from regard.capture.output_path import OTHERWISE
 from regard.capture.prefix import NO_REUSE, PassReuse
 from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype
 from regard.capture.twin import Twin
