@@ -2,19 +2,80 @@
 
 The Python stack says it, not hooks: a frame of a method whose first argument is a module names that module. That is
 right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists, and leaves the model alone.
+
+PyTorch's private names that watching needs are here, too: no public ones say the same.
 """
 
 import ast
 import linecache
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple
+from types import FrameType, FunctionType
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.nn import functional
 
-from regard.capture.watching.torch_internals import in_backward_pass
+functorch = torch._C._functorch
+
+
+def in_backward_pass() -> bool:
+    """Whether this runs inside a backward pass, where checkpointing computes calls a second time."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def in_transform() -> bool:
+    """Whether this runs inside vmap, grad or another transform of torch.func."""
+    return functorch.peek_interpreter_stack() is not None
+
+
+@contextmanager
+def outside_transforms() -> Iterator[None]:
+    """Suspend the transforms of torch.func, so that what is computed outlives them."""
+    if in_transform():
+        with temporarily_clear_interpreter_stack():
+            yield
+    else:
+        yield
+
+
+def without_transforms(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors as they are outside the transforms of torch.func. Axes that vmap maps over come first."""
+    plain: list[tuple[Tensor, dict[int, int]]] = []
+    levels: set[int] = set()
+    for tensor in tensors:
+        mapped = {}  # the axis that each level of vmap maps over
+        while functorch.is_functorch_wrapped_tensor(tensor):
+            if functorch.is_batchedtensor(tensor):
+                mapped[functorch.maybe_get_level(tensor)] = functorch.maybe_get_bdim(tensor)
+            tensor = functorch.get_unwrapped(tensor)
+        plain.append((tensor, mapped))
+        levels |= mapped.keys()
+    result = []
+    for tensor, mapped in plain:
+        for n, level in enumerate(sorted(levels)):
+            tensor = tensor.movedim(n + mapped[level], n) if level in mapped else tensor.unsqueeze(n)
+        result.append(tensor)
+    return result
+
+
+def multi_head_attention_in_steps(attention: Callable[..., Any]) -> Callable[..., Any]:
+    """Copy `F.multi_head_attention_forward` so that a function mode sees what it calls.
+
+    attention: called as `scaled_dot_product_attention`, so that seeing it alone needs no mode. A mode is off while it
+    answers, so nothing inside that function would be seen. The copy runs PyTorch's own code with a `has_torch_function`
+    that finds no mode to ask. PyTorch itself is left as it is.
+    """
+    original: Any = functional.multi_head_attention_forward
+    names = {**vars(functional), "has_torch_function": lambda _: False, "scaled_dot_product_attention": attention}
+    copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    copy.__kwdefaults__ = original.__kwdefaults__
+    return copy
+
 
 TORCH = torch.__path__[0]
 OURS = str(Path(__file__).parent)

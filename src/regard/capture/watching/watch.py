@@ -18,9 +18,8 @@ from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, abla
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Call, call_namer, open_records
 from regard.capture.interventions.names import Ablate, Edge
-from regard.capture.watching.call_sites import CallSites, without_wrappers
+from regard.capture.watching.call_sites import CallSites, in_backward_pass, without_wrappers
 from regard.capture.watching.seen import WatchedCalls
-from regard.capture.watching.torch_internals import in_backward_pass
 from regard.capture.watching.watch_mode import WatchMode
 from regard.checks import is_whole
 from regard.errors import RegardError

@@ -22,11 +22,10 @@ from regard.attention.attention_map import HELPS, AttentionMap
 from regard.attention.masks import Edges
 from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
-from regard.capture.watching import torch_internals
-from regard.capture.watching.call_sites import Site
+from regard.capture.watching import call_sites
+from regard.capture.watching.call_sites import Site, outside_transforms, without_transforms
 from regard.capture.watching.seen import WatchedCalls
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
-from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
 from regard.errors import RegardError
 from regard.memory import require_memory
@@ -51,7 +50,7 @@ class WatchMode(TorchFunctionMode):
         self._sites, self._copy = seen.sites, copy
         self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
-        self._multi_head_attention = torch_internals.multi_head_attention_in_steps(
+        self._multi_head_attention = call_sites.multi_head_attention_in_steps(
             lambda *args, **kwargs: self._attention(functional.scaled_dot_product_attention, args, kwargs)
         )
 
@@ -129,7 +128,7 @@ class WatchMode(TorchFunctionMode):
         ablations = ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1])
         if not ablations.ablations:
             return None
-        if torch_internals.in_transform():
+        if call_sites.in_transform():
             raise RegardError(f"{site.path}: {ONLY_WATCHED}")
         if torch.is_autocast_enabled(q.device.type):
             q, k, v = (tensor.to(torch.get_autocast_dtype(q.device.type)) for tensor in (q, k, v))
@@ -191,7 +190,7 @@ class WatchMode(TorchFunctionMode):
                 shape = AttentionMap.of_weights(layout.as_map(weights, heads)).full_shape
                 softmax.ablations = ablations_of_call(blocks, softmax.path, shape, shape[1])
             if softmax.ablations.ablations:
-                if torch_internals.in_transform():
+                if call_sites.in_transform():
                     raise RegardError(f"{softmax.path}: {ONLY_WATCHED}")
                 new, plain = ablated_weights(softmax.ablations, softmax.path, weights, plain, layout, heads)
         if not softmax.claimed:
