@@ -15,7 +15,6 @@ THROUGH_OTHERS = {
     "capture/hooks",
     "capture/interventions/states",
     "capture/watching/seen",
-    "capture/watching/weighted_sums",
     "capture/operations",
     "explain/causes/score_writers",
     "server/verb",

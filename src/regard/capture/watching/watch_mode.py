@@ -25,8 +25,7 @@ from regard.attention.scores import ScoreRule
 from regard.capture.watching import call_sites
 from regard.capture.watching.call_sites import Site, outside_transforms, without_transforms
 from regard.capture.watching.seen import WatchedCalls
-from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
-from regard.capture.watching.weighted_sums import Layout
+from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Layout, Softmax, SoftmaxTracker, Track
 from regard.errors import RegardError
 from regard.memory import require_memory
 
