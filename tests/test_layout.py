@@ -9,7 +9,6 @@ THROUGH_OTHERS = {
     "attention/kernels/cpu/strip_passes",
     "attention/kernels/cpu/tiles",
     "attention/kernels/cpu/vector",
-    "attention/kernels/result",
     "trace/any_attention",
     "version",
     "capture/hooks",

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations
 from regard.attention.kernels import dispatch, row_update
-from regard.attention.kernels.result import KernelResult
-from regard.attention.map_statistics import Statistics
+from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.masks import AXES, Edges
 from regard.attention.patches import CallPatch, GivenWeights
 from regard.attention.recording import layer_of_call_path

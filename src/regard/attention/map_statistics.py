@@ -6,7 +6,7 @@ They are computed in O(L + S) memory: together with the output, where they were 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -154,3 +154,18 @@ class MapStatistics:
         """Return the same with every tensor changed."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return MapStatistics(**{name: None if t is None else change(t) for name, t in values.items()})
+
+
+class KernelResult(NamedTuple):
+    """Output and softmax statistics of one attention call, and the name of the kernel that computed them.
+
+    Where a query may attend to nothing, output is 0, and logsumexp is the sink's score, or -inf without a sink.
+    row_max_sum: (row maximum, row sum), a weight is exp(score - maximum) / sum, sinks included; None where not kept.
+    statistics: those that were asked for, None where none were.
+    """
+
+    output: Float[Tensor, "B H L E"]
+    logsumexp: Float[Tensor, "B H L"]
+    kernel: str
+    row_max_sum: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None
+    statistics: MapStatistics | None = None

@@ -5,7 +5,7 @@ import torch
 
 from regard.attention.kernels import blockwise, cuda
 from regard.attention.kernels.cuda import Kind
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 

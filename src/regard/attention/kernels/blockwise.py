@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.cpu import forward as cpu
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.masks import select
 from regard.attention.scores import (
     ScoreRule,

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import blockwise
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 

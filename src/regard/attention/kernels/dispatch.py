@@ -6,8 +6,7 @@ from torch import Tensor
 
 from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu, statistics
 from regard.attention.kernels.cpu import forward as cpu
-from regard.attention.kernels.result import KernelResult
-from regard.attention.map_statistics import Statistics
+from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.scores import ScoreRule, subtract_row_bias
 
 # The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,

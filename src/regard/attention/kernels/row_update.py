@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import dispatch
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.masks import Edges, Mask, select
 from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 

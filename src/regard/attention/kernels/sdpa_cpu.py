@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import blockwise
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
 MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kernel that wants a tensor (16 MiB)

@@ -13,9 +13,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
 from regard.attention.kernels import statistics as two_walks
 from regard.attention.kernels.cpu import forward, forward_statistics
-from regard.attention.kernels.result import KernelResult
 from regard.attention.kernels.statistics import with_distances_beside_sinks
-from regard.attention.map_statistics import Statistics
+from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, check, naive, random
 from tests.attention.test_map_statistics import compare

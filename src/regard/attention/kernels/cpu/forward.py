@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -21,8 +21,7 @@ from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import strip_passes, tiles
 from regard.attention.kernels.cpu.statistics import sort_nan_rows
 from regard.attention.kernels.matmul import onednn, packed_for_onednn, product
-from regard.attention.kernels.result import KernelResult
-from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, spread_nan
+from regard.attention.map_statistics import KernelResult, MapStatistics, Statistics, cell_sizes, spread_nan
 from regard.attention.scores import ScoreRule
 
 STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # scores of a strip: with the key packed once a head; with a part of it
