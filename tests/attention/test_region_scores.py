@@ -14,7 +14,7 @@ import regard
 from regard.attention import region_scores
 from regard.attention.attention_map import AttentionMap
 from regard.attention.cell_means import cell_means, region_cell_means
-from regard.attention.head_map import one_head
+from regard.attention.given_map import one_head
 from regard.attention.region_scores import RowSums
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, check, naive, random, worst

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.cell_means import CELL, cell_means, region_cell_means
-from regard.attention.head_map import one_head
+from regard.attention.given_map import one_head
 
 SIDE = 128  # cells of a tile each way, as in web/src/map/pyramid.ts
 PASS = CELL.bit_length() - 1  # the level that the pass computes: cells of 2^PASS weights each way

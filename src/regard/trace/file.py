@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
-from regard.attention.head_map import key_heads_of_queries, of_heads
+from regard.attention.given_map import key_heads_of_queries, of_heads
 from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.masks import Mask
 from regard.attention.recording import Calls

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.head_map import key_heads_of_queries, of_heads
+from regard.attention.given_map import key_heads_of_queries, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.errors import RegardError
 from regard.explain.causes.contributions import adds_up, contribution_norms, projected_values

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.attention.head_map import of_heads
+from regard.attention.given_map import of_heads
 from regard.checks import chosen_numbers
 from regard.errors import RegardError
 from regard.explain.wording import named, number

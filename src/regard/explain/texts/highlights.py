@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.head_map import one_head
+from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import distinctive_pairs, divergences, runs_of_layers, weights_at_hand

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.head_map import one_head
+from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Progress, cell_sizes, picture_cells_of_run
 from regard.checks import from_zero
 from regard.display.answer import Read
