@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.attention import masks, reference
-from regard.attention.attention_map import AttentionMap
+from regard.attention.attention_map import MAP_TYPES, AttentionMap, map_fields
 from regard.attention.kernels import dispatch, statistics
-from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.reference import Reference
 from regard.tensor_file import Packer, unpack
 

@@ -25,9 +25,8 @@ from torch import Tensor
 from regard.attention import region_scores
 from regard.attention.arguments import DTYPES, four_axes, score_rule
 from regard.attention.kernels import statistics
-from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
-from regard.attention.masks import Index, select
+from regard.attention.masks import Edges, Index, Mask, select
 from regard.attention.region_scores import RowSums, parse_map_index
 from regard.attention.scores import (
     ScoreRule,
@@ -44,10 +43,31 @@ from regard.errors import RegardError
 from regard.lazy import from_above
 from regard.memory import require_memory
 from regard.shown import Showable
-from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
+from regard.tensor_file import MAP, Packer, Types, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
+
+
+FUNCTION_LIMIT = 1 << 24  # scores of a mask function that are written out: 16 MiB, a map of 4096 × 4096
+MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
+
+
+def map_fields(map: Any) -> dict[str, Any]:
+    """Return what a file holds of a map, for a `Packer`."""
+    if map.given is not None:
+        return {"type": "map", "weights": map.given, "offset": map.offset, "ndim": map.ndim}
+    rule, length, size = map.rule, map.query.shape[2], map.key.shape[2]
+    if rule.mask is not None and rule.mask.functions:
+        if length * size > FUNCTION_LIMIT:
+            raise ValueError(
+                f"mask: given a function of positions over {length} × {size} scores, which cannot be saved; it needs "
+                f"at most {FUNCTION_LIMIT} scores, or a mask of causal, window, padding and dense parts"
+            )
+        answers = Mask(functions=rule.mask.functions).materialise(1, 1, length, size, map.device)
+        rule = replace(rule, mask=replace(rule.mask, dense=(*rule.mask.dense, answers), functions=()))
+    return {"type": "map", "query": map.query, "key": map.key, "rule": rule, "offset": map.offset, "ndim": map.ndim}
+
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
 MAX_KEPT = 1 << 24  # weights that are kept while a context lasts

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from regard.attention import masks
-from regard.attention.attention_map import AttentionMap
+from regard.attention.attention_map import MAP_TYPES, AttentionMap, map_fields
 from regard.attention.given_map import key_heads_of_queries, of_heads
-from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.masks import Mask
 from regard.attention.recording import Calls
 from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
