@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, ablating
-from regard.attention.patches import CallPatch
+from regard.attention.ablation import CallPatch, EdgeAblation, HeadAblation, OpenAblations, ablating
 from regard.attention.recording import scope
 from regard.errors import OutOfRangeError
 from tests.attention.cases import Case, cases, random

@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations
+from regard.attention.ablation import Ablation, CallPatch, EdgeAblation, GivenWeights, HeadAblation, OpenAblations
 from regard.attention.kernels import dispatch, row_update
 from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.masks import AXES, Edges
-from regard.attention.patches import CallPatch, GivenWeights
 from regard.attention.recording import layer_of_call_path
 from regard.attention.scores import ScoreRule
 from regard.errors import OutOfRangeError

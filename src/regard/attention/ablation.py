@@ -6,15 +6,178 @@ block.unmet          # ablations that applied to no call: a layer or path that d
 
 An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
 its weight out among what is left, sinks included; a query that loses every key has output and weights 0. A
-`patches.CallPatch` stands in the same list; what is done to the same place is done in the list's order.
+`CallPatch` stands in the same list; what is done to the same place is done in the list's order.
+
+A patch puts given rows in the place of what a call has:
+
+    what          rows                 in the place of                          before or after the softmax
+    ------------  -------------------  ---------------------------------------  ---------------------------
+    values        (n, k, E), key heads value vectors of k keys                  neither: what weights multiply
+    weights       (n, k, S)            weights of k queries, the output with it in its place
+    head_outputs  (n, k, E)            weights @ values of k queries            after
+
+Nothing of L × S is made: a query of given weights selects a column of its own, its log weights, which is added to the
+keys of the call's map.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from typing import Literal
 
-from regard.attention.patches import CallPatch
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.masks import select
+from regard.attention.scores import ScoreRule
+
+What = Literal["values", "head_outputs", "weights"]
+NOTHING = -3e4  # the score of a weight of 0 in a given row: its exponential is 0 in every dtype
+
+
+class PatchError(ValueError):
+    """A patch that a call cannot have; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CallPatch:
+    """Rows that are put in the place of those at some positions.
+
+    rows: (heads or 1, positions or 1, width). heads: the numbers of query heads, of "values" those of key heads, None
+    for all. layers, batch: as in `HeadAblation`. S of weights may be less than a call's: the text's own keys are first.
+    """
+
+    what: What
+    rows: Float[Tensor, "n k w"]
+    positions: tuple[int, ...]
+    layers: tuple[int | str | tuple[str, int], ...] | None = None
+    heads: tuple[int, ...] | None = None
+    batch: tuple[int, ...] | None = None
+
+    @property
+    def queries(self) -> tuple[int, ...] | None:
+        """The positions, where they are those of queries."""
+        return None if self.what == "values" else self.positions
+
+    @property
+    def keys(self) -> tuple[int, ...] | None:
+        """The positions, where they are those of keys."""
+        return self.positions if self.what == "values" else None
+
+    def put(self, tensor: Float[Tensor, "B n L w"]) -> None:
+        """Write the rows into a tensor, in place."""
+        heads = tuple(range(tensor.shape[1])) if self.heads is None else self.heads
+        rows = self.rows.to(tensor)
+        if rows.shape[-1] not in (1, tensor.shape[-1]) or rows.shape[0] not in (1, len(heads)):
+            raise PatchError(
+                f"given {rows.shape[0]} heads of width {rows.shape[-1]}, the model has {len(heads)} of width "
+                f"{tensor.shape[-1]} there"
+            )
+        heads_index = torch.tensor(heads, device=tensor.device)[:, None]
+        positions = torch.tensor(self.positions, device=tensor.device)
+        for text in range(tensor.shape[0]) if self.batch is None else self.batch:
+            tensor[text][heads_index, positions] = rows.expand(len(heads), len(positions), -1)
+
+
+class GivenWeights:
+    """Rows of weights that are given, one for each (text, head, query); the later of two patches counts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, int, int], Float[Tensor, " S"]] = {}
+
+    def take(self, patch: CallPatch, shape: tuple[int, int, int, int]) -> None:
+        """Take the rows of a patch, in a call of this shape (B, H, L, S)."""
+        batch, heads, _, size = shape
+        numbers = tuple(range(heads)) if patch.heads is None else patch.heads
+        rows = patch.rows
+        if rows.shape[-1] > size or rows.shape[0] not in (1, len(numbers)):
+            raise PatchError(
+                f"given {rows.shape[0]} heads of {rows.shape[-1]} weights, the model has {len(numbers)} heads of "
+                f"{size} there"
+            )
+        rows = torch.nn.functional.pad(rows, (0, size - rows.shape[-1])).expand(len(numbers), -1, -1)
+        for text in range(batch) if patch.batch is None else patch.batch:
+            for n, head in enumerate(numbers):
+                for k, place in enumerate(patch.positions):
+                    self.rows[text, head, place] = rows[n, k]
+
+    def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
+        """Leave edges (queries × keys) out of the rows: what is left shares their weight, sinks included.
+
+        batch, heads: the numbers of the texts and heads in which the edges are.
+        """
+        for (text, head, place), row in self.rows.items():
+            if text in batch and head in heads and place in queries:
+                chosen = list(keys)
+                left = 1 - row[chosen].sum()
+                row = row.clone()
+                row[chosen] = 0.0
+                self.rows[text, head, place] = row / left if float(left) > 0 else row
+
+    def check(self, rule: ScoreRule, device: torch.device) -> None:
+        """Raise PatchError where a row gives weight to a key that the mask forbids, or the rule cannot say it."""
+        if rule.softcap is not None or rule.sinks is not None:
+            what = "a softcap" if rule.softcap is not None else "sinks"
+            raise PatchError(f"the model's scores have {what}: rows of its weights cannot be given")
+        for (text, head, place), row in self.rows.items():
+            total = float(row.sum())
+            if not abs(total - 1) <= 1e-3 or float(row.min()) < 0:
+                raise PatchError(f"the row of token {place} sums to {total:.3g}, needs weights that sum to 1")
+            region = slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, len(row))
+            allowed = None if rule.mask is None else rule.mask.tile(*region, device)
+            if allowed is not None and bool((row.to(device) * ~allowed.reshape(-1)).any()):
+                raise PatchError(
+                    f"token {place} may not attend to all that the given row attends to: later keys, or ablated edges"
+                )
+
+    def put_outputs(
+        self, output: Float[Tensor, "B H L E"], value: Float[Tensor, "B G S E"]
+    ) -> Float[Tensor, "B H L E"]:
+        """Return the output with weights @ values of the given rows in it, in place."""
+        share = output.shape[1] // value.shape[1]
+        groups: dict[tuple[int, int], list[int]] = {}
+        for text, head, place in self.rows:
+            groups.setdefault((text, head), []).append(place)
+        for (text, head), places in groups.items():
+            rows = torch.stack([self.rows[text, head, place] for place in places]).to(value.device, torch.float32)
+            values = value[text, head // share]
+            exact = values.float() if values.dtype.itemsize < 4 else values
+            output[text, head, torch.tensor(places, device=output.device)] = (rows.to(exact.dtype) @ exact).to(output)
+        return output
+
+    def as_scores(
+        self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
+    ) -> tuple[Float[Tensor, "B H L d"], Float[Tensor, "B G S d"]]:
+        """Queries and keys whose scores under the rule are the logarithms of the given rows, the others as they were.
+
+        A given row's query is zero but for one component of its own, in which the keys have its log weights.
+        """
+        batch, heads, length, _ = query.shape
+        groups, size = key.shape[1], key.shape[2]
+        share = heads // groups
+        columns: dict[tuple[int, int], list[tuple[int, int]]] = {}  # of each text and key head: (head, query)
+        for text, head, place in self.rows:
+            columns.setdefault((text, head // share), []).append((head, place))
+        more = max(map(len, columns.values()))
+        query, key = (tensor if tensor.dtype == torch.float64 else tensor.float() for tensor in (query, key))
+        wide_query = torch.cat([query, query.new_zeros(batch, heads, length, more)], -1)
+        wide_key = torch.cat([key, key.new_zeros(batch, groups, size, more)], -1)
+        width = query.shape[-1]
+        for (text, group), places in columns.items():
+            for n, (head, place) in enumerate(places):
+                row = self.rows[text, head, place].to(key.device, torch.float32)
+                logs = torch.where(row > 0, row.log(), NOTHING)
+                if rule.bias is not None:
+                    region = (slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, size))
+                    bias = select(rule.bias, *region).reshape(-1)
+                    logs = logs - torch.where(torch.isfinite(bias), bias, 0.0)
+                wide_query[text, head, place] = 0.0
+                wide_query[text, head, place, width + n] = 1.0 / rule.scale
+                wide_key[text, group, :, width + n] = logs.to(key.dtype)
+        return wide_query, wide_key
+
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
 CallPlace = int | str | Call  # a layer's number, a call's path or the scope around it, or (path, n)

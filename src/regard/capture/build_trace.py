@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.ablation import HeadAblation
+from regard.attention.ablation import CallPatch, HeadAblation
 from regard.attention.attention_map import AttentionMap
-from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts

@@ -10,8 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.attention.ablation import Ablation, EdgeAblation, OpenAblations, ablating
-from regard.attention.patches import CallPatch, PatchError
+from regard.attention.ablation import Ablation, CallPatch, EdgeAblation, OpenAblations, PatchError, ablating
 from regard.attention.recording import Calls
 from regard.capture.interventions.names import OF, CallNumbering, KnownCallIds, Part
 from regard.capture.state import Capture, LayerStack

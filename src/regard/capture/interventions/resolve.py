@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.ablation import EdgeAblation, HeadAblation
+from regard.attention.ablation import CallPatch, EdgeAblation, HeadAblation, What
 from regard.attention.kernels import dispatch
-from regard.attention.patches import CallPatch, What
 from regard.capture.interventions.ablation import CallChange
 from regard.capture.interventions.activations import OF_HEADS, Patch, Steer
 from regard.capture.interventions.names import OF, PARTS, Ablate, Edge, Head, Part, tokens_at, written
