@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import online_softmax, tiles
+from regard.attention.kernels.cpu import tiles, vector
 from regard.attention.kernels.cpu.vector import LANES, LOG2_E, LOWEST, add_up, compiled, exp2, larger
 from regard.attention.kernels.matmul import product
 from regard.attention.scores import ScoreRule
@@ -36,7 +36,7 @@ def tiled_cell_means(
     for n, tile in enumerate(head.tiles(start, stop, (first, last))):
         add_tile_to_cells(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum, sums, n * TILE, shifts[n])
     sink = -np.inf if rule.sinks is None else rule.sinks[0].item()
-    online_softmax.add_sink(row_max, row_sum, np.float32(sink))
+    vector.add_sink(row_max, row_sum, np.float32(sink))
     means = np.zeros((-(-rows // CELL), -(-size // CELL)), np.float32)
     add_tile_cell_weights(sums, shifts, row_max, row_sum, means[:, first // CELL : -(-last // CELL)])
     means[:, :-1] /= CELL

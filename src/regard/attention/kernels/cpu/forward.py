@@ -104,7 +104,7 @@ def _forward_rows_of_head(
     result: KernelResult,
 ) -> None:
     """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
-    from regard.attention.kernels.cpu import online_softmax, tiles
+    from regard.attention.kernels.cpu import tiles, vector
 
     assert result.row_max_sum is not None
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
@@ -121,13 +121,13 @@ def _forward_rows_of_head(
         block_sum.fill(0.0)
         if value is None:
             for tile in head.tiles(first, last):
-                online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, block_max, block_sum)
-            online_softmax.add_sink(block_max, block_sum, sink)
+                vector.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, block_max, block_sum)
+            vector.add_sink(block_max, block_sum, sink)
             continue
         weighted = np.zeros((last - first, v.shape[1]), np.float32)
         pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
-            online_softmax.exponentiate_tile(
+            vector.exponentiate_tile(
                 tile.scores.numpy(), tile.low, tile.high, block_max, block_sum, weighted, pending, first_tile
             )
             pending = multiply(tile.scores, v[tile.start : tile.stop].t()).numpy()
@@ -136,6 +136,6 @@ def _forward_rows_of_head(
             pending = np.zeros_like(weighted)
         in_place = output.dtype == torch.float32
         block_output = output[block].numpy() if in_place else np.empty_like(weighted)
-        online_softmax.divide_tile_by_sums(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
+        vector.divide_tile_by_sums(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
         if not in_place:
             output[block].copy_(torch.from_numpy(block_output))

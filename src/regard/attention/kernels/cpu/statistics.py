@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.kernels import threads
-from regard.attention.kernels.cpu import online_softmax, statistics_passes
+from regard.attention.kernels.cpu import statistics_passes, vector
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, HeadTiles, Tile, split_into_thread_tasks
 from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k, spread_nan
@@ -135,10 +135,10 @@ class _RowSpan:
         row_max, row_sum = np.full(last - first, LOWEST, np.float32), np.zeros(last - first, np.float32)
         tiles = []
         for tile in self.head.tiles(first, last):
-            online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
+            vector.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
             if (last - first) * self.size <= MAX_KEPT_SCORES:
                 tiles.append(tile)
-        online_softmax.add_sink(row_max, row_sum, self.sink)
+        vector.add_sink(row_max, row_sum, self.sink)
         self._add_tiles(block, band_edges, tiles or self.head.tiles(first, last), row_max, row_sum)
         self._flush_bands(first, last, band_edges)
         sort_nan_rows(self.head, first, last, np.isnan(row_sum), self.row_statistics.keys[block])
