@@ -17,7 +17,6 @@ THROUGH_OTHERS = {
     "capture/operations",
     "explain/causes/score_writers",
     "server/verb",
-    "attention/kernels/cpu/statistics_passes",
     "attention/reference",
     "attention/scores",
     "models/kinds",
