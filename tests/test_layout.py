@@ -6,7 +6,6 @@ from tests.support import ROOT
 
 # Modules that are tested through others: what a user calls is tested, and not each private step to it.
 THROUGH_OTHERS = {
-    "attention/kernels/cpu/strip_passes",
     "attention/kernels/cpu/tiles",
     "attention/kernels/cpu/vector",
     "trace/any_attention",
