@@ -22,7 +22,7 @@ import gguf
 import regard
 from regard.errors import RegardError
 from regard.gguf.weights import read_gguf_header
-from regard.images.picture import read_picture_bytes
+from regard.images import read_picture_bytes
 from regard.model_files.folder import ADAPTER
 from regard.model_files.limits import files_in_weight_index, held
 from regard.models.load import model_under_adapter

@@ -15,9 +15,9 @@ import regard
 from regard.questions.look.answer import looked
 from regard.server.app import make_app
 from regard.server.tasks import Limits
-from tests.images.test_picture import damaged_tiff
 from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
+from tests.test_images import damaged_tiff
 
 pytestmark = pytest.mark.usefixtures("stand_in")
 TEXT = "what is on the mat ?"
@@ -90,7 +90,7 @@ def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.Mon
         assert answer.status_code == status, says
         assert says in answer.json()["error"]
         assert "\n" not in answer.json()["error"]
-    monkeypatch.setattr("regard.images.picture.MAX_PIXELS", 1000)
+    monkeypatch.setattr("regard.images.MAX_PIXELS", 1000)
     assert "has too many pixels: at most 1,000 are read" in ask(client, whole).json()["error"]
 
 

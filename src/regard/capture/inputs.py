@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.state import LayerStack
 from regard.errors import RegardError
-from regard.images.picture import Patches, patch_tokens
+from regard.images import Patches, patch_tokens
 from regard.text.tokens import Encoded, Token
 
 NUMBERED = "The input isn't text, so tokens are named by their number."

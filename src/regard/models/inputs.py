@@ -15,8 +15,17 @@ from regard.capture.interventions.resolve import Intervention
 from regard.capture.session import Session
 from regard.checks import is_whole
 from regard.errors import RegardError, first_line
-from regard.images.picture import Patches, Picture, patch_grid, read_picture, seen_note
-from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
+from regard.images import (
+    BOTH_FILE,
+    PROCESSOR_FILE,
+    Patches,
+    Picture,
+    patch_grid,
+    processed,
+    read_picture,
+    seen_box,
+    seen_note,
+)
 from regard.model_files.suppress_warnings import quiet
 from regard.text.quoting import some_of
 from regard.text.reader import Ids, Reader

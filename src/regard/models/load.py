@@ -18,7 +18,7 @@ from regard.capture.state import of_transformers
 from regard.capture.watching.call_sites import without_wrappers
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
-from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
+from regard.images import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.lazy import import_part
 from regard.model_files.folder import (
     ADAPTER,

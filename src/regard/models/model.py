@@ -21,7 +21,7 @@ from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
-from regard.images.picture import Fill, removed
+from regard.images import Fill, removed
 from regard.models.inputs import (
     GenerateOptions,
     TraceInputs,
@@ -365,7 +365,7 @@ class Model:
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
         """Yield the trace of a picture, alone or in a text, without each region of it; layers are not kept.
 
-        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.picture` has it.
+        regions: (rows, columns) of patches. fill: what stands there, as `regard.images` has it.
         """
         patches = trace.patches
         if patches is None:

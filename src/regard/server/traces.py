@@ -20,7 +20,7 @@ from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import capital, listed, number, numbered
 from regard.generation.generator import Generated
-from regard.images.picture import read_picture_bytes
+from regard.images import read_picture_bytes
 from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest, sides

@@ -14,7 +14,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, Calls
 from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
-from regard.images.picture import patch_tokens
+from regard.images import patch_tokens
 from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
 

@@ -33,7 +33,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
-from regard.images.picture import Patches
+from regard.images import Patches
 from regard.lazy import from_above
 from regard.shown import Shown
 from regard.text.tokens import Token, Turn, shortened

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.display.elements.heatmap import paint_heatmap, paint_patches
 from regard.errors import RegardError
-from regard.images.picture import read_picture
+from regard.images import read_picture
 from regard.trace.any_attention import PatchGrid, labelled, named_maps
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from regard.attention.given_map import of_heads
 from regard.checks import chosen_numbers
 from regard.errors import RegardError
 from regard.explain.wording import named, number
-from regard.images.picture import Patches, read_picture
+from regard.images import Patches, read_picture
 from regard.text.tokens import Token
 from regard.trace.any_attention import PatchGrid, ShownMap, labelled, named_maps
 from regard.web.assemble import Choice, check_page_size

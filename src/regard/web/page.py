@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Protocol, runtime_checkable
 
-from regard.images.picture import Box, Patches
+from regard.images import Box, Patches
 from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.word_pieces import words

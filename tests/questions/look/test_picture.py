@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.images.picture import Patches, read_picture
+from regard.images import Patches, read_picture
 from regard.questions.look.answer import Look
 from regard.questions.look.picture import paint_looks
 

@@ -17,7 +17,7 @@ from regard.display.elements.canvas import Plot, empty_figure, write_texts_as_th
 from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
 from regard.errors import RegardError
 from regard.explain.wording import fixed
-from regard.images.picture import Picture
+from regard.images import Picture
 from regard.text.quoting import display_text
 from regard.trace.any_attention import PatchGrid
 from regard.trace.labelled_map import Labels

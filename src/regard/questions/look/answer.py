@@ -29,7 +29,7 @@ from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import spearman
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed, named
-from regard.images.picture import Box, Fill
+from regard.images import Box, Fill
 from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
