@@ -28,7 +28,7 @@ import regard
 from benchmarks.ablations import turns
 from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.explain.causes.contributions import contributions
-from regard.questions.see.see import see as see_traces
+from regard.questions.see.answer import see as see_traces
 from regard.text.tokens import encode_all
 from regard.views.save_page import put_together
 

@@ -21,11 +21,9 @@ THROUGH_OTHERS = {
     "models/kinds",
     "models/source",
     "questions/steps/query",
-    "questions/translate",
     "train/follow",
     "errors",
     "fetched",
-    "questions/see/picture/small",
     "web/overview",
 }
 
@@ -41,7 +39,7 @@ ABOUT_SEVERAL = {
     "questions/generate/panels",
     "questions/map/windowed",
     "questions/patch/panels",
-    "questions/score/panels",
+    "questions/why/score_panels",
     "corpus/questions/shift_panels",
     "corpus/questions/shift_sentences",
     "corpus/questions/senses/sentences",

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from regard.questions.map.whole import matrix as matrix
     from regard.questions.patch.sweep import attribution_patching as attribution_patching
     from regard.questions.patch.sweep import patch_sweep as patch_sweep
-    from regard.questions.score.sources import score_sources as score_sources
-    from regard.questions.see.see import see as see
+    from regard.questions.see.answer import see as see
     from regard.questions.steps.answer import steps as steps
     from regard.questions.why.causes import why as why
+    from regard.questions.why.score import score_sources as score_sources
     from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
@@ -95,12 +95,12 @@ _WHERE = {
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "save_page": "regard.views.save_page",
-    "see": "regard.questions.see.see",
+    "see": "regard.questions.see.answer",
     "steer": "regard.capture.interventions.activations",
     "steering_vector": "regard.capture.interventions.activations",
     "show": "regard.views.show",
     "why": "regard.questions.why.causes",
-    "score_sources": "regard.questions.score.sources",
+    "score_sources": "regard.questions.why.score",
     "attribution": "regard.questions.attribution.direct",
     "attribute_to_tokens": "regard.questions.attribution.gradients",
     "attribute_to_heads": "regard.questions.attribution.gradients",

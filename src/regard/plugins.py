@@ -27,7 +27,7 @@ OURS: dict[str, dict[str, str]] = {
         "attribute": "regard.questions.attribution.query:AttributionQuery",
         "patch": "regard.questions.patch.query:PatchQuery",
         "generate": "regard.questions.generate.query:GenerateQuery",
-        "translate": "regard.questions.translate:TranslateQuery",
+        "translate": "regard.questions.see.query:TranslateQuery",
         "score": "regard.questions.why.query:ScoreQuery",
         "serve": "regard.server.verb:SERVE",
         "paint": "regard.diffusion.verb:PAINT",

@@ -10,7 +10,7 @@ from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.vectors.neutral import MASSIVE, Massive
 from regard.questions.movement import missing, movement_panels, not_shown
-from regard.questions.see.see import see
+from regard.questions.see.answer import see
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.assemble import Opening, page_of

@@ -17,9 +17,8 @@ import regard
 from regard.display.notebook import parts_html
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
-from regard.questions.see.answer import Seen
+from regard.questions.see.answer import Seen, see
 from regard.questions.see.picture.lines import lines
-from regard.questions.see.see import see
 from regard.questions.see.sentences import findings
 from regard.views import show
 from regard.web import built_page

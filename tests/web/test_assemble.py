@@ -10,7 +10,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.questions.see.see import see
+from regard.questions.see.answer import see
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.add_traces import add_trace

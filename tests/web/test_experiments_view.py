@@ -13,7 +13,7 @@ from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
 from regard.questions.patch.answer import said
-from regard.questions.score.sources import short_score_part_name
+from regard.questions.why.score import short_score_part_name
 from regard.train.evolve.answer import evolution
 from tests.questions.patch.test_panels import made
 from tests.support import own_models

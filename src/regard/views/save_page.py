@@ -11,8 +11,7 @@ from regard.files import check_output_file
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import Generation, generated
 from regard.questions.movement import missing
-from regard.questions.see.answer import Seen, seen
-from regard.questions.see.see import listed_traces
+from regard.questions.see.answer import Seen, listed_traces, seen
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import Trace
 from regard.web.assemble import LIMIT, Choice, Opening, Shown, begun, listed, names_by_difference, page_of, plain_traces

@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, longest
 from regard.questions.generate.answer import generated
-from regard.questions.see.see import listed_traces, see
+from regard.questions.see.answer import listed_traces, see
 from regard.shown import WIDTH, Shown
 from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention

@@ -1,24 +1,29 @@
-"""Hold what is seen of a followed word, or of whole texts: the summary, the traces that it is of, and how they read."""
+"""Hold what is seen of a followed word, or of whole texts, and let one line of Python look at texts (`see`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Panel
+from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.logits import names_of
 from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
 from regard.explain.weights.attended import Attended
 from regard.generation.generator import Generated
+from regard.models.control import trace_control
+from regard.models.load import load
+from regard.models.model import Model
 from regard.questions.generate.answer import generated, least_likely, written_tokens
 from regard.questions.movement import Data, movement_panels, not_shown
 from regard.questions.see import panels, sentences
+from regard.text.neutral_sentences import SENTENCES
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import shortened
 from regard.trace.status import merge_statuses
-from regard.trace.trace import Trace
+from regard.trace.trace import ShownTrace, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from regard.questions.see.picture.whole import Shape
     from regard.web.assemble import Choice
     from regard.web.page import Page
-
 
 MAX_TITLE = 60  # characters of a text in a title
 SMALLEST_DIFFERENCE = 1e-3  # from which on parts of the embeddings are missing
@@ -169,7 +173,7 @@ class Seen(TracesAnswer):
     def _stage(self, texts: "Sequence[Callable[[], str]]") -> str:
         """Make the HTML of the small stage, or of texts without a stage."""
         from regard.questions.see.picture import lines as stage
-        from regard.questions.see.picture.small import small_stage
+        from regard.questions.see.picture.whole import small_stage
 
         lines = [] if self.summary.target else stage.lines(self.summary, self.traces, self.layer, self.head)
         short = lines and max(len(line.trace.tokens) for line in lines) <= stage.LONGEST
@@ -207,3 +211,109 @@ def seen(
     # unknown tokens are reported for whole texts, not for windows
     about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
+
+
+NEEDED = {
+    "references": "traces of the words: model.trace(['river', 'money'])",
+    "control": "traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))",
+}
+
+
+@overload
+def see(
+    texts: ShownTrace | Sequence[ShownTrace],
+    word: str | None = None,
+    *,
+    references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> Seen: ...
+@overload
+def see(
+    texts: str | Sequence[str],
+    word: str | None = None,
+    *,
+    references: str | Sequence[str] = (),
+    control: Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    model: Model | str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> Seen: ...
+def see(
+    texts: Any,
+    word: str | None = None,
+    *,
+    references: Any = (),
+    control: Any = None,
+    target: str | Sequence[str] | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    model: Model | str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> Seen:
+    """Look at a word in texts or traces, or without one at what is most worth a look: what `regard see` prints.
+
+    Args:
+        texts: one or several, or traces of one kind. Each window of a long text is shown as a text of its own, if it
+            has the word.
+        word: in every text.
+        references: words to compare it with, each read as a text of its own. For traces, the traces of these words:
+            `model.trace(["money", "river"])`.
+        control: neutral sentences with {} in the word's place, which separate what the texts do to the word from what
+            any sentence does. Default: sentences of the package. For traces, traces of such sentences:
+            `model.trace(regard.neutral_sentences("bank"))`. Default: none, and movement isn't reported.
+        target: of an encoder-decoder, what its decoder reads: one, or one for each text (`model.generate` writes one).
+        window, stride: read each text in overlapping windows of so many tokens, as `Model.trace` does.
+        model: what `regard.load` gives or takes. Default: the default model.
+        layer, head: also show these. top: how many tokens to name.
+
+    Returns a `Seen`, which shows itself, has the numbers as `.summary`, the sentences as `.findings()`, the traces
+    as `.traces`, and draws itself with `.plot()`.
+
+    Raises:
+        RegardError: as `regard.load` and `Model.trace`, or the word is not in the texts, there is no such layer or
+            head, or a trace comes with target, window, stride or model.
+    """
+    listed = [texts] if isinstance(texts, str | ShownTrace) else texts
+    if isinstance(listed, Sequence) and listed and all(isinstance(each, ShownTrace) for each in listed):
+        for name, value in (("target", target), ("window", window), ("stride", stride), ("model", model)):
+            if value is not None:
+                raise RegardError(f"{name}: it chooses how texts are traced, leave it out for a trace")
+        traces: Any = listed
+        references = listed_traces("references", references)
+        control = None if control is None else listed_traces("control", control)
+    else:
+        given, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
+        targets = None if target is None else _listed_texts_to_trace("target", target)
+        opened = model if isinstance(model, Model) else load(model)
+        traces = opened.trace(given, target=targets, window=window, stride=stride)
+        compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
+        references = [each.sides[0] for each in compared]
+        sentences = SENTENCES if control is None else control
+        control = trace_control(opened, traces, word, sentences) if words and word is not None else None
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise RegardError(f"top: given {top!r}, needs a number from 1 on")
+    return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
+
+
+def listed_traces(what: str, given: object) -> "list[Trace]":
+    """Return references or control as a list, a single trace as a list of itself. Raises RegardError for others."""
+    listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
+    for trace in listed:
+        if not isinstance(trace, Trace):
+            raise RegardError(f"{what}: given {type(trace).__name__}, needs {NEEDED[what]}")
+    return listed
+
+
+def _listed_texts_to_trace(what: str, texts: str | Sequence[str]) -> list[str]:
+    if not isinstance(texts, (str, Sequence)):
+        raise RegardError(f"{what}: given {type(texts).__name__}, needs a text or a list of them")
+    return [texts] if isinstance(texts, str) else list(texts)

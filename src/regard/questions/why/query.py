@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from regard.explain.wording import Place
     from regard.models.model import Model
     from regard.models.source import Source
-    from regard.questions.score.sources import ScoreSources
+    from regard.questions.why.score import ScoreSources
     from regard.trace.trace import PairTrace, Trace
 
 PARTS = ("encoder", "decoder", "cross")
@@ -44,7 +44,7 @@ class ScoreQuery(Query):
     ) -> "ScoreSources":
         """Answer it."""
         from regard.explain.wording import place_in
-        from regard.questions.score.sources import score_sources, texts_behind_score
+        from regard.questions.why.score import score_sources, texts_behind_score
 
         part: Any = self.part  # one of PARTS
         (trace,) = traces
@@ -59,7 +59,7 @@ class ScoreQuery(Query):
     def _strongest(self, trace: "Trace | PairTrace", query: "Place", key: "Place") -> tuple[int, int]:
         """The layer and head that were asked for; what was left open is where the query gives the key most."""
         from regard.explain.wording import tokens_of
-        from regard.questions.score.sources import texts_behind_score
+        from regard.questions.why.score import texts_behind_score
         from regard.trace.layer_subset import kept_numbers
 
         if self.layer is not None and self.head is not None:

@@ -10,7 +10,7 @@ import regard
 from regard.capture.score_path import SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.questions.score.sources import ScoreSources, split_score
+from regard.questions.why.score import ScoreSources, split_score
 from tests.support import RIVER, by_hand
 from tests.support.own_models import TEXTS, opened, pair
 

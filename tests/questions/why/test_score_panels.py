@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import regard
-from regard.questions.score import sources
-from regard.questions.score.sources import GROUPS, short_score_part_name
+from regard.questions.why import score as sources
+from regard.questions.why.score import GROUPS, short_score_part_name
 from regard.web.assemble import Choice, Opening
 from regard.web.html_file import page_beside, script_json
 
