@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from regard.questions.generate.answer import generated as generated
     from regard.questions.look.answer import looked as looked
     from regard.questions.map.whole import matrix as matrix
-    from regard.questions.patch.sweep import attribution_patching as attribution_patching
-    from regard.questions.patch.sweep import patch_sweep as patch_sweep
+    from regard.questions.patch_sweep import attribution_patching as attribution_patching
+    from regard.questions.patch_sweep import patch_sweep as patch_sweep
     from regard.questions.see.answer import see as see
-    from regard.questions.steps.answer import steps as steps
+    from regard.questions.steps import steps as steps
     from regard.questions.why.causes import why as why
     from regard.questions.why.score import score_sources as score_sources
     from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
@@ -104,12 +104,12 @@ _WHERE = {
     "attribution": "regard.questions.attribution.direct",
     "attribute_to_tokens": "regard.questions.attribution.gradients",
     "attribute_to_heads": "regard.questions.attribution.gradients",
-    "patch_sweep": "regard.questions.patch.sweep",
-    "attribution_patching": "regard.questions.patch.sweep",
+    "patch_sweep": "regard.questions.patch_sweep",
+    "attribution_patching": "regard.questions.patch_sweep",
     "generated": "regard.questions.generate.answer",
     "looked": "regard.questions.look.answer",
     "matrix": "regard.questions.map.whole",
-    "steps": "regard.questions.steps.answer",
+    "steps": "regard.questions.steps",
     "watch": "regard.capture.watching.watch",
 }
 

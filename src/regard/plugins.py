@@ -19,13 +19,13 @@ QUESTIONS, SOURCES = "regard.questions", "regard.sources"
 OURS: dict[str, dict[str, str]] = {
     QUESTIONS: {  # a Query, or a Verb: an optional part's own command
         "see": "regard.questions.see.query:SeeQuery",
-        "heads": "regard.questions.heads.query:HeadsQuery",
+        "heads": "regard.questions.queries:HeadsQuery",
         "map": "regard.questions.map.query:MapQuery",
-        "steps": "regard.questions.steps.query:StepsQuery",
-        "tokens": "regard.questions.tokens.query:TokensQuery",
+        "steps": "regard.questions.queries:StepsQuery",
+        "tokens": "regard.questions.queries:TokensQuery",
         "why": "regard.questions.why.query:WhyQuery",
-        "attribute": "regard.questions.attribution.query:AttributionQuery",
-        "patch": "regard.questions.patch.query:PatchQuery",
+        "attribute": "regard.questions.queries:AttributionQuery",
+        "patch": "regard.questions.queries:PatchQuery",
         "generate": "regard.questions.generate.query:GenerateQuery",
         "translate": "regard.questions.see.query:TranslateQuery",
         "score": "regard.questions.why.query:ScoreQuery",

@@ -62,7 +62,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a text", encoding="utf-8")
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
-    for place in ("regard.questions.tokens.answer", "regard.models.load"):  # whose import takes the other as it is
+    for place in ("regard.questions.tokens", "regard.models.load"):  # whose import takes the other as it is
         monkeypatch.setattr(f"{place}.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
     for place in ("regard.corpus.store_tables", "regard.corpus.verb"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.display.answer import Read
 from regard.explain.weights.head_means import MEANINGS, HeadMeans
-from regard.questions.heads.answer import AGAINST, LOOKED, MIN_SCORE, Heads, most_of, score_sentence
+from regard.questions.heads import AGAINST, LOOKED, MIN_SCORE, Heads, most_of, score_sentence
 from tests.said.reading import numbers_in, plain_and_few, shown_with_its_numbers, shows
 
 NAMES = ("previous", "next", "duplicate", "induction", "entropy")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from regard.questions.patch.query import PatchQuery
+from regard.questions.queries import PatchQuery
 from regard.server.requests import ExperimentRequest
 
 

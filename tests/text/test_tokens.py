@@ -12,7 +12,7 @@ from tokenizers import normalizers, processors
 from regard.errors import RegardError
 from regard.explain.weights.head_means import content_or_position
 from regard.models.load import load_tokenizer
-from regard.questions.tokens.answer import tokens
+from regard.questions.tokens import tokens
 from regard.text import tokenizers
 from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences

@@ -11,8 +11,8 @@ from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.assemble import Choice, page_of
 from regard.web.html_file import join_pages_into_one, write_page
-from tests.questions.heads.test_answer import answer_of, mean_scores_of
-from tests.questions.patch.test_panels import made as sweep
+from tests.questions.test_heads import answer_of, mean_scores_of
+from tests.questions.test_patch import made as sweep
 from tests.support.web_pages import Read, build_nothing
 
 

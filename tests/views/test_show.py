@@ -22,7 +22,7 @@ from regard.questions.see.picture.lines import lines
 from regard.questions.see.sentences import findings
 from regard.views import show
 from regard.web import built_page
-from tests.questions.patch.test_panels import made as sweep
+from tests.questions.test_patch import made as sweep
 from tests.support.own_models import translator
 
 

@@ -12,10 +12,10 @@ from regard.diffusion.answer import PromptPainting
 from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.panels import short_heads
-from regard.questions.patch.answer import said
+from regard.questions.patch import said
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve.answer import evolution
-from tests.questions.patch.test_panels import made
+from tests.questions.test_patch import made
 from tests.support import own_models
 from tests.support.prompt_heat import painted
 from tests.web.tables import open_twin, read_number, rows_of, total_of

@@ -13,7 +13,7 @@ from regard.corpus.questions.senses.panels import senses_sentences, senses_title
 from regard.corpus.store import Store
 from regard.display.panels import decimals
 from regard.display.sentences import number_text
-from tests.questions.heads.test_answer import answer_of, mean_scores_of
+from tests.questions.test_heads import answer_of, mean_scores_of
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser

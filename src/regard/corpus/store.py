@@ -9,7 +9,7 @@ from regard.corpus.schema import SUMS
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.explain.weights.head_means import COUNTS, OVER, HeadMeans
-from regard.questions.heads.answer import Heads
+from regard.questions.heads import Heads
 
 SCORES = ("previous", "next", "same", "special", "first", "duplicate", "induction", "entropy", "distance")
 

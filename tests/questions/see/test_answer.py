@@ -1,7 +1,4 @@
-"""What was seen as JSON, as rows and as a page says what the summary does; the schema describes it.
-
-Looking at texts in one line is tracing them and looking at the traces.
-"""
+"""What was seen as JSON, as rows and as a page says what the summary does; looking at texts looks at their traces."""
 
 import json
 import math

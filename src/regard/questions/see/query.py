@@ -138,7 +138,7 @@ class TranslateQuery(Query):
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Translate the texts, and look at the alignment."""
-        from regard.questions.alignment import Translation
+        from regard.questions.see.alignment import Translation
         from regard.questions.see.answer import seen
 
         reading = source.read()

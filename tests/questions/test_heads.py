@@ -8,7 +8,7 @@ import numpy as np
 from regard.corpus.store import SCORES
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.weights.head_means import MEANINGS, HeadMeans
-from regard.questions.heads.answer import Heads
+from regard.questions.heads import Heads
 from regard.web.html_file import script_json
 
 

@@ -22,7 +22,7 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.wording import Place
 from regard.models.model import Model
 from regard.models.readout import gradient_run
-from regard.questions.patch.answer import (
+from regard.questions.patch import (
     By,
     Direction,
     Layer,

@@ -12,7 +12,7 @@ from regard.display.panels import Heat, Panel, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.weights.head_steps import head_steps
-from regard.questions.steps.answer import DRAWN, KEYS, Steps, steps
+from regard.questions.steps import DRAWN, KEYS, Steps, steps
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 
 LONG = "he went to the river bank to fish and " * 5

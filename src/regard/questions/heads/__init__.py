@@ -1,1 +1,0 @@
-"""What every head's attention follows: in texts, in tests made for it, over a corpus."""

@@ -1,1 +1,0 @@
-"""All numbers of a word in a head, step by step."""

@@ -1,1 +1,0 @@
-"""How tokenizers split texts."""
