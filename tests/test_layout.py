@@ -35,6 +35,7 @@ ABOUT_SEVERAL = {
     "display/terminal_lines",
     "models/wrapped",
     "verify/answer",
+    "questions/attribution/panels",
     "questions/generate/panels",
     "questions/map/windowed",
     "questions/why/score_panels",

@@ -11,7 +11,7 @@ import regard
 from regard.diffusion.answer import PromptPainting
 from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
-from regard.questions.attribution.panels import short_heads
+from regard.questions.attribution.direct import short_heads
 from regard.questions.patch import said
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve.answer import evolution

@@ -11,9 +11,8 @@ from regard.capture.interventions.names import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.display.answer import MAX_PARTS
 from regard.explain.causes.outcomes import cosine
-from regard.questions.attribution.direct import Attribution
+from regard.questions.attribution.direct import Attribution, short_heads
 from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution
-from regard.questions.attribution.panels import short_heads
 from regard.text.tokens import Token
 from regard.web.html_file import script_json
 from tests.support import in_text

@@ -7,10 +7,11 @@ for reading the stream through the head) splits into embeddings, each head by so
 biases. The statistics of all norms are frozen. A component belongs to its writer, whatever the writer's input was.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,14 +19,16 @@ from torch import Tensor
 
 from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer, outcome_path
 from regard.display.answer import Answer, Read
+from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText, decimals
+from regard.display.sentences import Template, sentences
 from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
-from regard.explain.wording import Place, exactly_split, tokens_of
+from regard.explain.wording import Place, exactly_split, number, signed, tokens_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.models.readout import splitter
-from regard.questions.attribution.panels import parts_panels, parts_sentences, plain
+from regard.text.quoting import direction as text_direction
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
@@ -35,6 +38,173 @@ TOLERANCE = 1e-4  # largest difference of the sum from the outcome, relative to 
 SAME = 1e-3  # largest difference of the outcome from the trace's, relative to the same sum
 # Runs the model and splits the mean outcome of some tokens.
 Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
+HeadRow = tuple[Side | None, bool, int]
+Heads = dict[HeadRow, dict[int, list[float]]]
+CHOOSE = "Choose a head to see its source tokens."
+COMPONENTS = "Components"  # the tab of what is listed by its parts
+COLOURS = "Red increases the outcome, blue reduces it."
+MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no smaller one
+
+TABLE: list[list[Template]] = [
+    [("The scores sum to {sum} instead of {due}, so don't trust single scores. Try more steps.", None)],
+    [
+        ("The largest contribution to the {outcome} ({value}) is {most_adds}, from {most}.", None),
+        ("The largest reduction of the {outcome} ({value}) is {least_adds}, from {least}.", None),
+        ("Every contribution to the {outcome} ({value}) is 0.", None),
+    ],
+    [("Among heads, {heads}.", None), ("The largest reduction is {least_adds}, from {least}.", lambda n: "most" in n)],
+    [("Summed over heads, {tokens}.", None)],
+    [("In {top_head}, attention to {source} contributes most: {source_adds}.", None)],
+    [("If the baseline embedding replaces every token, the outcome is {baseline}.", None)],
+]
+
+
+def parts_sentences(result: "Attribution") -> list[str]:
+    """Say which component, head and source token contribute most."""
+    parts, sources = result.by(), result.by("source", words=result.unit == "word")
+    numbers = largest_ends(parts) | {"outcome": result.outcome, "value": plain(result.value)}
+    if "head " not in numbers.get("most", ""):
+        numbers["heads"] = largest_ends([part for part in parts if "head " in part[0]])["clauses"]
+    tokens = [(f"attention to {source_token(name)}", value) for name, value in sources if "attention from " in name]
+    return sentences(TABLE, numbers | {"tokens": largest_ends(tokens)["clauses"]})
+
+
+def source_token(name: str) -> str:
+    """Return the source token in a component's name, with its stack: “run” (2) of the encoder."""
+    token = name.partition("attention from ")[2]
+    return token.replace(" of the decoder", " of the encoder") if name.startswith("cross-") else token
+
+
+def plain(value: float, *others: float) -> str:
+    """Write an outcome, which is no fraction, with two decimals, or more if it and the others are small."""
+    return number(value, f".{decimals([value, *others])}f")
+
+
+def largest_ends(parts: list[tuple[str, float]]) -> dict[str, Any]:
+    """Return the largest contribution and reduction, unless they are small. parts: largest absolute first."""
+    numbers: dict[str, Any] = {}
+    clauses, form = [], f".{decimals(value for _, value in parts)}f"
+    for key, sign, verb in (("most", 1, "contributes most"), ("least", -1, "reduces the outcome most")):
+        name, value = next((part for part in parts if part[1] * sign > 0), ("", 0.0))
+        if name and abs(value) >= MIN_PART_OF_LARGEST * abs(parts[0][1]):
+            name = re.sub(r"layer (\d+), (feed-forward|biases)", r"the \2 of layer \1", name)
+            name = re.sub(r"(^\w+ embedding|^biases )", r"the \1", name).replace("forward of", "forward block of")
+            numbers |= {key: name, f"{key}_adds": signed(value, form)}
+            clauses.append(f"{name} {verb} ({signed(value, form)})")
+    return numbers | {"clauses": " and ".join(clauses) or None}
+
+
+def parts_panels(result: "Attribution") -> list[Panel]:
+    """Show a grid of the heads, source tokens, layers, and bars of all components."""
+    heads, words = _heads_by_source(result), result.unit == "word"
+    sources = [
+        (source_token(name), value) for name, value in result.by("source", words=words) if "attention from " in name
+    ]
+    return [
+        *([_head_grid(result, heads)] if heads else []),
+        *(_source_strip(result, heads, side) for side in dict.fromkeys(map(_text_of_row, heads))),
+        _layers(result),
+        Bars(
+            name="Components", title=result.title(), note=f"Heads are split by source {result.unit}", part="component",
+            unit="contribution", whole=result.value, parts=short_heads(result.by("token", words=words)), screen=True,
+            picture=True, tab=COMPONENTS,
+        ),
+        Bars(
+            name="Sources", title=f"Contributions of attention by source {result.unit}, summed over heads",
+            part=f"source {result.unit}", unit="contribution", parts=sources,
+            whole=sum((value for _, value in sources), 0.0), screen=True, tab=COMPONENTS,
+        ),
+        Bars(
+            name="Writers", title="Contributions of heads, layers and embeddings", part="component",
+            unit="contribution", whole=result.value, parts=short_heads(result.by()),
+            note="A head's contribution is summed over source tokens.", tab=COMPONENTS,
+        ),
+    ]  # fmt: skip
+
+
+def short_heads(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Shorten head names for tables and plots: "layer 5, head 7" to L5H7."""
+    return [(re.sub(r"layer (\d+), (cross )?head (\d+)", r"\2L\1H\3", name), value) for name, value in parts]
+
+
+def _heads_by_source(result: "Attribution") -> Heads:
+    """Return the contributions of source tokens by row and head. Row: stack, whether cross-attention, layer."""
+    heads: Heads = {}
+    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        if each.kind == "attention" and each.head is not None:
+            assert each.layer is not None and each.source is not None  # noqa: PT018
+            row = each.side, each.cross, each.layer
+            empty = [0.0] * len(result.tokens[_text_of_row(row)])
+            heads.setdefault(row, {}).setdefault(each.head, empty)[each.source] += value
+    order = {None: 0, "encoder": 1, "decoder": 2}
+    return dict(sorted(heads.items(), key=lambda item: (order[item[0][0]], item[0][2], item[0][1])))
+
+
+def _text_of_row(row: HeadRow) -> Side | None:
+    """Return the stack whose text a row's heads attend to."""
+    return "encoder" if row[1] else row[0]
+
+
+def _head_grid(result: "Attribution", heads: Heads) -> Heat:
+    """Show each head's contribution, and behind it that from each source token."""
+    count = 1 + max(max(own) for own in heads.values())
+    each = [[own.get(head) for head in range(count)] for own in heads.values()]
+    sides = list(dict.fromkeys(map(_text_of_row, heads)))
+    behind = Behind(
+        note="The head's contribution, split by the token that it attends to.",
+        texts=[attributed_tokens_as_text(result.tokens[side]) for side in sides],
+        of=[sides.index(_text_of_row(row)) for row in heads],
+        values=each,
+    )
+    names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
+    return Heat(
+        name="Heads", title="Contribution of each head", note=f"{COLOURS} {CHOOSE}",
+        rows=names, columns=[f"head {n}" for n in range(count)],
+        values=[[None if own is None else sum(own) for own in row] for row in each], axes=("layer", "head"),
+        unit="contribution", signed=True, behind=behind,
+    )  # fmt: skip
+
+
+def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Strip:
+    """Show the contribution of attention to each token of a text, summed over heads."""
+    taken = [own for row, each in heads.items() if _text_of_row(row) == side for own in each.values()]
+    of = "" if side is None else f" of the {side}"
+    return Strip(
+        name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in result.tokens[side]],
+        values=[sum(each) for each in zip(*taken, strict=True)], signed=True, unit="contribution",
+        note="Direct contributions by attention to each token, summed over heads. Paths through other tokens are not "
+        "included.",
+    )  # fmt: skip
+
+
+def _layers(result: "Attribution") -> Table:
+    """Show each layer's contribution, by its attention, feed-forward block and biases."""
+    kinds = ("attention", "feed-forward", "bias")
+    layers: dict[tuple[str, int | None], dict[str, float]] = {}
+    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        sums = layers.setdefault((each.side or "", each.layer), dict.fromkeys(("other", *kinds), 0.0))
+        sums[each.kind if each.kind in kinds and each.layer is not None else "other"] += value
+    rows: list[list[Cell]] = []
+    for (side, layer), sums in sorted(
+        layers.items(), key=lambda item: (item[0][0], -1 if item[0][1] is None else item[0][1])
+    ):
+        name = "outside the layers" if layer is None else f"layer {layer}"
+        own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
+        rows.append([f"{side} {name}".strip(), sum(sums.values()), *own])
+    totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
+    parts = (Column(kind, 2, signed=True) for kind in ("attention", "feed-forward", "biases"))
+    return Table(
+        name="Layers", title="Contribution of each layer", rows=rows,
+        note="The layers, the embeddings and the other biases (outside the layers) sum to the outcome.",
+        total=["all", result.value, *totals],
+        columns=[Column("layer"), Column("sum", 2, bar=True, signed=True), *parts],
+    )  # fmt: skip
+
+
+def attributed_tokens_as_text(tokens: Sequence[Token]) -> TokenText:
+    """Return the texts of tokens, and the direction of their letters."""
+    text = [token.text for token in tokens]
+    return TokenText(text, text_direction("".join(text)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,9 +362,9 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
     if trace.logits is None:
         raise RegardError(f"attribution: the trace of {trace.status.model} holds no logits: give toward=, a direction")
     logits = trace.logits.double() if trace.logits.ndim == 1 else trace.logits[rows].double().mean(0)
-    for number in (outcome.token, outcome.against):
-        if number is not None and not 0 <= number < len(logits):
-            raise RegardError(f"attribution: token id {number} is out of range: there are ids 0 to {len(logits) - 1}")
+    for token in (outcome.token, outcome.against):
+        if token is not None and not 0 <= token < len(logits):
+            raise RegardError(f"attribution: token id {token} is out of range: there are ids 0 to {len(logits) - 1}")
     names = [
         trace.labels[n] if trace.labels else str(n) if trace.names is None else trace.names(n).strip()
         for n in (outcome.token, outcome.against)

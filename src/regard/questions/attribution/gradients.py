@@ -26,12 +26,23 @@ from torch import Tensor
 from regard.capture.interventions.names import CallId
 from regard.checks import is_whole
 from regard.display.answer import Answer, Read
+from regard.display.panels import Bars, Behind, Heat, Panel, Strip, decimals
+from regard.display.sentences import sentences
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
+from regard.explain.wording import signed
 from regard.models.model import Model
 from regard.models.readout import gradient_run
-from regard.questions.attribution.panels import heads_panels, heads_sentences, plain, tokens_panels, tokens_sentences
+from regard.questions.attribution.direct import (
+    CHOOSE,
+    COLOURS,
+    TABLE,
+    attributed_tokens_as_text,
+    largest_ends,
+    plain,
+    short_heads,
+)
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
@@ -40,6 +51,75 @@ Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]
 STEPS = 32, 64, 128  # of the integral: more are taken until the gap is small
 LARGE_GAP = 0.05  # of the outcome's change
+
+
+def tokens_sentences(result: "TokenAttribution") -> list[str]:
+    """Say which token or word contributes most, after a warning if the scores miss their sum."""
+    numbers = largest_ends(result.by(result.unit)) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
+    if result.baseline is not None:
+        numbers["baseline"] = plain(result.baseline, result.outcome)
+        if result.misses_its_sum:
+            numbers |= {"sum": plain(float(result.scores.sum())), "due": plain(result.outcome - result.baseline)}
+    return sentences(TABLE, numbers)
+
+
+def heads_sentences(result: "HeadAttribution") -> list[str]:
+    """Say which head contributes most, and from which token it takes most."""
+    numbers = largest_ends(result.by()) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
+    call, head, _ = max(result.best(sum(map(len, result.scores))), key=lambda best: best[2])
+    if "most" in numbers:
+        row = result.calls.index(call)
+        values, tokens = result.sources[row][head].tolist(), result.tokens[row]
+        top = values.index(max(values))
+        numbers |= {"top_head": numbers["most"], "source": f"{quoted(tokens[top].text)} ({top})"}
+        numbers["source_adds"] = signed(values[top], f".{decimals(values)}f")
+    return sentences(TABLE, numbers)
+
+
+def tokens_panels(result: "TokenAttribution") -> list[Panel]:
+    """Show the text, coloured by its tokens' scores, and each token or word by its score."""
+    method = f"Method: {result.method}"
+    if result.baseline is not None:
+        method += f", {result.steps} steps from the baseline (outcome {plain(result.baseline)})"
+    bars = Bars(
+        name=f"Every {result.unit}", title=result.title(), note=f"{method}.", unit="contribution", part=result.unit,
+        parts=result.by(result.unit), whole=float(result.scores.sum()), screen=True, picture=True, caption=f"{method}.",
+    )  # fmt: skip
+    stops = list(accumulate(result.sides))
+    strips = []
+    for side, stop in enumerate(stops):
+        own = range(stop - result.sides[side], stop)
+        of = f" of the {('source', 'target')[side]}" if len(stops) > 1 else ""
+        strips.append(
+            Strip(
+                name=f"Tokens{of}", title=f"Contribution of each token{of}", note=COLOURS, unit="contribution",
+                tokens=[result.tokens[n].text for n in own], values=[float(result.scores[n]) for n in own], signed=True,
+            )
+        )  # fmt: skip
+    return [*strips, bars]
+
+
+def heads_panels(result: "HeadAttribution") -> list[Panel]:
+    """Show a grid of the heads, with each head's source tokens, and the heads as bars."""
+    count = max(map(len, result.scores))
+    texts = list(dict.fromkeys(map(tuple, result.tokens)))
+    behind = Behind(
+        note="The head's contribution, split by the token that it attends to.",
+        texts=[attributed_tokens_as_text(text) for text in texts],
+        of=[texts.index(tuple(own)) for own in result.tokens],
+        values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in result.sources],
+    )
+    grid = Heat(
+        name="Heads", title="Estimated contribution of each head", note=f"{COLOURS} {CHOOSE}", axes=("layer", "head"),
+        rows=result.call_names, columns=[f"head {n}" for n in range(count)], unit="contribution", signed=True,
+        behind=behind, picture=True,
+        values=[[float(own[h]) if h < len(own) else None for h in range(count)] for own in result.scores],
+    )  # fmt: skip
+    bars = Bars(
+        name="Every head", title=result.title(), unit="contribution", part="head", parts=short_heads(result.by()),
+        screen=True,
+    )  # fmt: skip
+    return [grid, bars]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
