@@ -72,6 +72,7 @@ ABOUT_SEVERAL = {
     "documented",
     "explain/stories",
     "front_page",
+    "gguf/weights",
     "layout",
     "lessons",
     "lessons/glove",

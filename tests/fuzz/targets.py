@@ -21,7 +21,7 @@ from PIL import Image
 import gguf
 import regard
 from regard.errors import RegardError
-from regard.gguf.weights import read_gguf_header
+from regard.gguf.file import read_gguf_header
 from regard.images import read_picture_bytes
 from regard.model_files.folder import ADAPTER
 from regard.model_files.limits import files_in_weight_index, held

@@ -10,8 +10,8 @@ import torch
 
 import regard
 from regard.explain.causes.outcomes import Outcome
-from regard.gguf import weights as gguf_weights
-from regard.gguf.weights import Header, read_gguf_header
+from regard.gguf import file as gguf_weights
+from regard.gguf.file import Header, read_gguf_header
 from regard.model_files.stored_weight import StoredWeight
 from regard.models.model import Model
 from tests.gguf.gguf_files import LAYERS, gguf, write_gguf
