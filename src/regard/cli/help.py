@@ -153,7 +153,7 @@ REST = {  # what a verb calls the section Rest; others: "What to show"
 
 
 def examples_of(verb: str) -> tuple[str, ...]:
-    """The examples of a verb of `cli/verbs`, or of a question."""
+    """The examples of a verb."""
     return tuple(example for example in EXAMPLES.splitlines() if example.split()[0] == verb)
 
 

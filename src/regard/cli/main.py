@@ -113,7 +113,7 @@ HEADINGS = {  # the order of the commands; an optional part that is missing leav
     "Learn and verify": "lesson article fetch check",
 }
 NAMES = tuple(name for names in HEADINGS.values() for name in names.split())
-OTHERS = {  # functions of `cli/verbs` that are no questions to texts; all others are registered in `plugins`
+OTHERS = {  # functions of modules of `cli` that are no questions to texts; all others are registered in `plugins`
     "run": ("run:run", "Run a Python program and show the attention it computed."),
     "lesson": ("lesson:lesson", "List the lessons of the course, or run a lesson."),
     "article": ("lesson:article", "List the four articles on self-attention, or run an article."),
@@ -155,7 +155,7 @@ def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
             continue
         if name in OTHERS:
             module, _, function = OTHERS[name][0].partition(":")
-            run = getattr(import_module(f"regard.cli.verbs.{module}"), function)
+            run = getattr(import_module(f"regard.cli.{module}"), function)
             add_verb(name, Verb(run, OTHERS[name][1], examples_of(name), takes_dtype=False))
         for entry in () if name in OTHERS else plugins.ours(plugins.QUESTIONS, [name]).values():
             add_verb(name, as_verb(name, entry))

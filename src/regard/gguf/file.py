@@ -42,7 +42,7 @@ ITEMS = 1 << 16  # items of all lists that nobody asks about; beyond that, some 
 ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
 LONG = 1 << 12  # items of a list that is a vocabulary's
 WIDE = (0, 28)  # the kinds of float32 and float64
-# Families whose weights transformers changes otherwise than by whole rows, or does not read as `stored_gguf_tensors` does.
+# Families whose weights transformers changes otherwise than by whole rows, or reads otherwise than this module.
 CHANGED = ("bloom", "gpt_oss", "gpt-oss", "lfm2", "mamba", "qwen35", "qwen35moe")
 EACH = 8  # a vocabulary has pieces, scores, kinds and merges
 MIN_QUANTISED = 1 << 14  # numbers of a matrix: smaller ones are dequantized at once, which makes them faster to use

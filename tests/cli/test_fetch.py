@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from regard.cli.main import main
-from regard.cli.verbs import fetch as verb
+from regard.cli import fetch as verb
 from regard.fetched import MODELS, find, left_out
 
 

@@ -20,7 +20,7 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from rich.console import Console
 
-PACKAGE = Path(__file__).parents[2]
+PACKAGE = Path(__file__).parents[1]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
 ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
 SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50, 20, 20  # about, of each lesson on two cores
