@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from regard.cli.main import main
 from regard.cli import fetch as verb
+from regard.cli.main import main
 from regard.fetched import MODELS, find, left_out
 
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from drawings.exercise import Exercise
-from regard.cli.main import main
 from regard.cli import lesson as verb
 from regard.cli.lesson import Cell, cells, lesson_files, run_cell, run_lesson
+from regard.cli.main import main
 from regard.errors import RegardError
 from tests.support import ROOT
 

@@ -18,7 +18,7 @@ from tests.support.served import served
 
 TEXT = "A man fishing on a river bank."
 NEVER = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "torchvision", "tensorboard", "torch.utils.tensorboard"}
-PICTURES = {"matplotlib", "regard.display.elements"}
+PICTURES = {"matplotlib", "regard.display.canvas"}
 PAGES = {"regard.web"}
 OTHERS = {"transformers", "huggingface_hub", "torch._dynamo", "sympy"}  # for other models than a bare BERT
 

@@ -13,7 +13,7 @@ import pytest
 import regard.corpus.questions
 import regard.questions
 from regard.display.answer import MAX_PARTS, Answer, Read, TracesAnswer, panel_data
-from regard.display.elements.canvas import all_axes
+from regard.display.canvas import all_axes
 from regard.display.panels import Bars, Column, Panel, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError

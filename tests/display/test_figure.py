@@ -14,8 +14,7 @@ from matplotlib.text import Text
 from rich.console import Console
 
 from regard.display import terminal
-from regard.display.elements.canvas import all_axes, write_figure
-from regard.display.elements.colours import APART, BAR, LESS, MORE, WEIGHTS
+from regard.display.canvas import APART, BAR, LESS, MORE, WEIGHTS, all_axes, write_figure
 from regard.display.figure import ACROSS, LETTER, MAX_BARS, MIN_NAME_INCHES, paint
 from regard.display.panels import Bars, Column, Heat, Panel, Point, Scatter, Strip, Sums, Table
 from regard.errors import RegardError

@@ -8,9 +8,8 @@ from rich.table import Table as Grid
 
 from regard.display.notebook import parts_html
 from regard.display.panels import Column, Panel, Table
-from regard.display.terminal import drawn
+from regard.display.terminal import drawn, tables_side_by_side
 from regard.display.terminal_parts import plain_text_of_parts
-from regard.display.terminal_tables import tables_side_by_side
 from tests.display.samples import hard, plain
 
 WIDE = 400  # columns: nothing is folded or left out

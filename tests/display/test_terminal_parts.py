@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drawings.numbers import show_numbers
-from regard.display.elements.heatmap import heatmap
+from regard.display.heatmap import heatmap
 from regard.display.terminal_parts import (
     ending_lines_in_terminal,
     resampled_for_terminal,

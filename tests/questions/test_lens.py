@@ -5,7 +5,7 @@ import pytest
 from matplotlib.container import BarContainer
 
 import regard
-from regard.display.elements.canvas import all_axes
+from regard.display.canvas import all_axes
 from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import fixed, state_name

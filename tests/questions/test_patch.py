@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import regard
-from regard.display.elements.canvas import all_axes
+from regard.display.canvas import all_axes
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.questions.patch import PatchSweep, by_construction, said
 from regard.web.html_file import script_json

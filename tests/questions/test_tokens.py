@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.display.panels import Strip, Table
+from regard.display.terminal import COLOURS, coloured
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.display.terminal_tables import COLOURS, coloured
 from regard.questions.tokens import ROWS, SEVERAL, Tokens, tokens
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers
 from tests.support import RIVER, run_all_in_process
@@ -142,7 +142,7 @@ def test_colours_in_a_terminal() -> None:
 
     from rich.console import Console
 
-    from regard.display.terminal_tables import COLOURS
+    from regard.display.terminal import COLOURS
     from regard.questions.tokens import tokens
 
     out = io.StringIO()

@@ -2,7 +2,7 @@
 
 The matrices are those of Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color
 Vision Deficiency", at severity 1.0, on linear sRGB; the difference is CIEDE2000 (Sharma, Wu and Dalal 2005, "The
-CIEDE2000 Color-Difference Formula", whose test data tests/display/elements/test_colours.py holds it against).
+CIEDE2000 Color-Difference Formula", whose test data tests/display/test_colours.py holds it against).
 """
 
 from typing import Any

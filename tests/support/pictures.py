@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.text import Text
 
-from regard.display.elements.canvas import all_axes
+from regard.display.canvas import all_axes
 
 
 def artists(figure: Any) -> dict[str, Any]:

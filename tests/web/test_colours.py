@@ -6,7 +6,7 @@ import re
 import pytest
 from matplotlib.colors import to_rgb
 
-from regard.display.elements.colours import BAR, LESS, LINES, MORE
+from regard.display.canvas import BAR, LESS, LINES, MORE
 from tests.support.node import SOURCE, call
 
 SCALES = ("weights", "differences", "apart")

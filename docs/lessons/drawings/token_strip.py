@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from regard.display.terminal_tables import COLOURS
+from regard.display.terminal import COLOURS
 from regard.text.quoting import visible
 from regard.text.tokens import Token
 

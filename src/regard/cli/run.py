@@ -117,8 +117,8 @@ def _write(seen: "WatchedCalls", file: Path) -> None:
 
 def _draw(seen: "WatchedCalls", file: Path) -> list[str]:
     """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
-    from regard.display.elements.canvas import empty_figure, write_figure
-    from regard.display.elements.heatmap import paint_heatmap
+    from regard.display.canvas import empty_figure, write_figure
+    from regard.display.heatmap import paint_heatmap
     from regard.trace.any_attention import labelled, named_maps
 
     maps = [labelled(each) for each in named_maps(seen)]

@@ -13,8 +13,8 @@ from torch import Tensor
 from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptHeat, PromptWord
 from regard.display.answer import Answer, Read
-from regard.display.elements.canvas import STYLE, empty_figure
-from regard.display.elements.heatmap import heat_over_picture
+from regard.display.canvas import STYLE, empty_figure
+from regard.display.heatmap import heat_over_picture
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row

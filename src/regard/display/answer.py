@@ -149,9 +149,8 @@ class Answer(Tabular):
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
         """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
-        from regard.display.terminal import drawn
+        from regard.display.terminal import drawn, tables_side_by_side, unknown_tokens_line
         from regard.display.terminal_parts import sentences
-        from regard.display.terminal_tables import tables_side_by_side, unknown_tokens_line
 
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]
@@ -182,7 +181,7 @@ class Answer(Tabular):
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
-        from regard.display.elements.canvas import write_figure
+        from regard.display.canvas import write_figure
 
         figure, notes = self.painted()
         return [*notes, *write_figure(figure, file)]

@@ -13,10 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from regard.display.elements import colours
-from regard.display.elements.canvas import Row, or_nan, stack_rows_in_figure, title_axes
-from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
-from regard.display.elements.heatmap import heatmap
+from regard.display import canvas
+from regard.display.canvas import APART, LINES, WEIGHTS, Row, line_style, or_nan, stack_rows_in_figure, title_axes
+from regard.display.heatmap import heatmap
 from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table, untold
 from regard.display.sentences import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
@@ -155,7 +154,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
             label.set(**({"rotation": 0} if upright else TURNED))
         axes.images[0].set_gid(panel.name)
         for i, j in panel.grey:
-            grey = colours.APART(abs(float(values[i, j])) / (panel.largest or float(values.abs().max())))
+            grey = APART(abs(float(values[i, j])) / (panel.largest or float(values.abs().max())))
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=grey, edgecolor="none"))
         for i, row in enumerate(panel.written or ()):
             for j, name in enumerate(row):
@@ -307,7 +306,7 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
 
 def _panel_number_colour(number: int | float, both: bool) -> str:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
-    return (colours.MORE if number >= 0 else colours.LESS) if both else colours.BAR
+    return (canvas.MORE if number >= 0 else canvas.LESS) if both else canvas.BAR
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:

@@ -1,30 +1,351 @@
-"""Draw every kind of panel in a terminal."""
+"""Draw every kind of panel in a terminal: as many columns as have room, words in their contexts, tokens with bars."""
 
 import math
+from collections.abc import Iterable, Sequence
 from functools import partial, singledispatch
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.table import Table as Grid
 from rich.text import Text
 
 from regard.display.notebook import tokens_html
-from regard.display.panels import Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
-from regard.display.sentences import axis_names, number_text, other_panel_parts_name, with_sign
-from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
-from regard.display.terminal_tables import (
-    TEXT,
-    coloured,
-    column_and_folded_width,
-    draw_table,
-    left_out,
-    panel_section,
-    signed_bar,
-    text_with_bars,
-    total_column_width,
+from regard.display.panels import (
+    Bars,
+    Cell,
+    Column,
+    Curves,
+    Heat,
+    InContext,
+    Number,
+    Panel,
+    Scatter,
+    Shares,
+    Strip,
+    Table,
 )
-from regard.text.quoting import display_text, short, visible
+from regard.display.sentences import (
+    axis_names,
+    cell_text,
+    finite_number_of_cell,
+    number_text,
+    other_panel_parts_name,
+    with_sign,
+)
+from regard.display.terminal_parts import (
+    APART,
+    SET_IN,
+    columns,
+    resampled_for_terminal,
+    terminal_bar,
+    terminal_height_characters,
+    titled_terminal_section,
+)
+from regard.text.quoting import display_text, quoted, short, some_of, visible
+from regard.trace.status import Status
 
-NAME = 10  # cells of a heat map's column name
+NAME = 14  # characters of a token in a line
+MAX_LINES = 4  # of a long text
+MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such, that are named
+GAP = "  "  # between two names
+# Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
+COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
+
+
+def coloured(strip: Strip) -> Text:
+    """Write a text, each of its tokens on a colour, blanks that belong to none as they are."""
+    line = Text()
+    for n, (gap, token) in enumerate(zip(strip.before, strip.tokens, strict=True)):
+        line.append(_printable_for_terminal(gap)).append(
+            _printable_for_terminal(token), style=f"black on {COLOURS[n % len(COLOURS)]}"
+        )
+    return line
+
+
+def _printable_for_terminal(text: str) -> str:
+    """A text with its blanks kept and everything else that cannot be printed written out."""
+    return "".join(c if c in " \xa0" else visible(c) for c in text)
+
+
+def in_lines(shares: Shares, room: int) -> Text:
+    """Write names with their numbers so that both stay on one line of so many characters."""
+    line, used = Text(), 0
+    write = with_sign if shares.signed else number_text
+    for n, (name, value) in enumerate(shares.parts):
+        said = f"{display_text(name, NAME + 10)} {write(value, shares.digits)}"
+        if used and used + len(GAP) + len(said) > room - len(shares.mark):
+            if shares.one_line:
+                break
+            line.append("\n")
+            used = 0
+        between = GAP if used else ""
+        name, _, own = said.rpartition(" ")
+        line.append(between + name, style="dim" if n < shares.apart else "")
+        line.append(f" {own}", style="dim")
+        used += len(between) + len(said)
+    return line.append(shares.mark, style="dim") if shares.parts else Text("–", style="dim")
+
+
+def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
+    """Write the tokens in lines, each followed by the line of its bars; of a long text the lines around what is marked.
+
+    Lines of a text without any number have no bars.
+    """
+    gap = "" if strip.running else " "
+    names = [visible(token) if strip.running else display_text(token, 1000) for token in strip.tokens]
+    before = f"{strip.label}  " if strip.label else ""
+    lines, used = list[list[int]]([[]]), 0
+    for place, name in enumerate(names):
+        if used and used + len(name) > width - len(before):
+            lines.append([])
+            used = 0
+        lines[-1].append(place)
+        used += len(name) + len(gap)
+    first = 0
+    if len(lines) > MAX_LINES and strip.marked:
+        middle = next(n for n, line in enumerate(lines) if strip.marked[0] in line)
+        first = max(0, min(middle - 1, len(lines) - MAX_LINES))
+    parts: list[RenderableType] = []
+    for n, line in enumerate(lines[first : first + MAX_LINES]):
+        written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
+        under = Text(" " * len(before))
+        for place in line:
+            apart = place in strip.special or (strip.running and strip.values[place] is None)
+            special = "dim" if apart else ""
+            written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
+            written.append(gap)
+            size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
+            value = strip.values[place]
+            bars = " " * size if value is None else terminal_height_characters([value], strip.full or 1.0) * size
+            under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
+        has = [strip.values[place] for place in line] if strip.running else strip.values
+        parts += [written, under] if any(each is not None for each in has) else [written]
+    hidden = len(lines) - MAX_LINES
+    if hidden > 0:
+        told = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
+        parts.append(Text(told, style="dim"))
+    return parts
+
+
+def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
+    """Warn in a line of tokens that the tokenizer doesn't know; return nothing if it knows all of them.
+
+    texts: what each is called, its status, and how many tokens it has.
+    """
+    some = [text for text in texts if text[1].unknown]
+    if not some:
+        return []
+    counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
+              for name, status, tokens in some]  # fmt: skip
+    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
+    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {some[0][1].model}: "
+    warning += some_of([quoted(short(piece, 12)) for piece in pieces], MAX_NAMED_PIECES)
+    warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
+    return [Text(warning, style="yellow"), Text()]
+
+
+BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
+TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
+SHARES = 24  # cells of a column of named numbers at least
+MIN_COLUMN = 8  # and to keep other columns there
+
+
+def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
+    """Draw the first rows, and as many columns as there is room for."""
+    shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
+    if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
+        return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
+    marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in shown_rows)]
+    if shown_rows and marked:
+        lines = _in_context(panel, marked, shown_rows, width)
+        return panel_section(panel, lines, *_legend(panel, top, more))
+    rows = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
+    widths, bars = _widths_with_room(panel, rows, width)
+    kept = len(widths)
+    grid = columns()
+    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether they have a sign
+    for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
+        if column.bar and bars:
+            numbers = [each for row in panel.rows if (each := finite_number_of_cell(row[n])) is not None]
+            barred[n] = max(map(abs, numbers), default=0.0), panel.signed(n)
+            grid.add_column("")
+    for row, cells in zip(shown_rows, rows, strict=True):
+        line: list[RenderableType] = []
+        for n in range(kept):
+            line.append(cells[n])
+            if n in barred:
+                line.append(
+                    Text() if row is panel.total else signed_bar(finite_number_of_cell(row[n]) or 0.0, *barred[n], bars)
+                )
+        grid.add_row(*line, style="bold" if row is panel.total else "")
+    names = [column.name for column in panel.columns[kept:]]
+    columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
+    return panel_section(panel, grid, *_legend(panel, top, more, columns_left))
+
+
+def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
+    """How to read a table, and what of it is left out."""
+    left = len(panel.rows) - top
+    legend = [Text(visible(panel.note), style="dim")] if panel.note else []
+    return [*legend, *left_out([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
+
+
+def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
+
+    Those are cut at their beginning: a document's name says more than its folder. marked: the columns of contexts,
+    which share the room alike.
+    """
+    others = [n for n in range(len(panel.columns)) if n not in marked]
+    cells = [[cell_text(row[n], panel.columns[n]) for n in others] for row in rows]
+    cells = [[f"…{cell[1 - TEXT :]}" if len(cell) > TEXT else cell for cell in row] for row in cells]
+    sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
+    room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
+    made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
+    made |= {n: _panel_context_lines([row[n] for row in rows], room) for n in marked}
+    grid = columns()
+    for column in panel.columns:
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
+    for n in range(len(rows)):
+        grid.add_row(*(made[column][n] for column in range(len(panel.columns))))
+    return grid
+
+
+def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
+    """Words one below the other, each in as much of its context as a column has room for, at least a little."""
+    words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
+    form = max(cell_len(word) for _, word, _ in words)
+    room = max(MIN_COLUMN, room - form)
+    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
+    before = min(before, max(room // 2, room - after))
+    after = min(after, room - before)
+    lines = []
+    for left, word, right in words:
+        line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
+        lines.append(line.append(word, style="bold").append(right[: after + form - cell_len(word)]))
+    return lines
+
+
+def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
+    texts = [
+        [
+            "" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
+            for cell, column in zip(row, panel.columns, strict=True)
+        ]
+        for row in rows
+    ]
+    named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
+    sizes = [
+        max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
+    ]
+    fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
+    room = max(SHARES, (width - SET_IN - total_column_width(fixed) - APART * sum(named)) // sum(named))
+    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= MIN_COLUMN + APART}
+    room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
+    grid = columns()
+    for n, column in enumerate(panel.columns):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", overflow="fold")
+        if n in barred:
+            grid.add_column("")
+    full = {n: max((abs(finite_number_of_cell(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
+    for row, own in zip(rows, texts, strict=True):
+        cells: list[RenderableType] = []
+        for n, cell in enumerate(row):
+            cells.append(in_lines(cell, room) if isinstance(cell, Shares) else own[n])
+            cells += [terminal_bar(abs(finite_number_of_cell(cell) or 0.0), full[n], size)] if n in barred else []
+        grid.add_row(*cells)
+    return grid
+
+
+def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
+    """Draw tables side by side where all have room with short bars, else one below the other."""
+    needs = [_needed(panel, top) for panel in panels]
+    left = width - sum(needs) - len(needs) + 1
+    if left < 0:
+        return Group(*(draw_table(panel, width, top, more) for panel in panels))
+    grid = Grid.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    for need in needs:
+        grid.add_column(width=need + left // len(needs))
+    grid.add_row(
+        *(draw_table(panel, need + left // len(needs), top, more) for panel, need in zip(panels, needs, strict=True))
+    )
+    return grid
+
+
+def _needed(panel: Table, top: int) -> int:
+    """How wide a table is with short bars."""
+    names = [
+        column_and_folded_width(column.name, [cell_text(row[n], column) for row in panel.rows[:top]])[0]
+        for n, column in enumerate(panel.columns)
+    ]
+    return SET_IN + total_column_width(names) + sum(SHORT + APART for column in panel.columns if column.bar)
+
+
+def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
+    """How wide each column is that a terminal has room for, and how long bars may be, 0 where they have no room.
+
+    Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
+    """
+    sizes = [column_and_folded_width(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
+    text = [column.digits is None for column in panel.columns]
+    room, count = width - SET_IN, sum(column.bar for column in panel.columns)
+    wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
+    own, left = [whole for whole, _ in sizes], room - total_column_width(wanted)
+    longest = min(BAR, left // count - APART) if count else 0
+    longest = longest if longest >= SHORT else 0
+    bars = (longest + APART) * count if longest else 0
+    if total_column_width(wanted) > room:
+        least = [
+            min(whole, MIN_COLUMN) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)
+        ]
+        kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
+        own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
+    most = min(max(own, default=0), room)  # cells of the widest column of text
+    while most > MIN_COLUMN and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
+        most -= 1
+    return _folded_column_widths(own, text, most), longest
+
+
+def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
+    """Widths of columns, those of text at most so wide."""
+    return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
+
+
+def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:
+    """Measure how wide a column is with its name in one line, and with the name's words one below the other."""
+    numbers = max(map(cell_len, cells), default=1)
+    return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
+
+
+def total_column_width(widths: Sequence[int]) -> int:
+    """Measure how wide columns are together."""
+    return sum(widths) + APART * (len(widths) - 1)
+
+
+def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
+    """Put a panel's parts under its title, set in."""
+    return titled_terminal_section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
+
+
+def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
+    """Draw a bar; of numbers of both signs red above 0 and blue below, lighter below."""
+    own = terminal_bar(abs(number), largest, room)
+    if both and number < 0:  # told apart without colours, too
+        own = Text("▒" * own.cell_len)
+    own.stylize("red" if both and number >= 0 else "cyan")
+    return own
+
+
+def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
+    """Say in one line what is not shown, and where it is."""
+    named = [part for part in parts if part]
+    return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []
+
+
+COLUMN_NAME = 10  # cells of a heat map's column name
 STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
 CURVE = 32  # characters
 
@@ -67,7 +388,9 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     digits = panel.digits
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
-    names = [" ".join(short(word, NAME) for word in display_text(name, 2 * NAME).split(" ")) for name in across]
+    names = [
+        " ".join(short(word, COLUMN_NAME) for word in display_text(name, 2 * COLUMN_NAME).split(" ")) for name in across
+    ]
     cells = [[number_text(value, digits, panel.signed or panel.unbounded) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)

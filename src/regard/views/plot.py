@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.display.elements.heatmap import paint_heatmap, paint_patches
+from regard.display.heatmap import paint_heatmap, paint_patches
 from regard.errors import RegardError
 from regard.images import read_picture
 from regard.trace.any_attention import PatchGrid, labelled, named_maps

@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from regard.display.elements.canvas import STYLE, empty_figure
-from regard.display.elements.colours import HEAT
-from regard.display.elements.heatmap import heat_over_picture
+from regard.display.canvas import HEAT, STYLE, empty_figure
+from regard.display.heatmap import heat_over_picture
 
 if TYPE_CHECKING:
     from regard.questions.look.answer import Look

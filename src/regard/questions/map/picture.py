@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import Row, stack_rows_in_figure
-from regard.display.elements.colours import GREY, INK, NEUTRAL, TEXTS, tint
-from regard.display.elements.pen import SLIDE, Pen, ribbon
+from regard.display.canvas import GREY, INK, NEUTRAL, TEXTS, Row, stack_rows_in_figure, tint
+from regard.display.pen import SLIDE, Pen, ribbon
 from regard.explain.wording import number
 from regard.questions.map.answer import near_offsets_of_map
 from regard.text.quoting import display_text

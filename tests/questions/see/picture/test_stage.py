@@ -7,8 +7,7 @@ import pytest
 from matplotlib.text import Text
 
 from regard import neutral_sentences
-from regard.display.elements.canvas import all_axes
-from regard.display.elements.colours import TEXTS
+from regard.display.canvas import TEXTS, all_axes
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
 from regard.questions.see.picture import lines as stage
@@ -85,7 +84,7 @@ def test_deep_models_have_their_layers_across(minilm) -> None:
 
     from matplotlib.figure import Figure
 
-    from regard.display.elements.pen import SLIDE, Pen
+    from regard.display.pen import SLIDE, Pen
     from regard.questions.see.picture.stage import ON_SLIDE, Stage
 
     deep = replace(line, layers=[*range(30)], strongest=[[0.5] * 9] * 30, head=(0, 1), arcs=[])

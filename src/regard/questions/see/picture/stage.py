@@ -11,10 +11,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import MaxNLocator
 
-from regard.display.elements.canvas import Plot, or_nan
-from regard.display.elements.colours import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, ink_on, tint
-from regard.display.elements.pen import SLIDE, Pen, frame, mark, ribbon, text_width
+from regard.display.canvas import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, Plot, ink_on, or_nan, tint
 from regard.display.figure import drawn
+from regard.display.pen import SLIDE, Pen, frame, mark, ribbon, text_width
 from regard.explain.texts.summary import Summary, curves, leaves_range
 from regard.explain.wording import capital, number, short_head, signed
 from regard.questions.see.panels import likeliest_tokens_seen

@@ -9,11 +9,21 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import Row, empty_figure, stack_rows_in_figure, title_axes
-from regard.display.elements.colours import GREY, INK, SINK, TEXTS, ink_on, tint
-from regard.display.elements.pen import SLIDE, Pen, frame, ribbon, text_width
+from regard.display.canvas import (
+    GREY,
+    INK,
+    SINK,
+    TEXTS,
+    Row,
+    empty_figure,
+    ink_on,
+    stack_rows_in_figure,
+    tint,
+    title_axes,
+)
 from regard.display.figure import drawn
 from regard.display.panels import Panel
+from regard.display.pen import SLIDE, Pen, frame, ribbon, text_width
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
 from regard.explain.wording import in_plot, mean_or_head, number

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import regard
-from regard.display.elements.colours import DIFFERENCES, WEIGHTS
-from regard.display.elements.heatmap import CELLS, MAX_NAMED_TOKENS, heatmap
+from regard.display.canvas import DIFFERENCES, WEIGHTS
+from regard.display.heatmap import CELLS, MAX_NAMED_TOKENS, heatmap
 
 
 def test_cells_are_the_matrix() -> None:

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
-from regard.display.elements.canvas import Plot, empty_figure, write_texts_as_they_are
-from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
+from regard.display.canvas import DIFFERENCES, HEAT_OVER, WEIGHTS, Plot, empty_figure, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.images import Picture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
+from regard.display.canvas import DIFFERENCES, LINES, WEIGHTS, line_style
 from tests.support import ROOT
 from tests.support.colour_vision import SIGHT, difference, seen, srgb_to_cielab
 

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from regard.display.elements.canvas import Plot
-from regard.display.elements.pen import Pen, ribbon, text_width
+from regard.display.canvas import Plot
+from regard.display.pen import Pen, ribbon, text_width
 from tests.support.pictures import drawn_cells, texts_of
 
 

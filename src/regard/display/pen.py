@@ -15,8 +15,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
-from regard.display.elements.canvas import FALLBACK_FONTS, SANS, SERIF
-from regard.display.elements.colours import GREY, GROUND, INK, RULE, SINK, tint
+from regard.display.canvas import FALLBACK_FONTS, GREY, GROUND, INK, RULE, SANS, SERIF, SINK, tint
 
 CURVE = [Path.MOVETO, *[Path.CURVE4] * 3]
 SLIDE = 960.0, 540.0  # points: 16:9

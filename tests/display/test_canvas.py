@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.display.elements.canvas import Row, all_axes, stack_rows_in_figure, write_figure
+from regard.display.canvas import Row, all_axes, stack_rows_in_figure, write_figure
 
 
 def test_rows_have_the_height_that_they_ask_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
-from regard.display.elements.canvas import empty_figure
+from regard.display.canvas import empty_figure
 from regard.display.figure import paint
 from regard.display.panels import Bars
 
