@@ -90,6 +90,7 @@ ABOUT_SEVERAL = {
     "models/smollm2",
     "package",
     "parts",
+    "questions/see/lens",
     "questions/why/labels",
     "release",
     "site/folds",

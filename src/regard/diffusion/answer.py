@@ -24,31 +24,16 @@ from regard.text.word_pieces import wordlike
 
 DRAWN, ACROSS = 6, 4  # words that a picture has room for, and pictures beside each other
 PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
+MEANS = "Mean weights: {text} for the words, {special} for special tokens"
 TABLE: list[list[Template]] = [
-    [
-        (
-            "The attention to {top} is the most concentrated: weight {weight} at row {row}, column {column}, "
-            "{top_times:n}× its mean over the image.",
-            None,
-        )
-    ],
-    [
-        (
-            "The attention to {last} is the most even: its maximum is {last_times:n}× its mean over the image.",
-            lambda n: n["words"] > 1,
-        )
-    ],
-    [
-        (
-            "Mean weights: {text} for the words, {special} for special tokens, {padding} for padding, {image} for the "
-            "image itself.",
-            None,
-        ),
-        ("Mean weights: {text} for the words, {special} for special tokens, {image} for the image itself.", None),
-        ("Mean weights: {text} for the words, {special} for special tokens, {padding} for padding.", None),
-        ("Mean weights: {text} for the words, {special} for special tokens.", None),
-    ],
-]
+    [("The attention to {top} is the most concentrated: weight {weight} at row {row}, column {column}, "
+      "{top_times:n}× its mean over the image.", None)],
+    [("The attention to {last} is the most even: its maximum is {last_times:n}× its mean over the image.",
+      lambda n: n["words"] > 1)],
+    [(f"{MEANS}, {{padding}} for padding, {{image}} for the image itself.", None),
+     (f"{MEANS}, {{image}} for the image itself.", None), (f"{MEANS}, {{padding}} for padding.", None),
+     (f"{MEANS}.", None)],
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,13 @@ EXPERTS = re.compile(r"(?P<name>.*\.ffn_(?P<part>gate|down|up)_exps)\.weight$") 
 COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")  # of GPT-2, stored transposed
 
 
+def _gguf() -> Any:
+    """The package of the extra, whose types are not complete."""
+    import gguf
+
+    return gguf
+
+
 @dataclass(frozen=True)
 class Header:
     """A GGUF file's header. values: its entries, of lists their length. kinds: how many tensors of each kind.
@@ -236,13 +243,10 @@ def _is_kept(tensor: Any) -> bool:
 
 def _stored(tensor: Any) -> Tensor:
     """A tensor's numbers where they lie in the mapped file, as a `StoredWeight`."""
-    import gguf
-
-    package: Any = gguf
     kind, data = tensor.tensor_type.name, torch.from_numpy(tensor.data)
     if kind in HALVES:
         return StoredWeight.of(data.view(HALVES[kind]))
-    return StoredWeight.of(QuantisedRows(data, kind, package.GGML_QUANT_SIZES[tensor.tensor_type]))
+    return StoredWeight.of(QuantisedRows(data, kind, _gguf().GGML_QUANT_SIZES[tensor.tensor_type]))
 
 
 def _joined(gate: Any, up: Any) -> Tensor:
@@ -257,10 +261,7 @@ def _joined(gate: Any, up: Any) -> Tensor:
 
 def _dequantized(tensor: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor, "..."]:
     """A tensor in float32, turned."""
-    import gguf
-
-    package: Any = gguf
-    return torch.from_numpy(np.copy(turn(package.dequantize(tensor.data, tensor.tensor_type)))).float()
+    return torch.from_numpy(np.copy(turn(_gguf().dequantize(tensor.data, tensor.tensor_type)))).float()
 
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
@@ -327,10 +328,7 @@ def checked_gguf_header(path: Path) -> Header:
     if missing:
         needed = " and ".join(missing)
         raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
-    import gguf
-
-    package: Any = gguf
-    header = read_gguf_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
+    header = read_gguf_header(path, {int(kind): size for kind, size in _gguf().GGML_QUANT_SIZES.items()})
     check_model_files(path.parent, every=False)
     return header
 
@@ -346,9 +344,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
     header = checked_gguf_header(path)
     from transformers import modeling_gguf_pytorch_utils as theirs
 
-    import gguf
-
-    package: Any = gguf
+    package = _gguf()
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
     with _ONE:
         original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
@@ -398,20 +394,16 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
 
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
     """gguf's reader, which passes over lists. lists: by the place where one begins how many items and bytes it has."""
-    import numpy
+    package = _gguf()
+    nothing = np.zeros(1, np.uint32)  # stands for each item
 
-    import gguf
-
-    package: Any = gguf
-    nothing = numpy.zeros(1, numpy.uint32)  # stands for each item
-
-    class ArrayReader(package.GGUFReader):
+    class ArrayReader(package.GGUFReader):  # type: ignore[name-defined]
         data: Any
         mapped: Any = None
 
         def _get(self, offset: int, *args: Any, **options: Any) -> Any:
             if self.mapped is None:  # a mapped array makes a mapped array of each of its parts, slowly
-                self.mapped, self.data = self.data, numpy.asarray(self.data)
+                self.mapped, self.data = self.data, np.asarray(self.data)
             return super()._get(offset, *args, **options)
 
         def _get_field_parts(self, at: int, kind: Any) -> Any:

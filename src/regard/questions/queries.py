@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
     from regard.models.source import Source
-    from regard.questions.heads import Heads
-    from regard.questions.patch import PatchSweep
-    from regard.questions.steps import Steps
-    from regard.questions.tokens import Tokens
     from regard.trace.trace import PairTrace, Trace
 
 
@@ -44,7 +40,7 @@ class TokensQuery(Query):
         if self.ranks is not None and self.tokenizer != "cl100k_base":
             raise RegardError("--ranks needs --tokenizer cl100k_base: the file holds its ranks")
 
-    def run(self, source: "Source", progress: Progress) -> "Tokens":
+    def run(self, source: "Source", progress: Progress) -> "Answer":
         """Split the texts; no model is loaded."""
         from regard.questions.tokens import tokens
 
@@ -68,7 +64,7 @@ class StepsQuery(Query):
     layer: int = option(default=0)
     head: int = option(default=0)
 
-    def run(self, source: "Source", progress: Progress) -> "Steps":
+    def run(self, source: "Source", progress: Progress) -> "Answer":
         """Read the text, and list the steps."""
         from regard.questions.steps import steps
 
@@ -107,9 +103,7 @@ class HeadsQuery(Query):
         with import_part("regard.corpus.store").Store(self.store) as store:
             return store.stats()
 
-    def answer(
-        self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
-    ) -> "Heads":
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
         from regard.display.answer import Read
         from regard.explain.weights.head_means import (
@@ -246,9 +240,7 @@ class AttributionQuery(OutcomeQuery):
             )
             raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
 
-    def answer(
-        self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
-    ) -> "Answer":
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
         from regard.explain.causes.outcomes import logit
         from regard.questions.attribution.direct import attribution
@@ -320,9 +312,7 @@ class PatchQuery(OutcomeQuery):
         super().check(texts, targets, called=called)
         self.check_outcome(called)
 
-    def answer(
-        self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
-    ) -> "PatchSweep":
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it of the texts of two traces: the clean one's and the corrupted one's."""
         from regard.explain.causes.outcomes import probability
         from regard.explain.wording import place_in

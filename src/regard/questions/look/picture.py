@@ -1,7 +1,7 @@
 """Draw images under a heat map of the attention to their patches."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,16 +10,14 @@ from matplotlib.patches import Rectangle
 
 from regard.display.canvas import HEAT, STYLE, empty_figure
 from regard.display.heatmap import heat_over_picture
-
-if TYPE_CHECKING:
-    from regard.questions.look.answer import Look
+from regard.questions.look.answer import Look
 
 WIDE = 5.2  # inches of a picture
 SCREEN = 900  # pixels of its longer side
 
 
 @matplotlib.rc_context(STYLE)
-def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
+def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
     """Draw a row for each image: as it was given, in grey under its heat map, and under the effect of removals."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]

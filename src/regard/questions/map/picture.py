@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
@@ -11,11 +11,8 @@ from matplotlib.figure import Figure, FigureBase
 from regard.display.canvas import GREY, INK, NEUTRAL, TEXTS, Row, stack_rows_in_figure, tint
 from regard.display.pen import SLIDE, Pen, ribbon
 from regard.explain.wording import number
-from regard.questions.map.answer import near_offsets_of_map
+from regard.questions.map.answer import Matrix, near_offsets_of_map
 from regard.text.quoting import display_text
-
-if TYPE_CHECKING:
-    from regard.questions.map.answer import Matrix
 
 DECADES = 1e-5  # the smallest weight that has a colour of its own, as a part of the largest
 NO_WEIGHT = "#efefef"
@@ -23,12 +20,12 @@ LINKS, RECEIVERS = 10, 5  # that are named
 LEFT, WIDE, LINE = 24.0, 912.0, 286.0  # points: the text as a line
 
 
-def paint_map(matrix: "Matrix") -> Figure:
+def paint_map(matrix: Matrix) -> Figure:
     """Return the picture as a figure: a slide."""
     return stack_rows_in_figure([map_slide(matrix, [*matrix.findings()[:1], matrix.why])], SLIDE[0] / 72)
 
 
-def map_slide(matrix: "Matrix", said: Sequence[str], label: str = "") -> Row:
+def map_slide(matrix: Matrix, said: Sequence[str], label: str = "") -> Row:
     """Return the slide, for a picture of several texts. said: its title, and why it is this layer; label: of the text.
 
     Over the text: the largest weights between tokens that are far apart as arcs, and below them what each part of the
@@ -38,7 +35,7 @@ def map_slide(matrix: "Matrix", said: Sequence[str], label: str = "") -> Row:
     return Row(SLIDE[1] / 72, partial(_draw, matrix=matrix, said=said, label=label))
 
 
-def _draw(part: FigureBase, place: Any, matrix: "Matrix", said: Sequence[str], label: str) -> None:
+def _draw(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str], label: str) -> None:
     pen = Pen(part, *SLIDE)
     pen.headline([said[0], f"{label}{matrix.title()}.", *said[1:]])
     pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, "special tokens and sinks aside")
@@ -78,7 +75,7 @@ def _draw(part: FigureBase, place: Any, matrix: "Matrix", said: Sequence[str], l
     _whole(pen, matrix, 640, 362)
 
 
-def _list(pen: Pen, matrix: "Matrix", x: int | float, y: int | float, wide: int | float) -> None:
+def _list(pen: Pen, matrix: Matrix, x: int | float, y: int | float, wide: int | float) -> None:
     """The far pairs, numbered as over the text."""
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
@@ -92,7 +89,7 @@ def _list(pen: Pen, matrix: "Matrix", x: int | float, y: int | float, wide: int 
         pen.text(x, y + 14, "There is no link this far.", 9.6, GREY)
 
 
-def _whole(pen: Pen, matrix: "Matrix", x: int | float, y: int | float) -> None:
+def _whole(pen: Pen, matrix: Matrix, x: int | float, y: int | float) -> None:
     """All of the matrix, on a logarithmic scale; what has no weight is grey."""
     band = matrix.band
     values = np.array(matrix.picture if band is None else band.values, dtype=float)

@@ -1,4 +1,4 @@
-"""The tables of a summary: its texts, what a first screen shows, all numbers of a followed word, the predictions."""
+"""The tables of a summary: texts, what a first screen shows, all numbers of a followed word, predictions of layers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,8 +6,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
+from regard.display.panels import Bars, Cell, Column, Heat, Later, Panel, Shares, Strip, Table
 from regard.explain.causes.layer_updates import LARGEST_SHARES
+from regard.explain.logits import LogitLens, Prediction
 from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
 from regard.explain.vectors.neutral import Neutral
@@ -16,6 +17,7 @@ from regard.explain.weights.attended import Attended
 from regard.explain.wording import (
     called,
     capital,
+    fixed,
     listed,
     mean_or_head,
     number,
@@ -23,7 +25,6 @@ from regard.explain.wording import (
     short_head,
     state_name,
 )
-from regard.questions import lens
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 
@@ -76,7 +77,7 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
         panels += [Later("Reference words", partial(references, summary))] if summary.references else []
     if summary.predictions:
         panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
-    return panels + [lens.table(own, summary, side) for own in summary.logit_lenses]
+    return panels + [lens_table(own, summary, side) for own in summary.logit_lenses]
 
 
 def texts(summary: Summary, side: str) -> list[Panel]:
@@ -148,7 +149,7 @@ def _predictions(summary: Summary, side: str, name: str) -> Panel:
     """Show the likeliest tokens after a position (causal models), or at it (masked language models)."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
-        [*lens.place(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
+        [*predicted_place(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
         for prediction in summary.predictions
     ]
     likeliest = f"likeliest {'labels' if after is None else 'tokens'} with probability"
@@ -160,7 +161,7 @@ def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
     """Draw the likeliest tokens of each position for a plot; nothing comes after the end token of a text."""
     bars = []
     for prediction in summary.predictions:
-        tokens, (label, at) = summary.tokens[prediction.text], lens.place(summary, prediction)
+        tokens, (label, at) = summary.tokens[prediction.text], predicted_place(summary, prediction)
         if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special:
             title = f"{label}: {'after' if prediction.after else 'at'} {quoted(at)}: likeliest tokens"
             parts = [(c.text, c.probability) for c in prediction.candidates]
@@ -442,3 +443,52 @@ def across(summary: Summary, target: Target) -> list[Panel]:
 def _largest(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
     """The largest weights of a row."""
     return Shares([(called(s.token, tokens), s.weight) for s in row.top[:count]], mark="*" * (row.apart > 0.5))
+
+
+def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
+    """What each layer would say at one place."""
+    label, at = predicted_place(summary, lens)
+    rows: list[list[Cell]] = [
+        [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
+        for layer in lens.layers
+    ]
+    final = quoted(lens.final.text)
+    columns = [Column("state"), Column("most likely tokens, with probability"), Column(f"rank of {final}")]
+    title = f"Predictions {_after_or_at(lens, at)} in {side} {label}, layer by layer (logit lens)"
+    note = (
+        "Each state goes through the model's final norm and output head. "
+        f"The model predicts {final} ({number(lens.final.probability)}). The last state's logits are within "
+        f"{lens.difference:.1e} of the model's."
+    )
+    return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
+    """A row for every state; the token that the whole model finds likeliest stands out."""
+    label, at = predicted_place(summary, lens)
+    found = [layer.candidates for layer in lens.layers]
+    final = quoted(lens.final.text)
+    return Heat(
+        name=f"{_lens_of(lens, summary, side)}, cells",
+        title=f"{label}, {_after_or_at(lens, at)}: predictions of each layer",
+        rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
+        values=[[each.probability for each in row] for row in found], axes=("state", "rank"), unit="probability",
+        largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
+        strong=[(i, j) for i, row in enumerate(found) for j, each in enumerate(row) if each.id == lens.final.id],
+        said=[[f"{quoted(each.text)} {fixed(each.probability, 3)}" for each in row] for row in found],
+        caption=f"most likely tokens, darker is more likely; bold: {final}, the model's prediction",
+    )  # fmt: skip
+
+
+def predicted_place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
+    """The label of a text or occurrence, and the token with its number where there are more of its kind."""
+    return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
+
+
+def _after_or_at(each: LogitLens, at: str) -> str:
+    return f"{'after' if each.after else 'at'} {quoted(at)}"
+
+
+def _lens_of(lens: LogitLens, summary: Summary, side: str) -> str:
+    label, at = predicted_place(summary, lens)
+    return f"Logit lens, {side} {label} {_after_or_at(lens, at)}"

@@ -27,10 +27,9 @@ from regard.display.pen import SLIDE, Pen, frame, ribbon, text_width
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
 from regard.explain.wording import in_plot, mean_or_head, number
-from regard.questions.lens import cells
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
-from regard.questions.see.panels import likeliest_tokens_seen
+from regard.questions.see.panels import lens_cells, likeliest_tokens_seen
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine, laid, pieces
 from regard.questions.see.picture.stage import ON_SLIDE, ROWS, paint_column, paint_slide, write_headline
@@ -88,7 +87,7 @@ def _left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = 
 
 def _asked(summary: Summary) -> list[Row]:
     """The panels of what was asked as well, side by side."""
-    panels: list[Panel] = [cells(lense, summary, "") for lense in summary.logit_lenses]
+    panels: list[Panel] = [lens_cells(lense, summary, "") for lense in summary.logit_lenses]
     drawings = [drawn(panel, True) for panel in panels]
 
     def put(part: FigureBase, place: Any) -> None:

@@ -9,7 +9,7 @@ from regard.display.canvas import all_axes
 from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import fixed, state_name
-from regard.questions.lens import cells, table
+from regard.questions.see.panels import lens_cells, lens_table
 from regard.questions.see.picture.whole import paint_seen
 from regard.text.quoting import display_text
 from tests.support import make_tiny
@@ -57,7 +57,7 @@ def test_bars_and_lens(writer) -> None:
 
 def test_every_place_has_its_table_and_its_cells(writer) -> None:
     summary = summarise([writer.trace("a man on a river bank")], "man", top=4, lens_of=writer)
-    panels = [make(each, summary, "text") for each in summary.logit_lenses for make in (table, cells)]
+    panels = [make(each, summary, "text") for each in summary.logit_lenses for make in (lens_table, lens_cells)]
     assert len({panel.name for panel in panels}) == len(panels) == 2 * len(summary.logit_lenses)
     rows, grid = panels[:2]
     assert isinstance(rows, Table)
