@@ -34,8 +34,7 @@ from regard.capture.inputs import NUMBERED
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.verify.check import FAILED, check
-from regard.verify.references import RESULT, STATES, WEIGHTS, apart
+from regard.verify.check import FAILED, RESULT, STATES, WEIGHTS, apart, check
 
 PAGE = Path(__file__).parent.parent / "docs" / "families_table.md"
 Row = tuple[str, str, str]  # family, kind, and what is told of it

@@ -21,7 +21,7 @@ from torch import Tensor
 import regard
 from regard.files import whole
 from regard.trace.trace import PairTrace, Trace
-from regard.verify.references import STATES, WEIGHTS, apart
+from regard.verify.check import STATES, WEIGHTS, apart
 
 TEXT = (
     "The river was high, and the man who had come to fish sat down on the bank to wait. In the town they said that the "

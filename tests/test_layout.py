@@ -36,6 +36,7 @@ ABOUT_SEVERAL = {
     "display/terminal_lines",
     "models/wrapped",
     "verify/answer",
+    "verify/references",
     "questions/attribution/panels",
     "questions/generate/panels",
     "questions/map/windowed",

@@ -11,7 +11,7 @@ import regard
 from benchmarks import families
 from benchmarks.tiny import make
 from regard.models.model import Model
-from regard.verify.references import WEIGHTS, apart
+from regard.verify.check import WEIGHTS, apart
 from tests.support import ROOT
 
 IDS, TARGET = [5, 17, 3, 60, 41, 9, 2], [0, 8, 30, 12, 7]

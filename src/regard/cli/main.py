@@ -221,7 +221,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        _leave_closed_pipe()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away (| head)
+        sys.exit(1)
     except OSError as error:
         if interrupted:
             sys.exit(130)
@@ -236,12 +237,6 @@ def main(arguments: list[str] | None = None) -> None:
 def command() -> NoReturn:
     """Run the command as a process of its own, of which nothing is left when it is done."""
     start.own_process(main)
-
-
-def _leave_closed_pipe() -> None:
-    """Leave quietly: the reader went away (| head), there is nothing more to say, to nobody."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
 
 
 def _fail_in_one_line(message: str) -> None:

@@ -17,7 +17,7 @@ from regard.display import canvas
 from regard.display.canvas import APART, LINES, WEIGHTS, Row, line_style, or_nan, stack_rows_in_figure, title_axes
 from regard.display.heatmap import heatmap
 from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table, untold
-from regard.display.sentences import axis_names, number_text, other_panel_parts_name, with_sign
+from regard.display.sentences import axis_names, number_text, other_panel_parts_name
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible
@@ -77,9 +77,6 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
-    def write(number: int | float) -> str:
-        return with_sign(number, panel.digits) if panel.signed else number_text(number, panel.digits, panel.unbounded)
-
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
         axes.set_yticks(places, [display_text(name, MAX_NAME) for name, _ in shown])
@@ -87,8 +84,9 @@ def _bars(panel: Bars, small: bool) -> Drawing:
         axes.axvline(0, color="black", linewidth=0.8)
         for place, number, size in zip(places, numbers, sizes, strict=True):
             left = size < 0
+            said = number_text(number, panel.digits, panel.unbounded, panel.signed)
             axes.annotate(
-                write(number), (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
+                said, (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
                 ha="right" if left else "left", fontsize=7,
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
@@ -138,10 +136,8 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
     if panel.sums is not None:
-        write = (
-            with_sign(panel.sums.all, panel.digits) if panel.signed else number_text(panel.sums.all, panel.digits, True)
-        )
-        below.append(f"{panel.sums.name}: {panel.unit} {write}")
+        said = number_text(panel.sums.all, panel.digits, True, panel.signed)
+        below.append(f"{panel.sums.name}: {panel.unit} {said}")
 
     def into(axes: Axes) -> None:
         heatmap(

@@ -63,20 +63,17 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
     return down, across
 
 
-def number_text(value: int | Number, digits: int, unbounded: bool = False) -> str:
-    """Write a number as `fixed` does, a dash where there is none."""
-    return "–" if value is None or not math.isfinite(value) else fixed(float(value), digits, unbounded)
+def number_text(value: int | Number, digits: int, unbounded: bool = False, sign: bool = False) -> str:
+    """Write a number as `fixed` does, or with its sign, and a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return signed(float(value), f".{digits}f") if sign else fixed(float(value), digits, unbounded)
 
 
 def shares_text(shares: Shares) -> str:
     """Write named numbers as one text."""
-    write = with_sign if shares.signed else number_text
-    return ", ".join(f"{name} {write(value, shares.digits)}" for name, value in shares.parts) + shares.mark
-
-
-def with_sign(value: int | float, digits: int = 2) -> str:
-    """Write a number with its sign, a dash where there is none."""
-    return signed(float(value), f".{digits}f") if math.isfinite(value) else "–"
+    numbers = [f"{name} {number_text(value, shares.digits, sign=shares.signed)}" for name, value in shares.parts]
+    return ", ".join(numbers) + shares.mark
 
 
 def other_panel_parts_name(count: int) -> str:
@@ -88,13 +85,9 @@ def cell_text(cell: Cell, column: Column) -> str:
     """Write a cell as its column has it."""
     if isinstance(cell, InContext):
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
-    if isinstance(cell, Shares):
-        return visible(shares_text(cell))
-    if isinstance(cell, str):
-        return visible(cell)
-    if column.signed and cell is not None:
-        return with_sign(cell, column.digits or 0)
-    return number_text(cell, column.digits or 0, column.unbounded)
+    if isinstance(cell, Shares | str):
+        return visible(cell if isinstance(cell, str) else shares_text(cell))
+    return number_text(cell, column.digits or 0, column.unbounded, column.signed)
 
 
 def finite_number_of_cell(cell: Cell) -> float | None:

@@ -31,7 +31,6 @@ from regard.display.sentences import (
     finite_number_of_cell,
     number_text,
     other_panel_parts_name,
-    with_sign,
 )
 from regard.display.terminal_parts import (
     APART,
@@ -71,9 +70,8 @@ def _printable_for_terminal(text: str) -> str:
 def in_lines(shares: Shares, room: int) -> Text:
     """Write names with their numbers so that both stay on one line of so many characters."""
     line, used = Text(), 0
-    write = with_sign if shares.signed else number_text
     for n, (name, value) in enumerate(shares.parts):
-        said = f"{display_text(name, NAME + 10)} {write(value, shares.digits)}"
+        said = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
         if used and used + len(GAP) + len(said) > room - len(shares.mark):
             if shares.one_line:
                 break
@@ -230,13 +228,8 @@ def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
 
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
     """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
-    texts = [
-        [
-            "" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
-            for cell, column in zip(row, panel.columns, strict=True)
-        ]
-        for row in rows
-    ]
+    texts = [["" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
+              for cell, column in zip(row, panel.columns, strict=True)] for row in rows]  # fmt: skip
     named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
     sizes = [
         max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
@@ -365,10 +358,7 @@ drawn.register(Table, draw_table)
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     """The first parts, the others together, and the sum of all, where it means something."""
-
-    def write(number: float) -> str:
-        return with_sign(number, panel.digits) if panel.signed else number_text(number, panel.digits, panel.unbounded)
-
+    write = partial(number_text, digits=panel.digits, unbounded=panel.unbounded, sign=panel.signed)
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
     for name, value in panel.parts[:top]:

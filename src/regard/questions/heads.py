@@ -86,13 +86,8 @@ def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
 def heads_panels(found: "Heads") -> list[Panel]:
     """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
     several = len(found.tables) > 1
-    shares = [
-        value
-        for means in found.tables.values()
-        for name in means.scores
-        if is_share(name)
-        for value in _known_scores_of_heads(means.scores[name])
-    ]
+    scores = [scores for means in found.tables.values() for name, scores in means.scores.items() if is_share(name)]
+    shares = [value for table in scores for value in _known_scores_of_heads(table)]
     panels: list[Panel] = []
     for name, means in found.tables.items():
         of = f"{name}: " if several else ""

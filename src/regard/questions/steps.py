@@ -226,17 +226,11 @@ class Steps(TracesAnswer):
 
     def data(self) -> dict[str, object]:
         """Every number of every record, with the vectors; a score is null where the query may not look."""
-        return {
-            "text": self.about.texts[0][0],
-            "tokens": [asdict(token) for token in self.tokens],
-            "sinks": [asdict(sink) for sink in self.sinks],
-            "layer": self.layer,
-            "head": self.head,
-            "queries": [
-                {"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
-                for n, record in self.found
-            ],
-        }
+        queries = [{"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
+                   for n, record in self.found]  # fmt: skip
+        tokens, sinks = [asdict(token) for token in self.tokens], [asdict(sink) for sink in self.sinks]
+        own = {"text": self.about.texts[0][0], "tokens": tokens, "sinks": sinks}
+        return {**own, "layer": self.layer, "head": self.head, "queries": queries}
 
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False

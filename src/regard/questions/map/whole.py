@@ -136,25 +136,15 @@ def matrix_of(
         return TokenInText(number, token.text, token.start, token.end, text[start:end])
 
     return Matrix(
-        layer=layer,
-        head=head,
-        tokens=length,
-        characters=len(text),
-        near=sums.near,
+        layer=layer, head=head, tokens=length, characters=len(text), near=sums.near,
         heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
-        receivers=[
-            Receiver(place(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
-            for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
-        ],
-        unattended=largest.count(None),
-        far=sums.pairs.far,
+        receivers=[Receiver(place(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
+                   for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)],
+        unattended=largest.count(None), far=sums.pairs.far,
         pairs=[FarPair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
-        picture=None if sums.picture is None else sums.picture.tolist(),
-        band=sums.band,
-        received=across.tolist(),
-        about=about,
-        traces=traces,
-    )
+        picture=None if sums.picture is None else sums.picture.tolist(), band=sums.band, received=across.tolist(),
+        about=about, traces=traces,
+    )  # fmt: skip
 
 
 def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:

@@ -113,13 +113,8 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     chosen = {"written": alignment.written_layer, "read": alignment.read_layer}
     for n, (doing, layer) in enumerate(chosen.items() if len(alignment.tokens) > 1 else ()):  # else nothing was written
         values = weights[alignment.layers.index(layer)][slice(None, -1) if doing == "written" else slice(1, None)]
-        pen.title(
-            24 + n * 466,
-            TOP,
-            f"Where each target token looks as it is {doing}",
-            440,
-            f"layer {layer}, {mean_or_head(alignment.head)}",
-        )
+        title = f"Where each target token looks as it is {doing}"
+        pen.title(24 + n * 466, TOP, title, 440, f"layer {layer}, {mean_or_head(alignment.head)}")
         _matrix(pen, summary, alignment, values, apart, 24 + n * 466)
     pen.title(24, LOW + 13, "Every layer", 440)
     wide = min(150.0, (SLIDE[0] - 48) / len(weights) - 8)
