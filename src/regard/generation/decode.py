@@ -48,7 +48,7 @@ class RegardGenerator(Generator[Sampling]):
 
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[Sampling], changes: Sequence[Intervention]
-    ) -> tuple[list[int], bool]:
+    ) -> tuple[list[int], bool, None]:
         """Write with the model's own decoding."""
         model = self._model
 
@@ -62,7 +62,7 @@ class RegardGenerator(Generator[Sampling]):
             return self.logits(prompt, ids[0].tolist(), changes)
 
         context = None
-        if self._pairs:
+        if self._pairs and not changes:
             with torch.no_grad():
                 context = model.encode(torch.tensor([prompt.ids], device=model.device))
         new = write_with_transformer(
@@ -75,7 +75,7 @@ class RegardGenerator(Generator[Sampling]):
             context=context,
             full_pass=full_pass if changes else None,
         )[0]
-        return [*begun.ids, *new], new[-1] == self._end
+        return [*begun.ids, *new], new[-1] == self._end, None
 
     @property
     def _end(self) -> int | None:

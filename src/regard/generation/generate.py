@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 from transformers.modeling_outputs import CausalLMOutput
 
@@ -42,16 +43,18 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def start(self, request: Request[GenerationConfig]) -> int:
         """Return the id that an encoder-decoder's target begins with."""
         config = request.settings
-        return config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+        first = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+        return first[0] if isinstance(first, list) else first
 
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
-    ) -> tuple[list[int], bool]:
+    ) -> tuple[list[int], bool, Tensor | None]:
         """Write with the model's own `generate`."""
         model, config, tokenizer = self._model, request.settings, self._reader.tokenizer
         config.use_cache = not changes
         ids = torch.tensor([prompt.ids], device=model.device)
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(ids)}
+        inputs |= {"return_dict_in_generate": True, "output_logits": True}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
         if request.stop:
@@ -66,7 +69,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             _seeded_generation(request.seed, model.device),
         ):
             try:
-                written = model.generate(ids, generation_config=config, **inputs)[0].tolist()
+                output = model.generate(ids, generation_config=config, **inputs)
             except RegardError:
                 raise
             except Exception as error:  # transformers raises whatever a family runs into
@@ -75,8 +78,9 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
                 lines = str(error).strip().splitlines()
                 reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
                 raise RegardError(f"generate: {self._name}: {reason}") from error
-        ends = config.eos_token_id
-        return written, written[-1] in (ends if isinstance(ends, (list, tuple)) else [ends])
+        ends, written = config.eos_token_id, output.sequences[0].tolist()
+        at_end = written[-1] in (ends if isinstance(ends, (list, tuple)) else [ends])
+        return written, at_end, torch.cat(output.logits) if output.logits else None
 
     @contextmanager
     def _full_passes(self, prompt: Encoded, changes: Sequence[Intervention]) -> Iterator[None]:

@@ -108,7 +108,7 @@ def _edge_numbers(change: Ablate) -> list[int]:
     if not isinstance(edge, Edge) or edge.part == "encoder":
         return []
     ends = [edge.query] if edge.part == "cross" else [edge.query, edge.key]
-    return [end for end in ends if isinstance(end, int)]
+    return [int(end) for end in ends if is_whole(end)]
 
 
 def _in_target(change: Patch | Steer) -> bool:

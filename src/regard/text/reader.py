@@ -38,7 +38,7 @@ class Reader:
     def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
-        name: "text", "prompt" or "target", for messages. given, ids: one of them, the other None.
+        name: "text", "prompt" or "target", for messages. value, ids: one of them, the other None.
         windowed: it will be read in windows, so that it may have any length.
         """
         if (value is None) == (ids is None):
