@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 from regard.capture.interventions.activations import Patch, Steer
 from regard.capture.interventions.names import Ablate, Edge, Place, tokens_at
@@ -108,7 +108,7 @@ def _edge_numbers(change: Ablate) -> list[int]:
     if not isinstance(edge, Edge) or edge.part == "encoder":
         return []
     ends = [edge.query] if edge.part == "cross" else [edge.query, edge.key]
-    return [int(end) for end in ends if is_whole(end)]
+    return [int(end) for end in ends if isinstance(end, SupportsIndex)]
 
 
 def _in_target(change: Patch | Steer) -> bool:
