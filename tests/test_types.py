@@ -28,7 +28,7 @@ reveal_type(regard.why(model, model.trace("a"), "a"))  # Why
 reveal_type(model.trace("a").hidden_states[0])  # Tensor
 reveal_type(regard.open("a"))  # Trace | PairTrace | list[Trace | PairTrace] | Calls
 reveal_type(regard.TransformerConfig.gpt2().as_json())  # dict[str, str | int | float | bool | None]
-reveal_type(regard.text.word_pieces.word_tokens("a", {}))  # list[Token]
+reveal_type(regard.text.words.word_tokens("a", {}))  # list[Token]
 """
 
 # What `mypy --strict` asks of a file, beyond this project's own settings.

@@ -4,7 +4,7 @@ import torch
 
 from regard.diffusion.answer import PromptPainting, draw_prompt
 from regard.display.panels import Heat, Table
-from regard.text.word_pieces import wordlike
+from regard.text.words import wordlike
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support.prompt_heat import painted
 

@@ -13,7 +13,7 @@ from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
 from regard.questions.see.alignment import Translation, shown_rows
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.words import spelling, wordlike, words
 from tests.said.reading import names_in, numbers_in, plain_and_few, reads
 from tests.support import in_text
 

@@ -22,7 +22,7 @@ from regard.text.words import find_word
 from regard.verify.check import check
 from tests.support import SHARED
 from tests.support.own_models import opened, pair
-from tests.text.test_word_pieces import gpt2 as published_gpt2
+from tests.text.test_words import gpt2 as published_gpt2
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.text.word_pieces import words
+from regard.text.words import words
 
 LONG_WORDS = "Transformers tokenise unbelievably well."
 

@@ -20,7 +20,7 @@ from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed
 from regard.text.quoting import quoted
-from regard.text.word_pieces import wordlike
+from regard.text.words import wordlike
 
 DRAWN, ACROSS = 6, 4  # words that a picture has room for, and pictures beside each other
 PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides

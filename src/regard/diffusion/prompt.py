@@ -24,8 +24,7 @@ from torch import Tensor, nn
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token, encode, shortened
-from regard.text.word_pieces import spelling, words
-from regard.text.words import find_word
+from regard.text.words import find_word, spelling, words
 
 
 @dataclass(frozen=True)

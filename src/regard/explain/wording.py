@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from regard.errors import RegardError
 from regard.text.quoting import quoted as quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, words
 from regard.text.words import Place as Place
-from regard.text.words import Word, only_word
+from regard.text.words import Word, only_word, spelling, words
 from regard.trace.trace import PairTrace, Trace
 
 ROUNDING = 1e-6  # what is nearer to 1 than this is 1: sums of float32 weights miss it by less

@@ -183,7 +183,7 @@ class Source:
 def read_chat_file(file: Path) -> list[dict[str, str]]:
     """Read the messages in a JSON file."""
     from regard.files import parse_json, read_regular
-    from regard.text.chat import check_messages
+    from regard.text.reader import check_messages
 
     content = read_regular(file, "--chat")
     try:

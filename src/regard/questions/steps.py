@@ -17,7 +17,7 @@ from regard.explain.weights.sinks import Sink, sinks
 from regard.explain.wording import count_of_tokens, fixed
 from regard.text.quoting import display_text, quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import wordlike
+from regard.text.words import wordlike
 from regard.trace.trace import Trace
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from regard.models.load import load_tokenizer
 from regard.text.quoting import display_text, quoted
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.text.tokens import Token, check_text, check_texts, encode
-from regard.text.word_pieces import spelling, word_tokens, wordlike, words
+from regard.text.words import spelling, word_tokens, wordlike, words
 from regard.textbook import dictionary
 
 TEXTS = 3  # of several, that sentences and the first table are about

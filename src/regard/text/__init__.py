@@ -6,7 +6,6 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.text import bert_tokenizer as bert_tokenizer
-    from regard.text import chat as chat
     from regard.text import continuation as continuation
     from regard.text import neutral_sentences as neutral_sentences
     from regard.text import quoting as quoting
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from regard.text import tiktoken as tiktoken
     from regard.text import tokenizers as tokenizers
     from regard.text import tokens as tokens
-    from regard.text import word_pieces as word_pieces
     from regard.text import words as words
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

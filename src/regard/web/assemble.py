@@ -15,7 +15,7 @@ from regard.explain.wording import capital
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
 from regard.text.quoting import short
-from regard.text.word_pieces import wordlike
+from regard.text.words import wordlike
 from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace, entering_of, output_of, steps_bytes, value_of

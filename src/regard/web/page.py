@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from regard.images import Box, Patches
 from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
-from regard.text.word_pieces import words
+from regard.text.words import words
 from regard.trace.status import Status, exactness, note_sentences
 from regard.version import __version__
 from regard.web.numbers import Data, Encoding, NumberStore

@@ -9,7 +9,7 @@ from regard.explain.texts.highlights import MIN_WEIGHT, highlights, unusual_link
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import expected
 from regard.text.tokens import Token
-from regard.text.word_pieces import is_content_word
+from regard.text.words import is_content_word
 from tests.support import in_text
 
 

@@ -16,7 +16,7 @@ from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import distinctive_pairs, divergences, runs_of_layers, weights_at_hand
 from regard.text.tokens import Token
-from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlike, words
+from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 

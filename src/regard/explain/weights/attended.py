@@ -12,7 +12,7 @@ from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.words import spelling, wordlike, words
 from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace

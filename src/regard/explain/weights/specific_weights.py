@@ -28,7 +28,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.explain.weights.attended import WordLink, keys_of_other_words
 from regard.text.tokens import Token
-from regard.text.word_pieces import words
+from regard.text.words import words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 

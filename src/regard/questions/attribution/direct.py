@@ -31,7 +31,7 @@ from regard.models.readout import splitter
 from regard.text.quoting import direction as text_direction
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, words
+from regard.text.words import spelling, words
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # largest difference of the sum from the outcome, relative to the sum of absolute values

@@ -45,7 +45,7 @@ from regard.questions.attribution.direct import (
 )
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, words
+from regard.text.words import spelling, words
 
 Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]

@@ -23,7 +23,7 @@ from regard.generation.generator import Generated
 from regard.models.readout import Readout
 from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token, shortened
-from regard.text.word_pieces import FUNCTION_WORDS, spelling, wordlike, words
+from regard.text.words import FUNCTION_WORDS, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 

@@ -11,7 +11,7 @@ from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
 from regard.explain.wording import number, quoted
-from regard.text.word_pieces import is_content_word
+from regard.text.words import is_content_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from regard.questions.see.answer import Seen
 from regard.questions.see.panels import looks
 from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.words import spelling, wordlike, words
 
 CLEAR = 0.3  # weight of a clear link
 TEXTS = 2  # that sentences and the first table are about

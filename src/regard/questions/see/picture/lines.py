@@ -16,8 +16,7 @@ from regard.explain.weights.specific_weights import specific_weights
 from regard.explain.wording import mean_or_head
 from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
-from regard.text.word_pieces import spelling
-from regard.text.words import Word
+from regard.text.words import Word, spelling
 from regard.trace.labelled_map import gives
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
