@@ -22,12 +22,12 @@ from benchmarks.measure import machine
 from regard.corpus import schema
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.occurrences import look_up
-from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
 from regard.corpus.questions.senses.answer import Sense, Senses
+from regard.corpus.schema import Manifest, ModelSummary, ShardSummary
 from regard.corpus.settings import Settings
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.store import Store
-from regard.corpus.writing.shard import ShardTables, write_shard
+from regard.corpus.writing.store_folder import ShardTables, write_shard
 from regard.server.corpora import senses_kept
 from regard.server.page_cache import CachedPage
 from regard.server.serve import serve

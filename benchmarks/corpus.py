@@ -100,7 +100,7 @@ def _ours(settings: Settings) -> Way:
     from regard.corpus.reading.document import Document
     from regard.corpus.writing.build_shard import DocumentReader, build_shard
     from regard.corpus.writing.cut_windows import window_size
-    from regard.corpus.writing.shard import write_shard
+    from regard.corpus.writing.store_folder import write_shard
 
     model = regard.load()
     reading = DocumentReader(model, [5], window_size(model, settings), settings)
@@ -160,10 +160,10 @@ def find(rows: int) -> None:
 
     from regard.corpus import schema
     from regard.corpus.environment import describe_store_environment, digest_model
-    from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+    from regard.corpus.schema import Manifest, ModelSummary, ShardSummary
     from regard.corpus.shard_reader import sha256_of_shard_file
     from regard.corpus.store import Store
-    from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
+    from regard.corpus.writing.store_folder import ShardTables, sort_rows, write_shard
     from regard.models.load import load
 
     model, draws, size = load(), np.random.default_rng(0), 50_000

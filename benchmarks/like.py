@@ -53,7 +53,7 @@ def labelled_occurrences(description: str | None) -> tuple[list[dict], int]:
 def main() -> None:
     rows, top = labelled_occurrences(__doc__)
     import regard
-    from regard.corpus.asking.places import WordSpan, embed_places
+    from regard.corpus.asking.vectors import WordSpan, embed_places
 
     model = regard.load()
     places = [WordSpan(row["text"], row["start"], row["end"]) for row in rows]

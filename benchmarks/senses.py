@@ -40,7 +40,7 @@ Word = tuple[np.ndarray, np.ndarray]  # vectors, labels
 
 def unambiguous_places(folder: Path) -> tuple[list[str], list, list]:
     """Nouns in sentences of six words or more with none of the others; and with a made-up word in their place."""
-    from regard.corpus.asking.places import WordSpan
+    from regard.corpus.asking.vectors import WordSpan
 
     with zipfile.ZipFile(folder / "tatoeba_fra_eng" / "fra-eng.zip") as archive:
         lines = archive.read("fra.txt").decode().splitlines()
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     folder = parser.parse_args().folder
     import regard
-    from regard.corpus.asking.places import WordSpan, embed_places
+    from regard.corpus.asking.vectors import WordSpan, embed_places
 
     model = regard.load()
     lines = (folder / "semcor_nouns" / "nouns.jsonl").read_text(encoding="utf-8").splitlines()

@@ -67,7 +67,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
     for place in ("regard.corpus.store_tables", "regard.corpus.verb"):
         monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
-    monkeypatch.setattr("regard.train.evolve.answer.open_watched", stop("reads"))
+    monkeypatch.setattr("regard.train.evolve.open_watched", stop("reads"))
     monkeypatch.setattr("regard.train.follow.prepare_text_run", stop("trains"))
     build_nothing(tmp_path / "built", monkeypatch)
     (tmp_path / "watched" / "watch").mkdir(parents=True)

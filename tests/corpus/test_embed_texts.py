@@ -14,8 +14,8 @@ import pytest
 import regard
 from regard.attention.kernels import matmul
 from regard.corpus.embed_texts import EmbedProgress, EmbedReport, embed
-from regard.corpus.manifest import NAME, Manifest, read_manifest
 from regard.corpus.reading.document import Columns
+from regard.corpus.schema import NAME, Manifest, read_manifest
 from regard.corpus.settings import Settings, Where
 from regard.corpus.store import Store
 from regard.errors import RegardError

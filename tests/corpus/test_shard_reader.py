@@ -81,7 +81,7 @@ WORDS = ["bank", "river", "bank", "sée", "", "b"]
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("regard.corpus.writing.shard.ROW_GROUP", 64)
+    monkeypatch.setattr("regard.corpus.writing.store_folder.ROW_GROUP", 64)
     monkeypatch.setattr("regard.corpus.schema.ROW_GROUP", 64)
     document = Document("a", " ".join(f"w{n:05}" for n in range(COUNT)))
     return write_store(tmp_path / "s", [([document], VECTORS)], layers=(1, 4))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.corpus.asking.occurrences import look_up
-from regard.corpus.manifest import read_manifest
+from regard.corpus.schema import read_manifest
 from regard.corpus.store import Store
 from regard.corpus.store_tables import TABLES, StoreTables
 from regard.errors import RegardError

@@ -9,7 +9,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import look_up
-from regard.corpus.manifest import ModelSummary
+from regard.corpus.schema import ModelSummary
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.corpora import PanelOccurrences, corpus_page, reader_of

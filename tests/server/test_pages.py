@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from regard.server.app import make_app
-from regard.server.tiles import ZoomMap
+from regard.server.page_cache import ZoomMap
 from regard.server.traces import map_page
 from tests.support import RIVER
 from tests.support.own_models import opened

@@ -22,7 +22,7 @@ from regard.train.checkpoint import (
     run_files_by_step,
     save_checkpoint,
 )
-from regard.train.evolve.answer import open_watched
+from regard.train.evolve import open_watched
 from regard.train.loop import optimiser_of
 from regard.train.settings import Settings
 

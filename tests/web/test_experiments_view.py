@@ -14,7 +14,7 @@ from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.direct import short_heads
 from regard.questions.patch import said
 from regard.questions.why.score import short_score_part_name
-from regard.train.evolve.answer import evolution
+from regard.train.evolve import evolution
 from tests.questions.test_patch import made
 from tests.support import own_models
 from tests.support.prompt_heat import painted

@@ -11,14 +11,13 @@ from pathlib import Path
 from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.environment import check_store_environment, describe_store_environment, digest_model
-from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import LINK, find_files_and_rejected, read_documents
+from regard.corpus.schema import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.settings import Settings, chosen_layers_to_store
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.writing.cut_windows import check_lemma_language, window_size
-from regard.corpus.writing.shard import plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import (
     QUARANTINE,
     SHARDS,
@@ -28,7 +27,9 @@ from regard.corpus.writing.store_folder import (
     check_seen,
     compare,
     opened_store_folder,
+    plan_shards,
     remove_others,
+    remove_unfinished_shards,
 )
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError

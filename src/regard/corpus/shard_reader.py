@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus import schema
-from regard.corpus.manifest import ShardSummary
+from regard.corpus.schema import ShardSummary
 from regard.errors import RegardError, first_line
 from regard.lazy import import_from_corpus_extra
 

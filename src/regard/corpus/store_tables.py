@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.manifest import Manifest, read_manifest
-from regard.corpus.schema import ROW_GROUP
+from regard.corpus.schema import ROW_GROUP, Manifest, read_manifest
 from regard.corpus.settings import place_among_stored_layers
 from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers, sha256_of_shard_file
 from regard.errors import RegardError

@@ -11,9 +11,9 @@ from regard.cli import options, start
 from regard.cli.options import number, option, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs, consoles, report, waiting, writes
 from regard.cli.verb import Verb
-from regard.corpus.manifest import read_manifest
 from regard.corpus.reading.document import Columns
 from regard.corpus.reading.documents import find_files
+from regard.corpus.schema import read_manifest
 from regard.corpus.settings import Settings, Where, place_among_stored_layers
 from regard.errors import RegardError
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.page_cache import CachedPage, PageCache
+from regard.server.page_cache import CachedPage, PageCache, ZoomMap
 from regard.server.requests import (
     CorpusRequest,
     ExperimentRequest,
@@ -35,7 +35,6 @@ from regard.server.requests import (
     TraceRequest,
 )
 from regard.server.tasks import Limits, Task, TaskQueues
-from regard.server.tiles import ZoomMap
 from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
 from regard.version import __version__
 from regard.web.built_page import built_program, built_shell, check_page_built

@@ -10,7 +10,7 @@ import numpy as np
 from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
-from regard.corpus.asking.places import read_passage
+from regard.corpus.asking.vectors import read_passage
 from regard.corpus.environment import digest_model
 from regard.corpus.questions.find import contexts_of
 from regard.corpus.questions.senses import panels

@@ -27,7 +27,7 @@ from regard.models.windows import WindowedTrace, longest, sides
 from regard.questions.generate.answer import generated
 from regard.questions.look.answer import looked
 from regard.questions.movement import missing
-from regard.server.page_cache import CachedPage
+from regard.server.page_cache import CachedPage, ZoomMap
 from regard.server.requests import (
     AnyTrace,
     ExperimentRequest,
@@ -40,7 +40,6 @@ from regard.server.requests import (
     change_name,
 )
 from regard.server.tasks import Limits, Task
-from regard.server.tiles import ZoomMap
 from regard.text.quoting import quoted
 from regard.text.tokens import Token, check_text, count_tokens
 from regard.trace.layer_subset import call_numbers

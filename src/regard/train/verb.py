@@ -77,7 +77,7 @@ def evolve(
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
     check_watched_traces(run)
-    from regard.train.evolve.answer import evolution_of
+    from regard.train.evolve import evolution_of
 
     report(evolution_of(run, layer, head, part=part), outputs, everything=everything)
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Senses as clusters of embeddings, and words of the context that give them, by ablation."""
 
 import math
 
@@ -12,6 +12,8 @@ from regard.corpus.asking.clusters import (
     SEPARATION,
     SILHOUETTE,
     TRIED,
+    Clusters,
+    check_causes,
     excerpt_around_occurrence,
     find_clusters,
     log_odds_z,
@@ -20,8 +22,7 @@ from regard.corpus.asking.clusters import (
     words_around_occurrence,
 )
 from regard.corpus.asking.occurrences import DocumentPart
-from regard.corpus.asking.places import WordSpan
-from regard.corpus.asking.vectors import unit
+from regard.corpus.asking.vectors import WordSpan, embed_places, unit
 from regard.errors import RegardError
 from tests.said.reading import numbers_in
 from tests.support import MONEY, RIVER
@@ -182,3 +183,30 @@ def test_marker_words_are_near_one_sense_more_often_by_two_standard_errors() -> 
 
 def test_words_without_a_difference_mark_no_sense() -> None:
     assert marker_words([{"a", "b"}, {"a"}] * 20, [0, 0, 1, 1] * 10, 0, 9) == []
+
+
+TEXT = "He withdrew money from the bank."
+PLACE = WordSpan(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
+
+
+def clusters_at(*centroids: np.ndarray) -> Clusters:
+    return Clusters(np.zeros(1, np.int64), unit(np.stack(centroids)), np.zeros(1, np.float32), {}, {})
+
+
+def test_an_occurrence_that_lies_on_the_edge_changes_and_one_far_inside_does_not(minilm) -> None:
+    import regard
+
+    plain = embed_places(minilm, [PLACE], [5])[0, 0]
+    without = minilm.trace(TEXT, interventions=[regard.ablate(regard.edge("bank", "money"))])["bank"].numpy()
+    changed, _ = check_causes(minilm, [PLACE], clusters_at(plain, without), 0, ["money"], 5, most=9)
+    assert (changed["money"].occurrences, changed["money"].changed) == (1, 1.0)
+    assert changed["money"].moved > 0
+    inside, _ = check_causes(minilm, [PLACE], clusters_at(plain, -plain), 0, ["money"], 5, most=9)
+    assert (inside["money"].changed, inside["money"].random_changed) == (0.0, 0.0)
+
+
+def test_an_excerpt_that_is_nearer_to_another_sense_is_left_out_and_counted(minilm) -> None:
+    plain = embed_places(minilm, [PLACE], [5])[0, 0]
+    found, astray = check_causes(minilm, [PLACE], clusters_at(-plain, plain), 0, ["money"], 5, most=9)
+    assert (found, astray) == ({}, 1)
+    assert check_causes(minilm, [PLACE], clusters_at(plain), 0, ["river"], 5, most=9) == ({}, 0)

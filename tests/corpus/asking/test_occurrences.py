@@ -7,11 +7,11 @@ import pytest
 
 from regard.corpus import schema
 from regard.corpus.asking.occurrences import at_rows, look_up
-from regard.corpus.manifest import Manifest, ModelSummary
+from regard.corpus.schema import Manifest, ModelSummary
 from regard.corpus.settings import Settings, normal
 from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
-from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
+from regard.corpus.writing.store_folder import ShardTables, sort_rows, write_shard
 from regard.errors import RegardError
 from regard.text.words import word_spans
 from tests.support.stores import Document, summary_of, write_store

@@ -11,11 +11,11 @@ import pytest
 
 from regard.corpus import Settings, Store, schema
 from regard.corpus.asking.occurrences import Line
-from regard.corpus.asking.places import WordSpan, embed_places
-from regard.corpus.manifest import Manifest, ModelSummary
+from regard.corpus.asking.vectors import WordSpan, embed_places
 from regard.corpus.questions import find as question
 from regard.corpus.questions.find import Concordance, contexts_of, find, length_of
-from regard.corpus.writing.shard import ShardTables, write_shard
+from regard.corpus.schema import Manifest, ModelSummary
+from regard.corpus.writing.store_folder import ShardTables, write_shard
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from tests.support import MONEY, RIVER

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.corpus.manifest import ModelSummary
+from regard.corpus.schema import ModelSummary
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from tests.support.stores import Document, write_store

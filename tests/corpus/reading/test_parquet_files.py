@@ -8,9 +8,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from regard.corpus.reading import tables
+from regard.corpus.reading import streams
 from regard.corpus.reading.document import DEFAULT, Columns, Document, Rejected
-from regard.corpus.reading.tables import read_parquet
+from regard.corpus.reading.streams import read_parquet
 
 
 def read(path: Path, columns: Columns = DEFAULT) -> list[Document | Rejected]:
@@ -66,7 +66,7 @@ def test_what_pandas_writes(tmp_path: Path) -> None:
 def test_rows_are_numbered_across_batches_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.parquet", {"text": [f"text {n}" for n in range(1, 101)]}, row_group_size=30)
     for most in (1, 7, 1024):
-        monkeypatch.setattr(tables, "MOST_ROWS", most)
+        monkeypatch.setattr(streams, "MOST_ROWS", most)
         assert [(each.line, each.text) for each in read(path) if isinstance(each, Document)] == [
             (n, f"text {n}") for n in range(1, 101)
         ]

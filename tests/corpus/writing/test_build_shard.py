@@ -14,7 +14,7 @@ from regard.corpus.schema import TOP
 from regard.corpus.settings import Settings, Where, chosen_layers_to_store
 from regard.corpus.writing.build_shard import DocumentReader, build_shard
 from regard.corpus.writing.cut_windows import window_of_each_word, window_size
-from regard.corpus.writing.shard import ShardTables
+from regard.corpus.writing.store_folder import ShardTables
 from regard.models.model import Model
 from regard.models.states import count_layers
 from tests.support import MONEY, RIVER, make_tiny, own_models

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from regard.corpus.embed_texts import EmbedProgress, embed
-from regard.corpus.manifest import read_manifest
+from regard.corpus.schema import read_manifest
 from regard.corpus.settings import Settings
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts

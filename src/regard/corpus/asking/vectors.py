@@ -1,12 +1,27 @@
-"""Compute what is asked of many vectors at once: their lengths made 1, cosines with one of them, principal axes."""
+"""Embed words at known places of texts, and compute what is asked of many vectors: cosines with one, principal axes.
+
+A place is a word that a question brings along, or an occurrence that is read again. Layers are counted as everywhere:
+the embedding of layer n is what leaves it; that of the last layer is the contextual embedding, after a last norm where
+the model has one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from regard.corpus.asking.occurrences import COLUMNS, Occurrences, in_store_order
+from regard.corpus.settings import Settings
 from regard.corpus.store_tables import StoreTables
+from regard.corpus.writing.cut_windows import WindowSize, cut_texts, window_tokens
 from regard.errors import RegardError
+from regard.models.model import Model
+from regard.text.tokens import encode_all, shortened
+from regard.text.words import Word
+from regard.trace.trace import Trace
 
 BLOCK = 1024  # rows: 1.5 MB of 384 float32, measured: 64 times as many take three times as long
 
@@ -77,3 +92,137 @@ def find_nearest_rows(
     score = {(shard, row): value for value, shard, row in best}
     similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
     return found, np.array(similarity, dtype=np.float32)
+
+
+AT_ONCE = 32  # texts whose traces are held together
+BLANK = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class WordSpan:
+    """A word in a text, by its characters [start, end)."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def form(self) -> str:
+        """Return the word as it stands."""
+        return self.text[self.start : self.end]
+
+
+def embed_places(
+    model: Model, places: Sequence[WordSpan], layers: Sequence[int]
+) -> Float[np.ndarray, "places layers M"]:
+    """Embed words at their places: the mean of a word's tokens, from each layer."""
+    if model.pairs:
+        raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
+    found = []
+    for first in range(0, len(places), AT_ONCE):
+        some = places[first : first + AT_ONCE]
+        texts = list(dict.fromkeys(place.text for place in some))
+        traces = model.trace(texts, layers=sorted(set(layers)), logits=False, attention_outputs=False)
+        by_text = dict(zip(texts, traces, strict=True))
+        for place in some:
+            trace = by_text[place.text]
+            tokens = list(word_at(trace, place).tokens)
+            rows = np.stack([layer_states_as_array(trace, layer)[tokens] for layer in layers])
+            found.append(rows.mean(1))
+    return np.stack(found)
+
+
+def word_at(trace: Trace, place: WordSpan) -> Word:
+    """Find the tokens of a place in the trace of its text."""
+    found = word_there(trace, place)
+    if found is None:
+        raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")
+    return found
+
+
+def word_there(trace: Trace, place: WordSpan) -> Word | None:
+    """Find the tokens of a place in the trace of its text; None where the tokenizer has none there."""
+    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
+    return Word(place.form, place.start, place.end, tokens) if tokens else None
+
+
+def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
+    """Return what leaves a layer; of the last one the contextual embeddings."""
+    states = trace.hidden_states
+    last = len(states) - 2  # one more state than layers
+    return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text with an occurrence at its characters [start, end). document: which one it is of, from character `first`.
+
+    same: whether it has the very tokens that the store's window had.
+    """
+
+    text: str
+    start: int
+    end: int
+    document: str
+    first: int
+    same: bool
+
+
+def read_passage(model: Model, found: Occurrences) -> Passage:
+    """Find the window that an occurrence was read in. model: the one that the store was made with.
+
+    If the tokenizer splits the window's text into other tokens, the text is cut to as many whole words as fit.
+    """
+    if len(found) != 1:
+        raise RegardError(f"passage: given {len(found)} occurrences, needs one")
+    shard, row, number = found.shard[0], int(found.row[0]), int(found.part[0])
+    part = found.texts()[shard, number]
+    start, end = int(found.start[0]) - part.start, int(found.end[0]) - part.start
+    settings = found.tables.manifest.settings
+    size = WindowSize(
+        *window_tokens(model, Settings(window=settings.get("window"), stride=settings.get("stride"))), False
+    )
+    [cut] = cut_texts(model, [part.text], size)
+    window = int(found.tables.rows_at({shard: [row]}, ["window"]).numbers("window")[0])
+    if cut is None or not 0 <= window < len(cut.windows):
+        raise RegardError(f"shard {shard}: row {row} is of window {window}, which its text lacks: other settings")
+
+    def ids(first: int, last: int) -> list[int]:
+        return encode_all(model.tokenizer, [part.text[first:last]])[0].ids
+
+    def passage(first: int, last: int, same: bool) -> Passage:
+        return Passage(part.text[first:last], start - first, end - first, found.document[0], part.start + first, same)
+
+    if len(cut.windows) == 1:
+        return passage(0, len(part.text), True)
+    span = slice(*cut.spans[window])
+    first, last = int(cut.starts[span].min()), int(cut.ends[span].max())
+    if not first <= start < end <= last:
+        raise RegardError(f"shard {shard}: row {row} lies outside its window {window}: other settings, or another text")
+    if ids(first, last) == cut.windows[window].ids:
+        return passage(first, last, True)
+    if first > 0 and not part.text[first - 1].isspace():
+        first = _passage_word_begin(part.text, first, start)
+    if last < len(part.text) and not part.text[last].isspace():
+        last = _passage_word_end(part.text, end, last)
+    while len(ids(first, last)) > size.window:  # its first word has other tokens without the one before it
+        before = (first, last)
+        if start - first > last - end:
+            first = _passage_word_begin(part.text, first, start)
+        else:
+            last = _passage_word_end(part.text, end, last)
+        if (first, last) == before:
+            raise RegardError(f"passage: no text around the word has {size.window} tokens or fewer")
+    return passage(first, last, False)
+
+
+def _passage_word_begin(text: str, first: int, last: int) -> int:
+    """Where the next word begins; where there is no blank before `last`, there."""
+    found = BLANK.search(text, first, last)
+    return found.end() if found else last
+
+
+def _passage_word_end(text: str, first: int, last: int) -> int:
+    """Where the word before the last one ends; where there is no blank behind `first`, there."""
+    blanks = list(BLANK.finditer(text, first, last))
+    return blanks[-1].start() if blanks else first

@@ -24,8 +24,7 @@ from regard.corpus.asking.occurrences import (
     flat_rows,
     look_up,
 )
-from regard.corpus.asking.places import WordSpan, embed_places
-from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
+from regard.corpus.asking.vectors import WordSpan, cosines, embed_places, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, InContext, Panel, Table

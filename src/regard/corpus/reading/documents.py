@@ -23,8 +23,19 @@ from pathlib import Path
 import regex
 
 from regard.corpus.reading.document import DEFAULT, MOST, Columns, Document, Rejected
-from regard.corpus.reading.streams import BLOCK, FAULTS, NEEDED, Stream, kind_of, opened, reason, text_blocks
-from regard.corpus.reading.tables import read_csv, read_jsonl, read_parquet
+from regard.corpus.reading.streams import (
+    BLOCK,
+    FAULTS,
+    NEEDED,
+    Stream,
+    kind_of,
+    opened,
+    read_csv,
+    read_jsonl,
+    read_parquet,
+    reason,
+    text_blocks,
+)
 from regard.errors import RegardError
 from regard.files import check_regular
 

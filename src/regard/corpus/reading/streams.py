@@ -1,15 +1,33 @@
-"""Open the files of a corpus as bytes, uncompressed on the way, and read them as lines or text in bounded memory."""
+"""Open the files of a corpus as bytes, uncompressed on the way, and read them as text or rows in bounded memory.
+
+Rows are those of .jsonl, .csv and .parquet; what is wrong with one does not keep the next from being read.
+"""
 
 import codecs
+import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from regard.corpus.reading.document import (
+    Columns,
+    Document,
+    Rejected,
+    missing_document_column,
+    repeated_document_column,
+    to_document,
+)
 from regard.errors import RegardError
-from regard.files import check_regular
+from regard.files import check_regular, parse_json
 from regard.lazy import import_from_corpus_extra
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
 
 BLOCK = 1 << 18  # bytes that are read at once
 UNPACKED = 1 << 13  # bytes that are uncompressed at once: as many are lost before the end of a truncated file
@@ -109,3 +127,207 @@ def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
 
 def _document_begins_as_utf16(block: bytes, place: int) -> bool:
     return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+LONGEST_CELL = 32 << 20  # characters of a cell of .csv: Python's reader takes 4 to 8 bytes for each
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they are decoded
+
+
+def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read a JSON object from each line; lines that are empty or blank hold none."""
+    number, rows = 0, 0
+    try:
+        for number, line in enumerate(lines(stream), 1):
+            if line is not None and not line.strip():
+                continue
+            rows += 1
+            yield _from_json(source, number, line, columns)
+    except FAULTS as error:
+        yield _broken_off(source, number, error)
+        return
+    if not rows:
+        yield Rejected(source, None, "blank: it holds no line of JSON" if number else "empty")
+
+
+def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read the rows of comma-separated values, whose first names the columns; blank lines hold none.
+
+    A row's line is the one that it begins in. A row with more or fewer cells than there are columns is refused, and so
+    is one whose quotes do not match, from which reading goes on in the next line.
+    """
+    csv.field_size_limit(LONGEST_CELL)
+    reader = csv.reader(_text_lines(stream), strict=True)
+    header: list[str] | None = None
+    rows = 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            rows += 1
+            through = f", lines {line} to {reader.line_num}" if reader.line_num > line else ""
+            yield Rejected(source, line, f"no row of comma-separated values{through}: {error}")
+            if header is None:
+                return
+            continue
+        except FAULTS as error:
+            yield _broken_off(source, line - 1, error)
+            return
+        if not cells:
+            continue
+        if header is None:
+            if said := _no_header(cells, columns):
+                yield Rejected(source, None, said)
+                return
+            header = cells
+            continue
+        rows += 1
+        if len(cells) != len(header):
+            yield Rejected(source, line, f"{len(cells)} cells where there are {len(header)} columns")
+        elif said := _first_bad_document_byte(cells, map(repr, header)):
+            yield Rejected(source, line, said)
+        else:
+            yield to_document(source, line, dict(zip(header, cells, strict=True)), columns)
+    if not rows:
+        yield Rejected(source, None, "empty" if header is None else "it has no rows, but the names of its columns")
+
+
+def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -> Document | Rejected:
+    """Make a document of a line; None: it was too long to be held."""
+    if line is None:
+        return Rejected(
+            source, number, f"longer than {LONGEST_LINE:,} bytes: a text of this length needs a .txt of its own"
+        )
+    try:
+        text = line.decode().removeprefix("\ufeff" if number == 1 else "")
+        cells = parse_json(text)
+    except UnicodeDecodeError as error:
+        return Rejected(source, number, no_utf8(error))
+    except RegardError as error:
+        return Rejected(source, number, f"invalid JSON: {error}")
+    if not isinstance(cells, dict):
+        return Rejected(source, number, f"needs a JSON object, given {type(cells).__name__}")
+    return to_document(source, number, cells, columns)
+
+
+def _text_lines(stream: Stream) -> Iterator[str]:
+    """Decode lines, their ends as they stand; bytes that are no UTF-8 become what `_ESCAPED` finds."""
+    for number, line in enumerate(lines(stream)):
+        if line is None:
+            raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needs texts in files .txt")
+        text = line.decode(errors="surrogateescape").removeprefix("" if number else "\ufeff")
+        if "\r" in text[:-2]:
+            yield from io.StringIO(text, newline="")  # which takes \r alone for a line's end, too
+        else:
+            yield text
+
+
+def _no_header(names: list[str], columns: Columns) -> str:
+    """Say why a first row does not name the columns; nothing where it does."""
+    if any("\0" in name for name in names):
+        return "binary: character U+0000 in the names of the columns"
+    if said := _first_bad_document_byte(names, range(1, len(names) + 1)):
+        return f"{said} of the first row"
+    needed = [columns.text] if columns.id is None else [columns.text, columns.id]
+    return repeated_document_column(names) or missing_document_column(needed, names)
+
+
+def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:
+    """Name the first byte that is no UTF-8; nothing where none is."""
+    for name, cell in zip(names, cells, strict=True):
+        if not cell.isascii() and (found := _ESCAPED.search(cell)):
+            return f"invalid UTF-8: byte {ord(found[0]) - 0xDC00:#04x} at character {found.start()} in column {name}"
+    return ""
+
+
+def _broken_off(source: str, line: int, error: Exception) -> Rejected:
+    """Say that a file can be read no further than a line."""
+    return Rejected(source, line + 1, f"{reason(error)}; nothing after line {line:,} is read")
+
+
+BATCH = 8 << 20  # bytes, by the mean size of a row group's rows
+MOST_ROWS = 1024
+
+
+def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read."""
+    import pyarrow
+    import pyarrow.parquet
+
+    faults = (*FAULTS, pyarrow.ArrowException)
+    try:
+        with opened(path) as stream:
+            # Without a buffer for the whole of a column's chunk: a row group may be of any size.
+            file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20)
+            if said := _no_table(file, columns):
+                yield Rejected(source, None, said)
+                return
+            row = 0
+            for group in range(file.num_row_groups):
+                done, first = 0, row + 1
+                about = file.metadata.row_group(group)
+                row += about.num_rows
+                size = min(MOST_ROWS, max(1, BATCH * about.num_rows // max(1, about.total_byte_size)))
+                try:
+                    for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
+                        for cells in _read_rows(batch):
+                            yield _to_document(source, first + done, cells, columns)
+                            done += 1
+                except faults as error:
+                    lost = f"rows {first + done:,} to {row:,} are not read"
+                    yield Rejected(source, first + done, f"{_why_parquet_unreadable(error)}; {lost}")
+    except faults as error:
+        yield Rejected(source, None, _why_parquet_unreadable(error))
+
+
+def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
+    """Say why a file holds no texts; nothing where it does."""
+    import pyarrow
+
+    schema = file.schema_arrow
+    needed = [columns.text] if columns.id is None else [columns.text, columns.id]
+    if said := repeated_document_column(schema.names) or missing_document_column(needed, schema.names):
+        return said
+    kind = schema.field(columns.text).type
+    plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+    if not any(holds(plain) for holds in (*is_text, pyarrow.types.is_null)):
+        return f"column {columns.text!r} is {kind}, needs string"
+    return "" if file.metadata.num_rows else "it has no rows"
+
+
+def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
+    """Read a batch's cells row by row; in the place of one that cannot be read stands the error."""
+    table = []
+    for column in batch.columns:
+        try:
+            table.append(column.to_pylist())
+        except (ValueError, OverflowError):  # one of them is no UTF-8, or a date beyond Python's
+            table.append([_read_cell(value) for value in column])
+    for cells in zip(*table, strict=True):
+        yield dict(zip(batch.schema.names, cells, strict=True))
+
+
+def _read_cell(value: "pyarrow.Scalar") -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError) as error:
+        return error
+
+
+def _to_document(source: str, row: int, cells: dict[str, object], columns: Columns) -> Document | Rejected:
+    """Make a document of a row, unless a cell of it could not be read."""
+    for name, value in cells.items():
+        if isinstance(value, UnicodeDecodeError):
+            byte = value.object[value.start]
+            return Rejected(source, row, f"invalid UTF-8: byte {byte:#04x} at place {value.start:,} in column {name!r}")
+        if isinstance(value, Exception):
+            return Rejected(source, row, f"column {name!r} cannot be read: {value}")
+    return to_document(source, row, cells, columns)
+
+
+def _why_parquet_unreadable(error: Exception) -> str:
+    """Say why a file cannot be read; what Arrow raises may be an OSError or a ValueError."""
+    return reason(error) if isinstance(error, FAULTS) else f"cannot be read: {str(error).splitlines()[0]}"

@@ -23,7 +23,7 @@ from regard.corpus.writing.cut_windows import (
     find_words,
     window_of_each_word,
 )
-from regard.corpus.writing.shard import ShardTables, sort_rows
+from regard.corpus.writing.store_folder import ShardTables, sort_rows
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.models.model import Model

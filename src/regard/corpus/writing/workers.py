@@ -23,7 +23,7 @@ from regard.corpus.environment import digest_model
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import DocumentReader, build_shard
 from regard.corpus.writing.cut_windows import WindowSize
-from regard.corpus.writing.shard import ShardPlan, read_counts, write_shard
+from regard.corpus.writing.store_folder import ShardPlan, read_counts, write_shard
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.models.load import load

@@ -15,14 +15,14 @@ from regard.checks import check_seed, megabytes
 from regard.corpus.asking.clusters import (
     NOT_SEPARATED,
     Clusters,
+    check_causes,
     excerpt_around_occurrence,
     find_clusters,
     marker_words,
     words_around_occurrence,
 )
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows, look_up
-from regard.corpus.asking.places import WordSpan
-from regard.corpus.asking.vectors import principal_axes
+from regard.corpus.asking.vectors import WordSpan, principal_axes
 from regard.corpus.questions.find import LONGEST, contexts_of, length_of
 from regard.corpus.questions.senses import panels as shown
 from regard.corpus.store_tables import StoreTables
@@ -32,7 +32,7 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 
 if TYPE_CHECKING:
-    from regard.corpus.asking.check_causes import CutEffect
+    from regard.corpus.asking.clusters import CutEffect
 
 EXAMPLES = 5
 WORDS = 5  # of the context, for each sense
@@ -223,8 +223,6 @@ def _context_words(
         own = [n for n, label in enumerate(labels) if label == sense]
         results: dict[str, CutEffect] = {}
         if checked and telling:
-            from regard.corpus.asking.check_causes import check_causes
-
             names = [word for word, _ in telling]
             mine = [places[n] for n in own]
             results, astray = check_causes(tables.model, mine, clusters, sense, names, layer, most=checked, seed=seed)
