@@ -159,10 +159,10 @@ def find(rows: int) -> None:
     import pyarrow as pa
 
     from regard.corpus import schema
-    from regard.corpus.environment import describe_store_environment, digest_model
     from regard.corpus.schema import Manifest, ModelSummary, ShardSummary
     from regard.corpus.shard_reader import sha256_of_shard_file
     from regard.corpus.store import Store
+    from regard.corpus.store_tables import describe_store_environment, digest_model
     from regard.corpus.writing.store_folder import ShardTables, sort_rows, write_shard
     from regard.models.load import load
 

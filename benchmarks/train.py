@@ -21,9 +21,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks.measure import machine
-from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train, validate
 from regard.train.run import RunOptions, prepare_pair_run, prepare_text_run, run_training
+from regard.train.run_folder import TrainingState
 from regard.train.settings import Settings
 
 WIDTH, HEADS, LAYERS, BLOCK, BATCH = 128, 4, 4, 64, 12

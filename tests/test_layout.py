@@ -23,7 +23,6 @@ THROUGH_OTHERS = {
     "train/follow",
     "errors",
     "fetched",
-    "web/overview",
 }
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.

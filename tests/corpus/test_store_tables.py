@@ -1,16 +1,64 @@
+"""A store opened, and the versions and products that its bytes depend on."""
+
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import regard
 from regard.corpus.asking.occurrences import look_up
 from regard.corpus.schema import read_manifest
 from regard.corpus.store import Store
-from regard.corpus.store_tables import TABLES, StoreTables
+from regard.corpus.store_tables import (
+    TABLES,
+    StoreTables,
+    check_store_environment,
+    describe_store_environment,
+    digest_model,
+)
 from regard.errors import RegardError
+from regard.model_files.stored_weight import StoredWeight
+from tests.support import make_tiny
 from tests.support.stores import Document, change_manifest, write_store
+
+
+def test_a_store_of_other_versions_is_refused() -> None:
+    here = describe_store_environment()
+    assert here["torch"] == torch.__version__
+    with pytest.raises(RegardError, match="made with torch 1.0, here is"):
+        check_store_environment(here | {"torch": "1.0"})
+
+
+def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
+    here = describe_store_environment()
+    check_store_environment(here)
+    with pytest.raises(RegardError, match=f"product none, here is {here['tiles']}: .*REGARD_PRODUCT=none goes on"):
+        check_store_environment(here | {"tiles": "none"})
+
+
+def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any) -> None:
+    first = digest_model(minilm)
+    minilm.tokenizer(["a", "b c"], padding=True, truncation=True, max_length=3)
+    assert digest_model(minilm) == first
+    bias = next(minilm.model.parameters())
+    with torch.no_grad():
+        bias[0, 0] += 1
+        changed = digest_model(minilm)
+        bias[0, 0] -= 1
+    assert changed != first
+
+
+def test_weights_kept_in_half_precision_are_the_model_that_they_are_in_float32(minilm: Any, tmp_path: Path) -> None:
+    make_tiny(tmp_path, minilm)
+    regard.load(tmp_path, device="cpu", dtype="bfloat16").model.save_pretrained(tmp_path)
+    stored, wide = (regard.load(tmp_path, device="cpu", dtype=dtype) for dtype in ("auto", "float32"))
+    assert any(isinstance(each, StoredWeight) for each in stored.model.parameters())
+    assert digest_model(stored) == digest_model(wide)
+
 
 ONE = [Document("a", "The bank of clay", {"year": "1850"}, line=3), Document("b", "A BANK note")]
 OTHER = [Document("c", "No bank; the end")]
@@ -91,7 +139,7 @@ def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path:
     """A stranger's store could name any repository or folder: the user names the model, or it is the default one."""
     asked = []
     monkeypatch.setattr("regard.models.load.load", lambda source: asked.append(source) or minilm)
-    monkeypatch.setattr("regard.corpus.environment.digest_model", lambda _: read_manifest(bank_folder).model.digest)
+    monkeypatch.setattr("regard.corpus.store_tables.digest_model", lambda _: read_manifest(bank_folder).model.digest)
     folder = shutil.copytree(bank_folder, tmp_path / "s")
     data = change_manifest(folder)
     for stranger in ({"source": "stranger/model"}, {"source": str(tmp_path)}, {"name": "mine"}):

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from regard.corpus import schema
 from regard.corpus.asking.vectors import WordSpan, embed_places
-from regard.corpus.environment import digest_model
 from regard.corpus.schema import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
+from regard.corpus.store_tables import digest_model
 from regard.corpus.writing.store_folder import ShardTables, sort_rows, write_shard
 from regard.text.words import find_spans, words_of
 

@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import regard
+from regard.models.load import load_tokenizer
 from regard.text import tokenizers
-from regard.text.tokens import encode
+from regard.text.tokenizers import BertTokenizer
+from regard.text.tokens import encode, encode_all, encode_parts
 from regard.text.words import find_word
 
 TEXTS = ["Life is short, eat dessert first!", "A man is fishing on a river bank."]
@@ -200,3 +202,15 @@ def test_settings_of_other_types_are_one_line(tmp_path: Path, settings: object) 
     with pytest.raises(regard.RegardError) as error:
         encode(tokenizers.read_tokenizer(tmp_path), "the bank")
     assert "\n" not in str(error.value)
+
+
+ODD = ["Zürich, ﬁne İstanbul ΑΣ", "e\u0301cole 銀行\t\u200b x 3.14", "A [MASK] b [SEP] c", "x" * 150, "🙂 ☃ \ufffd"]
+
+
+def test_texts_are_read_as_transformers_reads_them(minilm: Any) -> None:
+    ours, theirs = load_tokenizer(), minilm.tokenizer
+    assert isinstance(ours, BertTokenizer)
+    assert encode_all(ours, ODD) == encode_all(theirs, ODD)
+    for pair in (True, False):
+        assert encode_parts(ours, ODD[:2], pair=pair) == encode_parts(theirs, ODD[:2], pair=pair)
+    assert ours.num_special_tokens_to_add(pair=True) == theirs.num_special_tokens_to_add(pair=True) == 3

@@ -11,10 +11,10 @@ from tokenizers import normalizers, processors
 
 from regard.errors import RegardError
 from regard.explain.weights.head_means import content_or_position
+from regard.generation.generator import continued
 from regard.models.load import load_tokenizer
 from regard.questions.tokens import tokens
 from regard.text import tokenizers
-from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences
 from regard.text.quoting import display_text as spelled_token
 from regard.text.tokens import Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns

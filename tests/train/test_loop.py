@@ -14,9 +14,9 @@ import torch
 from regard import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.checkpoint import TrainingState
 from regard.train.data import Batch
 from regard.train.loop import loss_of, optimiser_of, train, validate
+from regard.train.run_folder import TrainingState
 from regard.train.settings import Settings, with_changes
 
 SETTINGS = Settings(steps=120, rate=1e-2, warmup=5, decay=0.0, evaluate_every=0, save_every=0, beta2=0.98)

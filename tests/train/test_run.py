@@ -19,10 +19,10 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.train.checkpoint import save_checkpoint
 from regard.train.follow import follow_run_in_terminal, train_and_follow
 from regard.train.run import RunOptions, prepare_text_run, run_training, stop_training_on_interrupt
 from regard.train.run_files import read_log
+from regard.train.run_folder import save_checkpoint
 from regard.train.settings import Settings
 from tests.support import in_one_process
 

@@ -6,9 +6,9 @@ import torch
 import regard
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.checkpoint import TrainingState
 from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train, validate
+from regard.train.run_folder import TrainingState
 from regard.train.settings import Settings
 
 SYMBOLS, LENGTH, START, END = 60, 8, 61, 62  # so many that the next one cannot be guessed from those around it

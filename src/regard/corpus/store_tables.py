@@ -1,29 +1,83 @@
-"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is asked for."""
+"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is asked for.
 
+A store's bytes depend on more than texts and settings: the model, by a hash; versions, kernels, threads.
+"""
+
+import hashlib
+import json
 import os
+import platform
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 
+from regard.attention.kernels import matmul
 from regard.corpus.schema import ROW_GROUP, Manifest, read_manifest
 from regard.corpus.settings import place_among_stored_layers
 from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at, integers, sha256_of_shard_file
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
 from regard.model_files.folder import DEFAULT_NAME
+from regard.models.model import Model
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from regard.models.model import Model
+
+PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
+
+
+def describe_store_environment() -> dict[str, str]:
+    """Return the versions, and the matrix product of attention's tiles that is chosen here."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "none"
+    return versions | {"tiles": matmul.product().__name__, "threads": "1", "machine": platform.machine()}
+
+
+def check_store_environment(made: dict[str, str]) -> None:
+    """Check that this process has the versions and the matrix product that a store was made with."""
+    here = describe_store_environment()
+    for name in (*PACKAGES, "machine"):
+        if made.get(name) != here[name]:
+            raise RegardError(
+                f"the store was made with {name} {made.get(name)}, here is {here[name]}: shards would differ; "
+                "give another --out, or the same versions"
+            )
+    if made.get("tiles") != here["tiles"]:
+        raise RegardError(
+            f"the store was made with the matrix product {made.get('tiles')}, here is {here['tiles']}: shards would "
+            f"differ; {matmul.VARIABLE}={made.get('tiles')} goes on with it, or give another --out"
+        )
+
+
+def digest_model(model: Model) -> str:
+    """Hash a model's weights and its tokenizer."""
+    whole = hashlib.sha256()
+    for name, tensor in sorted(model.model.state_dict().items()):
+        whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    text = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
+    if backend is not None:  # truncation and padding are what a call before may have left in it
+        data = {name: value for name, value in json.loads(text).items() if name not in ("truncation", "padding")}
+        text = json.dumps(data)
+    whole.update(text.encode())
+    return whole.hexdigest()
+
 
 FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet with statistics only
 AT_ONCE = 2  # shards that are read at the same time
@@ -109,9 +163,7 @@ class StoreTables:
                 f"store {str(self.path)!r} says that {kept.source or kept.name!r} made it: what a store names is not "
                 "loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
             )
-        from regard.corpus.environment import digest_model
         from regard.models.load import load
-        from regard.models.model import Model
 
         model = named if isinstance(named, Model) else load(named)
         if model.tokenizer is None or digest_model(model) != kept.digest:

@@ -263,7 +263,7 @@ class TracesAnswer(Answer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs, if there is one for its texts."""
-        from regard.web.overview import overview_data
+        from regard.web.page import overview_data
 
         return overview_data(page, self.traces)
 

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from regard.capture.interventions.resolve import Intervention
 from regard.errors import RegardError
-from regard.generation.generator import Generator, Request
+from regard.generation.generator import Generator, Request, continued
 from regard.generation.settings import SAMPLING, check_option_name
 from regard.nn.decoding import OPTIONS, Sampling, write_with_transformer
-from regard.text.continuation import continued
 from regard.text.tokens import Encoded
 
 

@@ -50,8 +50,7 @@ from regard.models.read_checkpoint import (
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.from_transformers import read_bert
 from regard.nn.transformer import Transformer
-from regard.text.bert_tokenizer import read_bert_tokenizer
-from regard.text.tokenizers import read_tokenizer
+from regard.text.tokenizers import read_bert_tokenizer, read_tokenizer
 from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")

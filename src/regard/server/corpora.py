@@ -11,12 +11,12 @@ from starlette.exceptions import HTTPException
 
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
 from regard.corpus.asking.vectors import read_passage
-from regard.corpus.environment import digest_model
 from regard.corpus.questions.find import contexts_of
 from regard.corpus.questions.senses import panels
 from regard.corpus.questions.senses.answer import CHECKED, Senses
 from regard.corpus.questions.senses.panels import sense_name
 from regard.corpus.store import Store
+from regard.corpus.store_tables import digest_model
 from regard.display.answer import panel_data
 from regard.errors import RegardError
 from regard.model_files.folder import DEFAULT_NAME

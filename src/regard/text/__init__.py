@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.text import bert_tokenizer as bert_tokenizer
-    from regard.text import continuation as continuation
     from regard.text import neutral_sentences as neutral_sentences
     from regard.text import quoting as quoting
     from regard.text import reader as reader

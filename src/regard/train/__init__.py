@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.train import checkpoint as checkpoint
     from regard.train import data as data
     from regard.train import evolve as evolve
     from regard.train import follow as follow

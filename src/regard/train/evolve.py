@@ -25,8 +25,8 @@ from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital, quoted, short_head
 from regard.trace.file import open_traces
 from regard.trace.trace import PairTrace, Trace
-from regard.train.checkpoint import run_files_by_step
 from regard.train.run_files import WATCH, check_watched_traces
+from regard.train.run_folder import run_files_by_step
 from regard.train.training import Training, evenly, training_of
 
 CROSS = "cross-attention"

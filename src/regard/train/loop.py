@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.nn.decoding import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
-from regard.train.checkpoint import TrainingState
 from regard.train.data import Batch, Data
+from regard.train.run_folder import TrainingState
 from regard.train.settings import Settings
 
 REMEDY = "try a smaller rate (--resume --set rate=... goes on from the last checkpoint)"

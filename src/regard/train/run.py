@@ -18,7 +18,6 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
-from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import (
     Data,
     NextToken,
@@ -37,10 +36,14 @@ from regard.train.run_files import LOSS, WATCH, Log, read_log
 from regard.train.run_folder import (
     RunInfo,
     SourceFile,
+    TrainingState,
     check_run_folder,
     check_space,
+    load_checkpoint,
     lock_folder,
     read_run_info,
+    remove_run_leftovers,
+    save_checkpoint,
     source_files,
     source_of,
     training_device,

@@ -9,9 +9,9 @@ from regard.attention.recording import Call, Calls
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.trace.any_attention import labelled, named_maps
+from regard.views.save_page import attention_page
 from regard.views.show import show
 from regard.web.assemble import Choice
-from regard.web.attention_page import attention_page
 from regard.web.built_page import built_shell
 from regard.web.html_file import html_parts
 from regard.web.page import Page

@@ -40,7 +40,7 @@ export interface Page {
   overview: Opened | null; // what the first view needs beside them; null where there is no stage for the texts
 }
 
-/** What the first view shows, each kind with a stage of its own (src/regard/web/overview.py chooses). */
+/** What the first view shows, each kind with a stage of its own (src/regard/web/page.py chooses). */
 export type Opened = OfTexts | OfWriting | { kind: "image" } | { kind: "pair" };
 
 /** Texts that a model wrote, from the token `first` on; words: the names of tokens. Of each step, which wrote a token: its probability, the others that were

@@ -399,7 +399,7 @@ class Generation(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs of what was written."""
-        from regard.web.overview import writing_stage  # as in `see`
+        from regard.web.page import writing_stage  # as in `see`
 
         return writing_stage(page, [own for _, own in self.each], [trace.trace for trace in self.traces])
 

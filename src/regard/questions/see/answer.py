@@ -137,7 +137,7 @@ class Seen(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs: of short texts what the sentences name, and the followed word."""
-        from regard.web.overview import overview_data, writing_stage  # what writes pages is imported for a page alone
+        from regard.web.page import overview_data, writing_stage  # what writes pages is imported for a page alone
 
         if self.read and all(isinstance(text, Generated) and isinstance(text.trace, Trace) for text in self.read):
             written = [generated(text).plain for text in self.read]
