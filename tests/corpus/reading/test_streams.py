@@ -199,7 +199,7 @@ def test_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     first, long, last = jsonl(b"".join(rows))
     assert (first, last) == (document(1, "aaaaa"), document(3, "aaaaaa"))
     assert isinstance(long, Rejected)
-    assert (long.line, long.reason.split(":")[0]) == (2, "longer than 134,217,728 bytes")
+    assert (long.line, long.reason.split(":")[0]) == (2, "longer than 60 bytes")
     ends = table(b"text\na\n" + b"b" * 70 + b"\nc\n")
     assert ends[0] == document(2, "a")
     assert isinstance(ends[1], Rejected)

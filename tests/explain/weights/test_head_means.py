@@ -25,7 +25,7 @@ from regard.explain.weights.head_means import (
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.checkpoint import TrainingState
+from regard.train.run_folder import TrainingState
 from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train
 from regard.train.settings import Settings
