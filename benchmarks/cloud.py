@@ -86,7 +86,7 @@ def made_senses(store: Store) -> Senses:
     sizes = np.bincount(labels, minlength=3)
     senses = tuple(Sense(str(n + 1), int(size), size / len(found), 0.1, (), ()) for n, size in enumerate(sizes))
     clusters = Clusters(labels, np.eye(3, 1, dtype=np.float32), draws.random(len(found)), {})
-    return Senses(WORD, 5, senses, {}, (), found, clusters, points, (0.1, 0.08))
+    return Senses(WORD, 5, senses, (), found, clusters, points, (0.1, 0.08))
 
 
 def measure(tab: Any, link: str) -> None:

@@ -33,7 +33,7 @@ def answer(draw: random.Random) -> Shift:
     clusters = Clusters(labels, np.ones((k, 3)), np.zeros(len(labels)), tried, dict.fromkeys(tried, 0.1))
     found = occurrences(sizes[0]), occurrences(sizes[1])
     permuted = draw.choice(["documents", "occurrences"])
-    return Shift("bank", 5, ("old", "new"), change, permuted, tuple(senses), tried, (), found, clusters, asked)
+    return Shift("bank", 5, ("old", "new"), change, permuted, tuple(senses), (), found, clusters, asked)
 
 
 def test_what_came_and_went_did_by_all_counts_and_tests() -> None:

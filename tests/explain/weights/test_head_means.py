@@ -25,9 +25,9 @@ from regard.explain.weights.head_means import (
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
-from regard.train.run_folder import TrainingState
 from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train
+from regard.train.run_folder import TrainingState
 from regard.train.settings import Settings
 from tests.support.own_models import translator
 

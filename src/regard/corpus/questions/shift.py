@@ -179,7 +179,6 @@ class Shift(Answer):
     change: Change
     permuted: str
     senses: tuple[SharedSense, ...]
-    silhouettes: dict[int, float]
     notes: tuple[str, ...]
     found: tuple[Occurrences, Occurrences] = field(repr=False)
     clusters: Clusters = field(repr=False)
@@ -213,7 +212,7 @@ class Shift(Answer):
         return {
             "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
             "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
-            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "silhouettes": {str(k): value for k, value in self.clusters.silhouettes.items()},
             "separations": {str(k): value for k, value in self.clusters.separations.items()}, "notes": list(self.notes),
         }  # fmt: skip
 
@@ -274,7 +273,7 @@ def find_shift(
     permuted = "documents" if whole else "occurrences"
     notes += clusters.notes
     return Shift(
-        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k,
+        word, used, groups, change, permuted, tuple(senses), tuple(notes), found, clusters, k,
         context,
     )  # fmt: skip
 

@@ -113,7 +113,7 @@ def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, clo
         assert all(word.word in said for word in sense.words)
         assert sense.examples[0].document in said
     [line] = found.exactness()
-    assert f"{found.silhouettes[2]:.2f}" in line
+    assert f"{found.clusters.silhouettes[2]:.2f}" in line
     assert f"{found.clusters.separations[2]:.2f}" in line
     assert max(map(len, said.splitlines())) <= 80
     said = "\n".join(plain_lines_of_parts(cloud_store.senses("bank").shown(200), 200))

@@ -53,7 +53,7 @@ def answer(draw: random.Random) -> Senses:
     separations = {n: draw.uniform(0 if asked or k == 1 else SEPARATION, 0.16) for n in tried}
     clusters = Clusters(labels, np.ones((k, 3)), np.zeros(count), tried, separations)
     return Senses(
-        "bank", 5, tuple(senses), tried, (), occurrences(count), clusters, np.zeros((count, 2)), k=asked,
+        "bank", 5, tuple(senses), (), occurrences(count), clusters, np.zeros((count, 2)), k=asked,
         asked_words=draw.choice([0, 4, 4, 4]),
     )  # fmt: skip
 
@@ -101,13 +101,13 @@ def test_the_best_split_is_named_with_the_measures_that_are_too_small() -> None:
     draw, seen = random.Random(30), 0
     for _ in range(400):
         result = answer(draw)
-        if result.told_apart or not result.silhouettes:
+        if result.told_apart or not result.clusters.silhouettes:
             continue
         [sentence] = senses_sentences(result)
-        best = max(result.silhouettes, key=lambda k: result.silhouettes[k])
+        best = max(result.clusters.silhouettes, key=lambda k: result.clusters.silhouettes[k])
         k, silhouette, _, separation, _ = numbers_in(sentence)
         shows(k, best)
-        shows(silhouette, result.silhouettes[best])
+        shows(silhouette, result.clusters.silhouettes[best])
         shows(separation, result.clusters.separations[best])
         assert float(silhouette.replace("−", "-")) < SILHOUETTE
         seen += 1

@@ -78,10 +78,10 @@ class Sense:
 class Senses(Answer):
     """The senses of a word, the largest first.
 
-    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
-    where each lies on the first two principal axes; axes: the variance that each keeps, a share. context: characters on
-    either side that were asked for. k: how many senses were asked for, None where the silhouette was to say it.
-    contexts: of each occurrence, for a page. asked_words: how many marker words were asked for, for each sense.
+    found, clusters: all occurrences, and their senses. points: where each lies on the first two principal axes; axes:
+    the variance that each keeps, a share. context: characters on either side that were asked for. k: how many senses
+    were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
+    asked_words: how many marker words were asked for, for each sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -92,7 +92,6 @@ class Senses(Answer):
     word: str
     layer: int
     senses: tuple[Sense, ...]
-    silhouettes: dict[int, float]
     notes: tuple[str, ...]
     found: Occurrences = field(repr=False)
     clusters: Clusters = field(repr=False)
@@ -134,7 +133,7 @@ class Senses(Answer):
         return {
             "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
             "senses": [asdict(each) for each in self.senses],
-            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "silhouettes": {str(k): value for k, value in self.clusters.silhouettes.items()},
             "separations": {str(k): value for k, value in self.clusters.separations.items()},
             "points": [
                 {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
@@ -198,7 +197,7 @@ def find_senses(
         made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, context, k,
+        word, used, tuple(made), tuple(notes), found, clusters, points, axes, context, k,
         asked_words=words,
     )  # fmt: skip
 

@@ -192,7 +192,7 @@ def senses_title(result: "Senses") -> str:
 def exactness_of_senses(result: "Senses") -> list[str]:
     """Write the model, the layer and the measures of the clusters, then the notes on the index."""
     line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
-    if (k := result.clusters.k) in result.silhouettes:
-        both = (f"{means[k]:z.2f}" for means in (result.silhouettes, result.clusters.separations))
+    if (k := result.clusters.k) in result.clusters.silhouettes:
+        both = (f"{means[k]:z.2f}" for means in (result.clusters.silhouettes, result.clusters.separations))
         line += ": mean silhouette {}, mean separation {}".format(*both)
     return [f"{line}.", *result.notes]
