@@ -226,8 +226,6 @@ def tokenizer_errors(what: str) -> Iterator[None]:
     """Raise RegardError, one line that begins with what failed, for any error of a tokenizer inside the block."""
     try:
         yield
-    except RegardError:
-        raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of the Rust library
             raise
