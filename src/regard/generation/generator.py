@@ -188,7 +188,8 @@ class Generator(ABC, Generic[S]):
         wrote = chosen_from.double().cpu()
         apart = float((logits[first - 1 :][: len(wrote)].double().cpu() - wrote).nan_to_num(0).abs().max())
         largest = max(1.0, float(wrote.nan_to_num(0, 0, 0).abs().max()))
-        if apart > ROUNDING * torch.finfo(logits.dtype).eps * largest:
+        rounding = max(torch.finfo(dtype).eps for dtype in (logits.dtype, self._model.dtype))  # of half precision
+        if apart > ROUNDING * rounding * largest:
             raise RegardError(
                 f"generate: {self._name} chose its tokens from logits that differ by {apart:.1e} from those of a pass "
                 "over the finished text: it isn't a causal model, or changes its input while it writes"
