@@ -106,6 +106,7 @@ def test_the_first_screen_is_a_live_example_with_the_librarys_numbers(serve: Any
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
     texts = ["We sat on the river bank.", "I made a deposit at the bank."]
     bank = regard.see(texts, "bank", references=["river", "deposit"], model=minilm)
+    page.tab.click("[data-fold]")
     assert all(finding in said(page) for finding in bank.findings())
     # the word is followed in other texts too, by the keyboard alone, and where they do not have it, it is left out
     page.tab.fill("[aria-label='Text 1']", RIVER)
@@ -197,6 +198,15 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
     page.tab.wait_for_selector("[data-cosine]", state="detached")
 
 
+def address_at_rest(page: Opened) -> str:
+    """The address once the map is exact and the address has not changed for half a second."""
+    page.tab.wait_for_selector(".map[data-state=exact][data-sight]", timeout=60_000)
+    address = None
+    while address != (address := page.tab.url):
+        page.tab.wait_for_timeout(500)
+    return address
+
+
 def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> None:
     page = visited(visit, server)
     page.tab.fill("textarea", 'A dog\'s "bark" # is & worse? שלום')
@@ -204,13 +214,12 @@ def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> Non
     traced(page, "A dog")
     page.open_view("Matrix")
     page.choose_head("4", "9")
-    page.tab.wait_for_timeout(100)
-    link = page.tab.url
+    link = address_at_rest(page)
     page.tab.reload()
     for _ in range(2):
         traced(page, "A dog", "")
         page.tab.wait_for_selector("[data-choose=head]", timeout=60_000)
-        assert page.tab.url == link
+        assert address_at_rest(page) == link
         assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Matrix"
         assert page.tab.locator("[data-choose=head]").input_value() == "9"
         page.tab.goto("about:blank")
@@ -435,12 +444,14 @@ def test_everyone_can_use_it(server: str, visit: Any, width: int) -> None:
     page.tab.evaluate(AXE.read_text())
     for state in ("form", "[data-head] [style]"):  # before an answer, and with one
         page.tab.wait_for_selector(state, timeout=60_000)
+        page.tab.focus("textarea")  # on a phone, all that one may choose is shown while one types
         for name in ("another text", "Follow a word"):
             box = page.tab.locator(f"[aria-label='{name}']").bounding_box()
             assert box["x"] + box["width"] <= width
             assert width > 390 or min(box["width"], box["height"]) >= 44
     page.tab.click("[data-example]:has-text('Two senses')", timeout=60_000)
     page.tab.wait_for_selector("[data-head='1-0-0'] [style]", timeout=60_000)
+    page.tab.focus("textarea")
     page.tab.click("[data-options]")
     page.suits_everyone(width)
     page.tab.click("[data-act]:has-text('cut')")
