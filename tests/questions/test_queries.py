@@ -101,7 +101,9 @@ def test_what_attribute_refuses(asked: dict[str, Any], says: str) -> None:
     assert says in str(refused.value)
 
 
-def test_what_attribute_refuses_by_its_texts() -> None:
+def test_what_attribute_and_patch_refuse_by_their_texts() -> None:
+    with pytest.raises(RegardError, match="given 1 texts, needs two"):
+        PatchQuery(word="a").check(1)
     with pytest.raises(RegardError, match="given 2 texts, needs one: --method attribution-patching compares two"):
         AttributionQuery(to="a").check(2, called=option_name)
     patching = AttributionQuery(word="a", method="attribution-patching")
@@ -129,11 +131,6 @@ def test_what_patch_refuses(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError) as refused:
         PatchQuery(**asked).check(2, called=option_name)
     assert says in str(refused.value)
-
-
-def test_patch_needs_two_texts() -> None:
-    with pytest.raises(RegardError, match="given 1 texts, needs two"):
-        PatchQuery(word="a").check(1)
 
 
 def test_what_is_asked_is_swept(minilm: Any) -> None:

@@ -13,7 +13,7 @@ from regard.questions.see.sentences import findings
 from tests.said.reading import plain_and_few, reads
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")
-WAY = r"(towards|away from) “(.+?)” \(cosine (\S+), neutral (\S+) to (\S+?)\)"
+WAY = r"(towards|away from) “(.+?)” \(cosine (\S+), usually (\S+) to (\S+?)\)"
 
 
 def drawn(draw: random.Random) -> Summary:

@@ -110,7 +110,7 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
     for link in clear:
         if all(link.word != other.word and link.translation != other.translation for other in [*already, *shown]):
             shown.append(link)
-    shown = shown[: 3 - several]
+    shown = shown[:2]
     if any(link.outdone for link in shown):
         shown = shown[: 2 - several]  # room for "apart from special tokens"
     outdone = any(link.outdone for link in shown or links)

@@ -29,7 +29,9 @@ TABLE: list[list[Template]] = [
      ("{where} moves {word} {way}.", None),
      ("{word} stays within its range in {neutral} neutral sentences.", None),
      ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
-    [("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
+    [("the {nth_1} and the {nth_2} {word} attend unusually strongly to {to_1} ({weight_1} and {weight_2}, {head_1}).",
+      lambda n: (n["to_1"], n["head_1"]) == (n["to_2"], n["head_2"])),
+     ("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
          "({weight_2}, {head_2}).", None),
      ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
          "{name_2} ({weight_2}, {head_2}).", None),
@@ -55,9 +57,9 @@ WHOLE_TEXT: list[list[Template]] = [
     [("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
       None),
      ("{in_text}{query} attends unusually strongly to {key} ({weight}, {head}).", None)],
-    [(PREDICTION, lambda n: n["probability"] < LIKELY)],
     [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
+    [(PREDICTION, lambda n: n["probability"] < LIKELY)],
 ]  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def findings(summary: Summary) -> list[str]:
         texts = [_whole_text(summary, n) for n in range(len(summary.texts))]
         if len(texts) == 1:
             return sentences(WHOLE_TEXT, numbers | texts[0])
-        messages = [sentences(WHOLE_TEXT[1:5], text) for text in texts]
+        messages = [sentences(WHOLE_TEXT[1:], text) for text in texts]
         in_turn = [message[n] for n in (0, 1) for message in messages if len(message) > n]
         return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
@@ -125,7 +127,7 @@ def _movement(summary: Summary) -> dict[str, Any]:
                 assert low is not None
                 assert high is not None
                 text = (
-                    f"{way} {quoted(reference.word)} (cosine {number(value)}, neutral {number(low)} to {number(high)})"
+                    f"{way} {quoted(reference.word)} (cosine {number(value)}, usually {number(low)} to {number(high)})"
                 )
                 outside.append((way == "towards", max(value - high, low - value), place, text))
         if outside:  # where it goes says more than what it leaves
