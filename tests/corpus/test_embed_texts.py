@@ -223,9 +223,6 @@ def test_a_killed_worker_is_told_and_the_run_goes_on(forty_texts: str, group: li
     assert read_manifest(Path("store")).complete
 
 
-__all__ = ["texts", "tiny"]  # fixtures
-
-
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
@@ -234,9 +231,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory, minilm: Any) -> Any:
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    make_tiny(folder, minilm)
+def tiny(folder: Path) -> Any:
     return regard.load(folder, device="cpu")
 
 

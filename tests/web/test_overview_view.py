@@ -48,6 +48,7 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
     page = first_view(two)
     assert set(two.page().overview) == fields("OfTexts")
     summary = two.summary
+    page.tab.click("[data-fold]")
     texts = page.tab.inner_text("header")
     for sentence in two.findings():
         assert re.sub("[\u2068\u2069]", "", sentence) in re.sub("[\u2068\u2069]", "", " ".join(texts.split()))
@@ -230,10 +231,13 @@ def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm:
     assert page.tab.locator("[data-curve]").count() == 3
     third = page.tab.inner_text(".left .other")  # with its own most unusual link
     assert third.startswith(f"2 {bank[0].text}")
-    said = re.search(r"→ (\S+) ([\d.]+), layer (\d), head (\d+)", third.replace("\n", " "))
+    said = re.search(r"looks at (\S+) ([\d.]+), layer (\d), head (\d+)", third.replace("\n", " "))
     query, (layer, head) = bank[0].word("bank")[0].tokens[0], map(int, said.groups()[2:])
     key = next(k for k, token in enumerate(bank[0].tokens) if token.text == said[1])
     assert said[2] == number(float(bank[0].attention[layer][head, query, key]))
+    page.tab.click(".left .other")  # is drawn instead
+    assert page.tab.locator("[data-sentence] .number").all_inner_texts() == ["1", "2"]
+    assert page.tab.inner_text(".left .other").startswith(f"3 {bank[1].text}")
     page = page_of([same, bank[0], bank[1]], word="bank", overview=True)
     pairs = page.tab.locator(".right [data-curve] title").all_text_contents()
     assert sorted(pairs) == ["texts 1, 2", "texts 1, 3", "texts 2, 3"]

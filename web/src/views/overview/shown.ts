@@ -1,6 +1,8 @@
 // What the first view shows, as plain functions: weights of a token in the chosen heads, the shape of an arc, the marks in a sentence.
 
-import type { Paths } from "../../data/format";
+import { below, choice, type Choice } from "../../choice";
+import type { OfTexts, Paths } from "../../data/format";
+import type { PageState } from "../../page_state.svelte";
 
 export const ROW = "overview row"; // of two sentences, the one that is acted on: the name of the choice
 
@@ -54,6 +56,12 @@ export function curve(x0: number, y0: number, x1: number, y1: number): string {
   return `M${f(x0)},${f(y0)}C${f(x0)},${f(y0 + bend)} ${f(x1)},${f(y1 - bend)} ${f(x1)},${f(y1)}`;
 }
 
+/** A bracket in the margin from a line of the text to another; aside: how far it reaches towards the text. */
+export function bracket(y0: number, y1: number, margin: number, aside: number): string {
+  const down = 6 * Math.sign(y1 - y0);
+  return `M${f(margin + aside)},${f(y0)}Q${f(margin)},${f(y0)} ${f(margin)},${f(y0 + down)}V${f(y1 - down)}Q${f(margin)},${f(y1)} ${f(margin + aside)},${f(y1)}`;
+}
+
 export interface Marked {
   text: string;
   kind: "plain" | "aside" | "word"; // word: quoted, in the colour of its text
@@ -83,6 +91,14 @@ export function between(values: (number | null)[], at: number): number | null {
   const low = Math.min(Math.floor(at), values.length - 1);
   const [a, b] = [values[low] ?? null, values[Math.min(low + 1, values.length - 1)] ?? null];
   return a === null || at === low ? a : b === null ? null : a + (b - a) * (at - low);
+}
+
+/** The two occurrences of a followed word that are drawn: the furthest at first. */
+export function pairOf(shared: PageState): Choice<number[]> {
+  const { overview, panels } = shared.page;
+  const fits = below((overview as OfTexts).tokens.length);
+  const first = furthest(panels.find((panel) => panel.kind === "paths") as Paths | undefined);
+  return choice(shared, "overview pair", first, (value) => Array.isArray(value) && value.length === 2 && value.every(fits) && value[0] < value[1]);
 }
 
 /** The two texts in which a word ends furthest apart: in its cosine to a reference word, else from each other. */
