@@ -8,6 +8,7 @@ text. Every round has other texts. SmolLM2 is read from the folder that REGARD_S
 """
 
 import argparse
+import copy
 import ctypes
 import json
 import os
@@ -25,6 +26,7 @@ import torch
 import transformers
 
 import regard
+from benchmarks import measure
 from benchmarks.ablations import turns
 from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.explain.causes.contributions import contributions
@@ -47,6 +49,7 @@ def main() -> None:
     parts = {
         "minilm": minilm,
         "short": short,
+        "dense": dense,
         "see": see,
         "smollm2": smollm2,
         "eager": eager,
@@ -58,6 +61,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; by default all")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
     parser.add_argument("--threads", type=int, help="torch's threads, by default as many as it takes")
+    parser.add_argument("--processor", action="store_true", help="time of the processor, where others use the machine")
     parser.add_argument("--child", nargs=3, metavar=("KIND", "LENGTH", "FILE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
@@ -65,6 +69,8 @@ def main() -> None:
         return
     if given.threads:
         torch.set_num_threads(given.threads)
+    if given.processor:
+        measure.clock = time.process_time
     unknown = [name for name in given.parts if name not in parts]
     if unknown:
         parser.error(f"{unknown[0]!r} is no part; there are {', '.join(parts)}")
@@ -97,6 +103,27 @@ def short(quick: bool) -> None:
             return model.model(**model.tokenizer(SENTENCES, return_tensors="pt", padding=True))
 
     show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.5)
+
+
+def dense(quick: bool) -> None:
+    """MiniLM, one text of 512 tokens: a trace and all weights written out, against the forward pass."""
+    model = regard.load(device="cpu")
+    eager = copy.deepcopy(model.model)
+    eager.set_attn_implementation("eager")
+    (text,) = random_texts(model.tokenizer, 1, 510, 0)
+    ids = model.tokenizer(text, return_tensors="pt")["input_ids"]
+    plain = partial(forward, model.model, ids, False)
+    kinds: dict[str, tuple[Callable[[], object], float | None]] = {
+        "eager with output_attentions": (partial(forward, eager, ids, True), None),
+        "trace": (lambda: model.trace(text), None),
+        "trace, dense()": (lambda: [w.dense() for w in model.trace(text).attention], None),
+        "trace, dense(dtype=torch.float32)": (
+            lambda: [w.dense(dtype=torch.float32) for w in model.trace(text).attention],
+            1.4,
+        ),
+    }
+    for name, (call, target) in kinds.items():
+        show(name, turns(plain, call, 5 if quick else 30), target)
 
 
 def see(quick: bool) -> None:

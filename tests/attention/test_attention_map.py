@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention import attention_map
+from regard.attention import attention_map, region_scores
 from regard.attention import scores as score_tiles
 from regard.attention.attention_map import AttentionMap
 from tests.attention.cases import Case, as_from_a_file, cases, check, naive, random, worst
@@ -144,6 +144,26 @@ def test_dense_scores_and_regions_are_right(case: Case, data: st.DataObject) -> 
         (0, 0, [row], slice(0, column)),
     ):
         check(f"weights at {index}", seen[index], plain.weights[index], right.weights[index], case, seen.dtype)
+
+
+@settings(max_examples=60)
+@given(st.booleans().flatmap(lambda empty: cases(empty=empty)), st.booleans())
+def test_dense_in_float32_is_as_exact_as_eager_attention(case: Case, in_tiles: bool) -> None:
+    seen = regard.attend(case.query, case.key, case.value, **case.options).weights
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_scores, "CACHED", 8 if in_tiles else region_scores.CACHED)
+        weights = seen.dense(dtype=torch.float32)
+    assert weights.dtype == torch.float32
+    check("weights", weights, naive(case, torch.float32).weights, case.oracle().weights, case, torch.float32)
+
+
+def test_dense_of_given_weights_and_of_other_dtypes() -> None:
+    weights = random(0, 2, 3, 5)
+    given = AttentionMap.of_weights(weights).dense(dtype=torch.float32)
+    assert torch.equal(given, weights.float())
+    for options in ({"dtype": torch.float16}, {"dtype": torch.float32, "differentiable": True}):
+        with pytest.raises(ValueError, match=r"dense: given dtype=torch.float\d\d, takes torch.float32 only, without"):
+            some_map().dense(**options)
 
 
 @pytest.mark.parametrize(

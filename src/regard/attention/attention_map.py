@@ -193,8 +193,17 @@ class AttentionMap(Showable):
         """The same matrix before the softmax, already scaled: `m.scores[...]`, as `ScoreView` describes it."""
         return ScoreView(self)
 
-    def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
-        """Compute all weights as one tensor: memory L × S. differentiable: exact, and gradients flow through it."""
+    def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
+        """Compute all weights as one tensor: memory L × S. differentiable: exact, and gradients flow through it.
+
+        dtype: torch.float32 computes scores and softmax in float32, as eager attention does, in half the time. For
+        scores up to 90 (MiniLM), errors reach 3e-6 instead of 9e-8. Default: as precise as regions.
+
+        Raises:
+            ValueError: another dtype, or a dtype with differentiable.
+        """
+        if dtype is not None:
+            return self._in_float32(dtype, differentiable)
         if not differentiable:
             return self[...]
         query, key, rule = self._attached
@@ -209,6 +218,20 @@ class AttentionMap(Showable):
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
         return self._shown(weights[..., : self.full_shape[3]])
+
+    def _in_float32(self, dtype: torch.dtype, differentiable: bool) -> Tensor:
+        if dtype != torch.float32 or differentiable:
+            raise ValueError(f"dense: given dtype={dtype}, takes torch.float32 only, without differentiable=True")
+        weights = self if self.dtype == dtype else self.to(dtype)
+        query, key, rule = weights.query, weights.key, weights.near_rule
+
+        def tile(batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+            scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
+            if scores.shape[-1] == 0 or (rule.mask is None and rule.bias is None and rule.sinks is None):
+                return scores.softmax(-1)
+            return region_scores.weights_of_whole_rows(scores, rule, heads, dtype)[0]
+
+        return self._shown(weights._blocks(*self._everything(), tile))
 
     def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.

@@ -58,9 +58,10 @@ class GivenMap(AttentionMap):
         """Read the weights of some queries of some texts."""
         return self._weights_tile(batch, slice(None), rows, slice(None))
 
-    def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
+    def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
         """Return all weights as one tensor. differentiable: with the graph that the program computed them by."""
-        return self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
+        weights = self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
+        return weights if dtype is None else weights.to(dtype)
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
