@@ -183,6 +183,7 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
     return spans
 
 
+@functools.lru_cache(maxsize=4096)
 def _normal(cluster: str) -> str:
     """Write a character or blanks as they are compared: composed, with plain signs, one blank for any."""
     return _UNSEEN.sub("", unicodedata.normalize("NFC", cluster)).translate(ALIKE) if cluster.strip() else " "

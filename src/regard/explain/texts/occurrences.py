@@ -212,7 +212,7 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
             None if rows is None else rows[own.tokens].mean(0).double()
             for rows in (learned, *states, trace.last_hidden_state)
         ]
-        vectors.append([None if mean is None else (mean, mean.norm()) for mean in means])
+        vectors.append([None if mean is None else (mean, float(mean.norm())) for mean in means])
     pairs = []
     for (a, rows_a, of_a), (b, rows_b, of_b) in combinations(zip(occurrences, embeddings, vectors, strict=True), 2):
         cosines = [

@@ -190,15 +190,17 @@ def _summary_of_texts_side(
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
-    places, shown = list[Occurrence](), list[Highlights]()
+    places, shown, layer_updates = list[Occurrence](), list[Highlights](), list[WordUpdates]()
     for n, trace in enumerate(traces):
         with weights_kept(weights for _, weights in trace.attention.items()):
             if word is None:
                 sweep_long_text(trace)
             sinks_of_texts.append(sinks(trace))
             excluded.append({sink.token for sink in sinks_of_texts[n]})
-            here = [own for own in found if own[0] == n]
-            places += occurrences(traces, here, labels, layer, head, top, excluded)
+            here = [in_text for in_text in found if in_text[0] == n]
+            own = occurrences(traces, here, labels, layer, head, top, excluded)
+            layer_updates += word_updates(both[n] if both else trace, own, top, excluded[n])  # targets: of texts too
+            places += own
             shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
     words = [(traces[o.text], o.as_word()) for o in places]
     ranges: list[Neutral] = []
@@ -212,7 +214,6 @@ def _summary_of_texts_side(
         massive = massive_activations(words, [o.label for o in places], traces, references)
     compared = [[compare_reference(reference, o, traces[o.text]) for o in places] for reference in references]
     ends = [[near.last_hidden_state for near in row] for row in compared if row]
-    updated: Sequence[Trace | PairTrace] = both or traces  # targets are updated from their texts too
     return Summary(
         word=word,
         top=top,
@@ -227,11 +228,7 @@ def _summary_of_texts_side(
         references=[near for row in compared for near in row],
         highlights=shown,
         massive=massive,
-        layer_updates=[
-            words
-            for n, text in enumerate(updated)
-            for words in word_updates(text, [o for o in places if o.text == n], top, excluded[n])
-        ],
+        layer_updates=layer_updates,
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
