@@ -235,9 +235,10 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
     if not length or not size:
         return 0.0
     largest, mask = 0.0, rounded.rule.mask
-    weights.row_max_sum()  # once for all rows: every block would compute its own
     together = max(1, BLOCK // (length * size))  # heads of a short text
     step = max(1, min(1024, BLOCK // size))
+    if mask is not None and mask.key_range(0, min(step, length), size) != (0, size):
+        weights.row_max_sum()  # once for all rows: every block of some keys would compute its own
     for head in range(0, heads, together):
         for start in range(0, length, step):
             stop = min(start + step, length)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
@@ -159,19 +159,21 @@ def divergences(
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
     queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): its own place, and those beside it
-    inside = (queries >= 0) & (queries < length) & (keys >= 0) & (keys < size)
-    place = queries.clamp(0, length - 1)
-    read = place.unique() if isinstance(weights, AttentionMap) else torch.arange(length)
-    rows, place = weights[:, read].cpu(), torch.searchsorted(read, place)
+    inside = _above(queries, -1) & _above(length - queries, 0) & _above(keys, -1) & _above(size - keys, 0)
+    rows, place = weights, queries.clamp(0, length - 1)
+    if isinstance(weights, AttentionMap):
+        read = place.unique()
+        rows, place = weights[:, read].cpu(), torch.searchsorted(read, place)
     values = rows[head[:, None], place, keys.clamp(0, size - 1)].double() * inside
     weight, beside = values[:, 0], values[:, 1:]
     sample, by_distance, by_key = _sampled_sums(weights)
-    own = torch.stack([weight, (weight > 0).double()]) * torch.isin(query, sample)
+    own = torch.stack([weight, _above(weight, 0).double()])
+    own = own if len(sample) == length else own * torch.isin(query, sample)
     expected = [
         _mean(by_distance[:, head, key - query + length - 1] - own),
         beside.sum(1) / (beside > 0).sum(1).clamp(min=1),
         _mean(by_key[:, head, key] - own),
-        1 / (rows[head, place[:, 0]] > 0).sum(-1).clamp(min=1),
+        1 / _above(rows[head, place[:, 0]], 0).sum(-1).clamp(min=1),
     ]
     return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
@@ -255,7 +257,8 @@ def expected(
     """
     _, length, size = weights.shape
     sample, sums, columns = _sampled_sums(weights)
-    own = torch.stack([rows, _above(rows, 0).double()]) * torch.isin(queries, sample).double()[:, None]
+    own = torch.stack([rows, _above(rows, 0).double()])
+    own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
     by_distance = _mean(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
     return torch.maximum(by_distance, _beside(weights, queries)), _mean(columns[:, :, None] - own)
 
@@ -273,10 +276,11 @@ def _sampled_sums(
         some = sample[start : start + AT_ONCE]
         seen = weights[:, some if count < length else slice(start, start + AT_ONCE)].cpu()
         at = (torch.arange(size) - some[:, None] + length - 1).flatten()
-        for head, rows in enumerate(seen.unbind()):
-            rows = rows.double()
-            by_key[0, head] += rows.sum(0)
-            by_distance[0, head].scatter_add_(0, at, rows.flatten())
+        together = max(1, AT_ONCE * 512 // max(1, at.numel()))  # heads
+        for head in range(0, heads, together):
+            rows = seen[head : head + together].double()
+            by_key[0, head : head + together] += rows.sum(1)
+            by_distance[0, head : head + together].scatter_add_(1, at.expand(len(rows), -1), rows.flatten(1))
         above = seen.numpy() > 0  # alike in all heads, most often
         counts = torch.from_numpy(above[:1] if (above == above[:1]).all() else above).double()
         by_key[1] += counts.sum(1)
@@ -290,7 +294,7 @@ def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
     return torch.where(_above(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
 
-def _above(numbers: Float[Tensor, "*n"], least: float) -> Bool[Tensor, "*n"]:
+def _above(numbers: Shaped[Tensor, "*n"], least: float) -> Bool[Tensor, "*n"]:
     """Compare numbers by NumPy, which takes a tenth of PyTorch's time for it."""
     return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
 
