@@ -49,6 +49,7 @@ def main() -> None:
     parts = {
         "minilm": minilm,
         "short": short,
+        "own": own,
         "dense": dense,
         "see": see,
         "smollm2": smollm2,
@@ -103,6 +104,19 @@ def short(quick: bool) -> None:
             return model.model(**model.tokenizer(SENTENCES, return_tensors="pt", padding=True))
 
     show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.5)
+
+
+def own(quick: bool) -> None:
+    """MiniLM on our own Transformer, two sentences of 14 tokens: a trace against the forward pass, both tokenising."""
+    model = regard.load(device="cpu")
+    ours, tokenizer = model._model, model._tokenizer  # model.model would put that of transformers in its place
+
+    def plain() -> object:
+        ids = torch.tensor([encoded.ids for encoded in encode_all(tokenizer, SENTENCES)])
+        with torch.inference_mode():
+            return ours(input_ids=ids)
+
+    show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.25)
 
 
 def dense(quick: bool) -> None:
