@@ -255,12 +255,23 @@ def expected(
     At the same distance: the larger of the means over all and over the eight nearest. rows: the weights of the queries.
     A query counts where it gives a key any weight; of more than 512 queries, 512 evenly apart are looked at.
     """
-    _, length, size = weights.shape
+    heads, length, size = weights.shape
     sample, sums, columns = _sampled_sums(weights)
     own = torch.stack([rows, _above(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
     by_distance = _mean(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
-    return torch.maximum(by_distance, _beside(weights, queries)), _mean(columns[:, :, None] - own)
+    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest that give it any weight
+    many = torch.zeros_like(total, dtype=torch.uint8)
+    for shift in NEAREST:
+        there = queries + shift
+        beside = weights[:, there.clamp(0, length - 1)].cpu().double()
+        beside[:, (there < 0) | (there >= length)] = 0
+        first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted ones there are
+        if first < last:
+            shifted = beside[:, :, first + shift : last + shift]
+            total[:, :, first:last] += shifted
+            many[:, :, first:last] += _above(shifted, 0).byte()
+    return torch.maximum(by_distance, total / many.clamp(min=1)), _mean(columns[:, :, None] - own)
 
 
 def _sampled_sums(
@@ -297,23 +308,6 @@ def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
 def _above(numbers: Shaped[Tensor, "*n"], least: float) -> Bool[Tensor, "*n"]:
     """Compare numbers by NumPy, which takes a tenth of PyTorch's time for it."""
     return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
-
-
-def _beside(weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]) -> Float[Tensor, "H q S"]:
-    """What the eight nearest queries give at the same distance: the mean of those that give it any weight."""
-    heads, length, size = weights.shape
-    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)
-    many = torch.zeros_like(total, dtype=torch.uint8)
-    for shift in NEAREST:
-        there = queries + shift
-        rows = weights[:, there.clamp(0, length - 1)].cpu().double()
-        rows[:, (there < 0) | (there >= length)] = 0
-        first, last = max(0, -shift), min(size, size - shift)  # keys whose shifted ones there are
-        if first < last:
-            shifted = rows[:, :, first + shift : last + shift]
-            total[:, :, first:last] += shifted
-            many[:, :, first:last] += _above(shifted, 0).byte()
-    return total / many.clamp(min=1)
 
 
 def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
