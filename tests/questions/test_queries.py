@@ -7,7 +7,7 @@ import pytest
 
 from regard.display.query import option_name
 from regard.errors import RegardError
-from regard.explain.causes.outcomes import Outcome, cosine, logit, logit_difference, probability
+from regard.explain.causes.outcomes import Outcome, chosen_outcome, cosine, logit, logit_difference, probability
 from regard.explain.weights.head_means import mean_scores
 from regard.explain.weights.head_scores import head_scores
 from regard.questions.queries import AttributionQuery, HeadsQuery, OutcomeQuery, PatchQuery
@@ -65,8 +65,8 @@ def test_which_outcomes_are_refused(asked: dict[str, Any], says: str) -> None:
 def test_it_is_the_librarys_outcome(asked: dict[str, Any], more: dict[str, Any], expected: Any) -> None:
     model = opened("gpt")
     trace, other = model.trace(TEXTS[0]), model.trace(TEXTS[1])
-    options: dict[str, Any] = {"alone": probability} | more
-    made: Outcome = OutcomeQuery(**asked).outcome(model, trace, **options)
+    options: dict[str, Any] = {"alone": probability, "to": None, "against": None, "word": None} | asked | more
+    made = chosen_outcome(model, trace, **options)
     own: Outcome = expected(model, trace)
     assert (made.name, made.logits) == (own.name, own.logits)
     for each in (trace, other) if "word" not in asked else (trace,):

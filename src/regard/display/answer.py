@@ -8,7 +8,7 @@ A page has a panel's fields by their own names, as `web/src/data/format.ts` says
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,50 +38,32 @@ ELSEWHERE = (
 MAX_PARTS = 300  # that a page has by themselves: each is a row, and a text has as many as heads times tokens
 
 
-@singledispatch
 def panel_data(panel: Panel) -> Data:
-    """Write a panel as the page's data."""
-    raise NotImplementedError(type(panel).__name__)
-
-
-@panel_data.register
-def _bars(panel: Bars) -> Data:
-    """The first parts, and how many others there are and what they sum to."""
-    rest = [number for _, number in panel.parts[MAX_PARTS:]]
-    others = plain_json_values([len(rest), sum(rest)]) if rest else None
-    return _panel_as_page_data(replace(panel, parts=panel.parts[:MAX_PARTS])) | {"others": others}
-
-
-@panel_data.register
-def _table(panel: Table) -> Data:
-    """Named numbers are text, as much of them as there is."""
-    rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
-    return _panel_as_page_data(replace(panel, rows=rows))
-
-
-@panel_data.register
-def _strip(panel: Strip) -> Data:
-    """With the number of the darkest colour where that is not the largest."""
-    return _panel_as_page_data(panel) | {"largest": panel.full}
-
-
-@panel_data.register
-def _heat(panel: Heat) -> Data:
-    """The picture that others are laid over has no heat itself."""
-    return _panel_as_page_data(replace(panel, largest=0.0) if panel.under == panel.name else panel)
-
-
-@panel_data.register(Scatter)
-@panel_data.register(Curves)
-def _panel_as_page_data(panel: Panel) -> Data:
-    own = {
+    """Write a panel as the page's data: its fields, what it shares with terminal and pictures alone left out."""
+    more: Data = {}
+    if isinstance(panel, Bars):  # the first parts, and how many others there are and what they sum to
+        rest = [number for _, number in panel.parts[MAX_PARTS:]]
+        panel, more = (
+            replace(panel, parts=panel.parts[:MAX_PARTS]),
+            {"others": [len(rest), sum(rest)] if rest else None},
+        )
+    elif isinstance(panel, Table):  # named numbers are text
+        rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
+        panel = replace(panel, rows=rows)
+    elif isinstance(panel, Strip):  # the number of the darkest color, if that is not the largest
+        more = {"largest": panel.full}
+    elif isinstance(panel, Heat) and panel.under == panel.name:  # an image that others are laid over has no heat
+        more = {"largest": 0.0}
+    elif not isinstance(panel, Curves | Heat | Scatter):
+        raise NotImplementedError(type(panel).__name__)
+    fields = {
         name: value
         for name, value in asdict(panel).items()
         if name not in ELSEWHERE and (name not in ("tab", "unbounded") or value)
     }
     if not untold(panel, panel.title, panel.note):
-        del own["caption"]
-    return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}
+        del fields["caption"]
+    return {"kind": type(panel).__name__.lower(), **plain_json_values(fields | more)}
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,31 @@
 """Hold the scores of all heads, with a table for the texts and for each test."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regard.display.answer import Answer
+from regard.display.answer import Answer, Read
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
+from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.weights.head_means import ALIKE, MEANINGS, SHARE, HeadMeans, is_share
+from regard.explain.weights.head_means import (
+    ALIKE,
+    MEANINGS,
+    SHARE,
+    HeadMeans,
+    content_or_position,
+    cross_head_scores,
+    is_share,
+    mean_scores,
+    repeated_tokens,
+)
+from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital, count_of_tokens, number, short_head
+from regard.models.model import Model
+from regard.trace.trace import PairTrace, Trace
 
 MAX_NAMED_HEADS = 3  # heads of a score
 MIN_SCORE = 0.005  # scores below it are printed as 0.00: no head is named for them
@@ -154,6 +168,27 @@ def _all(means: HeadMeans, of: str) -> Table:
 def _known_scores_of_heads(values: np.ndarray) -> list[float]:
     """Return the scores that aren't NaN."""
     return [float(value) for value in values.ravel() if value == value]
+
+
+def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = False, seed: int = 0) -> "Heads":
+    """Score all heads in traces of texts, or of texts with targets; tests: also on random and on shuffled tokens.
+
+    Raises:
+        RegardError: tests of an encoder-decoder, or of texts of fewer than 8 tokens.
+    """
+    if model.pairs and tests:
+        raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models with a single stack")
+    texts = [trace for trace in traces if isinstance(trace, Trace)]
+    pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
+    sides = {"texts": texts}
+    if pairs:
+        sides = {"encoder": [pair.encoder for pair in pairs], "decoder": [pair.decoder for pair in pairs]}
+    tables = {name: mean_scores([head_scores(trace) for trace in side]) for name, side in sides.items()}
+    tables |= {"cross-attention": cross_head_scores(pairs)} if pairs else {}
+    if tests:
+        tables["random tokens, repeated"] = repeated_tokens(model, seed=seed)
+        tables["tokens exchanged"] = content_or_position(model, [trace.text for trace in texts], seed=seed)
+    return Heads(tables, about=Read.of(*traces))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

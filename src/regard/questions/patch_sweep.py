@@ -18,8 +18,8 @@ from regard.capture.interventions.activations import OF_HEADS, WHATS, Patch, Wha
 from regard.capture.interventions.names import Part, places_of_intervention, tokens_at, written
 from regard.display.answer import Read
 from regard.errors import RegardError
-from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
-from regard.explain.wording import Place
+from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, number_of, probability
+from regard.explain.wording import Place, place_in
 from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.patch import (
@@ -119,6 +119,21 @@ def patch_sweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
         written(cells.at), part, cells.sources, given,
         about=Read(((clean, read[0]), (corrupted, read[1])), (status,)),
+    )  # fmt: skip
+
+
+def patch_traces(
+    model: Model, traces: Sequence[AnyTrace], *, to: str | None, against: str | None, word: str | None,
+    at: Sequence[str], noising: bool, part: Any, progress: Callable[[float, float], None] | None, **options: Any,
+) -> PatchSweep:  # fmt: skip
+    """Sweep the texts of two traces, clean and corrupted, by the options of `regard patch`."""
+    (clean, corrupted), side = traces, traces[0].sides[0 if part == "encoder" else -1]
+    places = [int(place) if place.isdecimal() and isinstance(place_in(side, place), int) else place for place in at]
+    return patch_sweep(
+        model, clean.sides[0].text, corrupted.sides[0].text,
+        chosen_outcome(model, clean, probability, to=to, against=against, word=word), at=places or None, part=part,
+        direction="noising" if noising else "denoising", progress=progress,
+        targets=(clean.sides[-1].text, corrupted.sides[-1].text) if model.pairs else None, **options,
     )  # fmt: skip
 
 

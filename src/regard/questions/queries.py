@@ -1,7 +1,7 @@
 """Declare the options of `regard tokens`, `steps`, `heads`, `attribute` and `patch`, without importing torch."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,14 +9,11 @@ from regard.checks import refuse_both
 from regard.display.query import MAX_SEED, Called, Progress, Query, option, option_name
 from regard.errors import RegardError
 from regard.lazy import import_part
-from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.display.answer import Answer
-    from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
     from regard.models.source import Source
-    from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,37 +101,10 @@ class HeadsQuery(Query):
             return store.stats()
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
-        from regard.display.answer import Read
-        from regard.explain.weights.head_means import (
-            content_or_position,
-            cross_head_scores,
-            mean_scores,
-            repeated_tokens,
-        )
-        from regard.explain.weights.head_scores import head_scores
-        from regard.questions.heads import Heads
-        from regard.trace.trace import PairTrace
+        """Score the heads on texts, and in the tests."""
+        from regard.questions.heads import heads
 
-        if model.pairs and self.tests:
-            raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models with a single stack")
-        pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
-        if pairs:
-            tables = {
-                "encoder": mean_scores([head_scores(trace.encoder) for trace in pairs]),
-                "decoder": mean_scores([head_scores(trace.decoder) for trace in pairs]),
-                "cross-attention": cross_head_scores(pairs),
-            }
-        else:
-            texts = [trace for trace in traces if not isinstance(trace, PairTrace)]
-            tables = {"texts": mean_scores([head_scores(trace) for trace in texts])}
-        if self.tests:
-            read = [trace.sides[0].text for trace in traces]
-            tables |= {
-                "random tokens, repeated": repeated_tokens(model, seed=self.seed),
-                "tokens exchanged": content_or_position(model, read, seed=self.seed),
-            }
-        return Heads(tables, about=Read.of(*traces))
+        return heads(model, traces, tests=self.tests, seed=self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,29 +125,6 @@ class OutcomeQuery(Query):
         if self.to is not None and self.word is not None:
             raise RegardError(f"{to} and {word}: given both, an outcome needs one of them")
         self.need("against", "to", called, "a token's logit is meant")
-
-    def outcome(
-        self,
-        model: "Model",
-        trace: "Trace | PairTrace",
-        alone: "Callable[..., Outcome]",
-        *,
-        like: str | None = None,
-        at: int | None = None,
-    ) -> "Outcome":
-        """Make the outcome."""
-        from regard.explain.causes.outcomes import cosine, logit_difference
-
-        if self.to is not None:
-            place: dict[str, Any] = {} if at is None else {"at": at}
-            if self.against is None:
-                return alone(model, self.to, **place)
-            return logit_difference(model, self.to, self.against, **place)
-        side = trace.sides[-1]
-        assert self.word is not None
-        if like is None:
-            return cosine(self.word, side[self.word], "its vector in the clean text")
-        return cosine(self.word, side[like], quoted(like))
 
 
 METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-patching")
@@ -242,39 +189,10 @@ class AttributionQuery(OutcomeQuery):
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
-        from regard.explain.causes.outcomes import logit
-        from regard.questions.attribution.direct import attribution
-        from regard.questions.attribution.gradients import attribute_to_heads, attribute_to_tokens
-        from regard.questions.patch_sweep import attribution_patching
+        from regard.questions.attribution.gradients import attribute
 
-        trace = traces[0]
-        if self.to is not None and trace.sides[-1].logits is None:
-            raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
-        unit: Any = "word" if self.by == "word" else "token"
-        if self.method == "direct":
-            if self.word is None:
-                found = attribution(model, trace, self._at(trace), self.to, against=self.against)
-                return replace(found, unit=unit)
-            assert self.like is not None
-            found = attribution(model, trace, self.word, toward=trace.sides[-1][self.like])
-            return replace(found, outcome=f"cosine of {quoted(self.word)} and {quoted(self.like)}", unit=unit)
-        outcome = self.outcome(model, trace, logit, like=self.like, at=None if self.at is None else self._at(trace))
-        if self.grid:
-            clean, corrupted = (each.sides[0].text for each in traces)
-            return attribution_patching(model, clean, corrupted, outcome)
-        if self.by == "head":
-            return attribute_to_heads(model, trace, outcome)
-        method: Any = self.method.replace("-", " ")
-        return replace(attribute_to_tokens(model, trace, outcome, method=method, steps=self.steps), unit=unit)
-
-    def _at(self, trace: "Trace | PairTrace") -> int | None:
-        """The token at which a logit is meant: the last one of at, or of the text; of a label the first, or none."""
-        from regard.explain.wording import place_in, tokens_of
-
-        side = trace.sides[-1]
-        if self.at is None:
-            return None if side.labels else len(side.tokens) - 1
-        return tokens_of(side, place_in(side, self.at))[0 if side.labels else -1]
+        options = {name: value for name, value in vars(self).items() if name != "top"}
+        return attribute(model, traces, **options)
 
 
 WHATS = ("hidden_states", "head_outputs", "values", "weights", "feed_forward")
@@ -313,18 +231,7 @@ class PatchQuery(OutcomeQuery):
         self.check_outcome(called)
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it of the texts of two traces: the clean one's and the corrupted one's."""
-        from regard.explain.causes.outcomes import probability
-        from regard.explain.wording import place_in
-        from regard.questions.patch_sweep import patch_sweep
+        """Patch the texts of two traces: the clean text's and the corrupted text's."""
+        from regard.questions.patch_sweep import patch_traces
 
-        clean, corrupted = (each.sides[0].text for each in traces)
-        targets = (traces[0].sides[-1].text, traces[1].sides[-1].text) if model.pairs else None
-        named: dict[str, Any] = {"what": self.what, "by": self.by, "part": self.part}
-        side = traces[0].sides[0 if self.part == "encoder" else -1]
-        at = [int(each) if each.isdecimal() and isinstance(place_in(side, each), int) else each for each in self.at]
-        outcome = self.outcome(model, traces[0], probability)
-        return patch_sweep(
-            model, clean, corrupted, outcome, layers=self.layers, at=at or None,
-            direction="noising" if self.noising else "denoising", targets=targets, progress=progress, **named,
-        )  # fmt: skip
+        return patch_traces(model, traces, progress=progress, **vars(self))

@@ -12,6 +12,7 @@ tensor can be differentiated as well, by its contextual embeddings and logits: s
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -90,6 +91,22 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
         return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
 
     return Outcome(f"cosine of {written((place,))} and {name}", number, logits=False)
+
+
+def chosen_outcome(
+    model: Model, trace: AnyTrace, alone: Callable[..., Outcome], *, to: str | None, against: str | None,
+    word: str | None, like: str | None = None, at: int | None = None,
+) -> Outcome:  # fmt: skip
+    """Make the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
+
+    alone: makes that of a single token. like: the word that it is compared with; by default itself, in this trace.
+    """
+    if to is not None:
+        place: dict[str, Any] = {} if at is None else {"at": at}
+        return alone(model, to, **place) if against is None else logit_difference(model, to, against, **place)
+    assert word is not None
+    reference = trace.sides[-1][word if like is None else like]
+    return cosine(word, reference, "its vector in the clean text" if like is None else quoted(like))
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:

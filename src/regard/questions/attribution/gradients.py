@@ -29,20 +29,24 @@ from regard.display.answer import Answer, Read
 from regard.display.panels import Bars, Behind, Heat, Panel, Strip, decimals
 from regard.display.sentences import sentences
 from regard.errors import RegardError
-from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
+from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, logit, number_of
 from regard.explain.frames import Row
-from regard.explain.wording import signed
+from regard.explain.wording import place_in, signed, tokens_of
 from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.attribution.direct import (
     CHOOSE,
     COLOURS,
     TABLE,
+    Attribution,
     attributed_tokens_as_text,
+    attribution,
     largest_ends,
     plain,
     short_heads,
 )
+from regard.questions.patch import PatchSweep
+from regard.questions.patch_sweep import attribution_patching
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import spelling, words
@@ -343,6 +347,32 @@ class HeadAttribution(Answer):
         sources = [{**asdict(call), "heads": each} for call, each in zip(self.calls, self.sources, strict=True)]
         own = {"method": "gradient-x-input", "outcome": self.outcome_name, "value": self.outcome}
         return {**own, "heads": self.rows(), "sources": sources}
+
+
+def attribute(
+    model: Model, traces: Sequence[AnyTrace], *, to: str | None, against: str | None, word: str | None, at: str | None,
+    like: str | None, method: str, by: str | None, steps: int | None,
+) -> "Attribution | TokenAttribution | HeadAttribution | PatchSweep":  # fmt: skip
+    """Attribute the outcome that the options of `regard attribute` name. Attribution patching has two traces."""
+    trace, side = traces[0], traces[0].sides[-1]
+    unit: Unit = "word" if by == "word" else "token"
+    if to is not None and side.logits is None:
+        raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
+    token = None if at is None else tokens_of(side, place_in(side, at))[0 if side.labels else -1]
+    if method == "direct" and word is None:  # by default the last token; of a label the whole text
+        token = len(side.tokens) - 1 if token is None and not side.labels else token
+        return replace(attribution(model, trace, token, to, against=against), unit=unit)
+    if method == "direct":
+        assert word is not None and like is not None  # noqa: PT018
+        result = attribution(model, trace, word, toward=side[like])
+        return replace(result, outcome=f"cosine of {quoted(word)} and {quoted(like)}", unit=unit)
+    outcome = chosen_outcome(model, trace, logit, to=to, against=against, word=word, like=like, at=token)
+    if method == "attribution-patching":
+        return attribution_patching(model, traces[0].sides[0].text, traces[1].sides[0].text, outcome)
+    if by == "head":
+        return attribute_to_heads(model, trace, outcome)
+    how: Any = method.replace("-", " ")
+    return replace(attribute_to_tokens(model, trace, outcome, method=how, steps=steps), unit=unit)
 
 
 def attribute_to_heads(model: Model, trace: AnyTrace, outcome: Outcome) -> HeadAttribution:

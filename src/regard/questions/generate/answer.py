@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.interventions.activations import steer
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Cell, Column, Data, Panel, Shares, Strip, Table
 from regard.display.sentences import Template, sentences
@@ -17,9 +18,11 @@ from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
 from regard.explain.logits import Candidate, LensLayer, Names, candidates, lens_layers, names_of
 from regard.explain.texts.highlights import Link, unusual_links
+from regard.explain.weights.attended import check_layer
 from regard.explain.weights.sinks import sinks
 from regard.explain.wording import count_of_tokens, fixed, named, number
 from regard.generation.generator import Generated
+from regard.models.model import Model
 from regard.models.readout import Readout
 from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token, shortened
@@ -402,6 +405,17 @@ class Generation(TracesAnswer):
         from regard.web.page import writing_stage  # as in `see`
 
         return writing_stage(page, [own for _, own in self.each], [trace.trace for trace in self.traces])
+
+
+def generate(model: Model, text: str, steering: Any = None, **options: Any) -> Generation:
+    """Let a model write after a text, as it is and steered by (towards, away, layer, strength), if that is given."""
+    steered, push = None, ""
+    if steering is not None:
+        towards, away, layer, strength = steering
+        both = model.trace([towards, away], logits=False, attention_outputs=False)
+        vector = steer((both[0], both[1]), layer=check_layer(both[0], layer), strength=strength)
+        steered, push = model.generate(text, interventions=[vector], **options), str(vector)
+    return generated(model.generate(text, **options), steered, push)
 
 
 def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:

@@ -77,25 +77,19 @@ class GenerateQuery(Query):
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Let the model write, as it is and steered."""
-        from regard.capture.interventions.activations import steer
-        from regard.explain.weights.attended import check_layer
-        from regard.questions.generate.answer import generated
+        from regard.questions.generate.answer import generate
 
-        model, (text,), steered, push = source.load(source.model), source.texts, None, None
+        model, (text,) = source.load(source.model), source.texts
         if model.pairs:
             raise RegardError(f"generate: {model.name} is an encoder-decoder: use regard translate")
         options = self.sampling | {"seed": self.seed}
         options["max_new_tokens"] = self.max_new_tokens or usual_number_of_tokens(model, text)
+        strength = 1.0 if self.strength is None else self.strength
+        steering = (self.towards, self.away, self.layer, strength) if self.steered else None
         try:
-            if self.steered:
-                both = model.trace([str(self.towards), str(self.away)], logits=False, attention_outputs=False)
-                strength = 1.0 if self.strength is None else self.strength
-                push = steer((both[0], both[1]), layer=check_layer(both[0], self.layer or 0), strength=strength)
-                steered = model.generate(text, interventions=[push], **options)
-            answer = generated(model.generate(text, **options), steered, str(push or ""))
+            return generate(model, text, steering, **options)
         except RegardError as error:
             raise RegardError(str(error).replace("max_new_tokens", "--max-new-tokens")) from None
-        return answer
 
 
 def usual_number_of_tokens(model: "Model", text: str) -> int:

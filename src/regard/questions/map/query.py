@@ -1,12 +1,10 @@
 """Declare the options of `regard map`: the whole attention matrix of one layer over a long text."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.checks import from_zero, refuse_both
+from regard.checks import refuse_both
 from regard.display.query import Progress, Query, option
 from regard.errors import RegardError
 from regard.files import check_readable
@@ -52,40 +50,11 @@ class MapQuery(Query):
         super().check_source(source, verb, outputs)
 
     def run(self, source: "Source", progress: Progress) -> "Matrix":
-        """Read a file's text, or a saved trace, and go through the matrix of a layer. Windows are not kept."""
-        text = "" if source.open_file is not None else read_file_argument(Path(source.texts[0]))
-        from regard.capture.options import report_layers_of_pass
-        from regard.models.states import count_layers
-        from regard.questions.map.whole import chosen_layer, matrix, windowed
+        """Read a file's text, or a saved trace, and go through the matrix of a layer."""
+        text = None if source.open_file is not None else read_file_argument(Path(source.texts[0]))
+        from regard.questions.map.whole import map_of_source
 
-        layer, advance = self.layer, _parts_of(progress, 2)
-        if source.open_file is not None:
-            trace = source.read_one("map")
-        else:
-            model = source.load(source.model)
-            layer = None if layer is None else from_zero("layer", layer, count_layers(model), f"{model.name} has")
-            if source.window is not None:
-                assert layer is not None  # as --window needs it
-                plan, windows = model.stream(text, window=source.window, stride=source.stride, layers=[layer])
-                step = _parts_of(progress, 1)
-                return windowed(plan, windows, layer, self.head, top=self.top, far=self.far, progress=step)
-            with report_layers_of_pass(model._session.original, advance):
-                trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
-        layer, reason = chosen_layer(trace, layer, self.head)
-        show = partial(matrix, top=self.top, far=self.far, progress=advance)
-        return replace(show(trace, layer, self.head), why=reason)
-
-
-def _parts_of(progress: Progress, of: int) -> Callable[[float], None]:
-    """Return a function that is called with each part that is done, and reports their sum. of: the whole."""
-    done = 0.0
-
-    def advance(part: int | float) -> None:
-        nonlocal done
-        done += part
-        progress(min(done, of), of)
-
-    return advance
+        return map_of_source(source, text, progress, **vars(self))
 
 
 def read_file_argument(file: Path) -> str:

@@ -4,7 +4,7 @@ Everything is exact, from one pass over the matrix; the matrix itself never exis
 from 0.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Progress, cell_sizes, picture_cells_of_run
+from regard.capture.options import report_layers_of_pass
 from regard.checks import from_zero
 from regard.display.answer import Read
 from regard.errors import RegardError
@@ -32,6 +33,8 @@ from regard.explain.matrices import (
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
+from regard.models.source import Source
+from regard.models.states import count_layers
 from regard.models.windows import Plan, merge_statuses_of_windows
 from regard.questions.map.answer import AROUND, ATTENDED, FarPair, HeadFigures, Matrix, Receiver, TokenInText
 from regard.text.tokens import Token
@@ -145,6 +148,39 @@ def matrix_of(
         picture=None if sums.picture is None else sums.picture.tolist(), band=sums.band, received=across.tolist(),
         about=about, traces=traces,
     )  # fmt: skip
+
+
+def map_of_source(
+    source: Source, text: str | None, progress: Callable[[float, float], None], *, layer: int | None, head: int | None,
+    **options: int,
+) -> Matrix:  # fmt: skip
+    """Compute the matrix of a text, or of a saved trace (None). Windows aren't kept. options: top and far."""
+    advance = _parts_of(progress, 2)  # the pass, and the walk over the matrix
+    if text is None:
+        trace = source.read_one("map")
+    else:
+        model = source.load(source.model)
+        layer = None if layer is None else from_zero("layer", layer, count_layers(model), f"{model.name} has")
+        if source.window is not None:
+            assert layer is not None  # as --window needs it
+            plan, windows = model.stream(text, window=source.window, stride=source.stride, layers=[layer])
+            return windowed(plan, windows, layer, head, progress=_parts_of(progress, 1), **options)
+        with report_layers_of_pass(model._session.original, advance):
+            trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
+    layer, reason = chosen_layer(trace, layer, head)
+    return replace(matrix(trace, layer, head, progress=advance, **options), why=reason)
+
+
+def _parts_of(progress: Callable[[float, float], None], of: int) -> Progress:
+    """Return a function that is called with each part that is done, and reports their sum. of: the whole."""
+    done = 0.0
+
+    def advance(part: int | float) -> None:
+        nonlocal done
+        done += part
+        progress(min(done, of), of)
+
+    return advance
 
 
 def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:

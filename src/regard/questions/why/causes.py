@@ -27,13 +27,14 @@ from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects, removal, spearman
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.outcomes import logit, logits_at
+from regard.explain.texts.occurrences import occurrence_label_in_text
 from regard.explain.weights.sinks import sinks_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.models.readout import ablated_runs
 from regard.questions.attribution.gradients import attribute_to_heads
 from regard.questions.why import TOKENS_BY, TokensBy
-from regard.questions.why.answer import By, Cause, Why
+from regard.questions.why.answer import By, Cause, Why, WhyOfTexts
 from regard.text.tokens import Token
 from regard.text.words import Word, only_word, word_in_neither_text
 from regard.trace.labelled_map import gives
@@ -156,6 +157,32 @@ def why(
         raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
     of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
     return rank_causes(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
+
+
+def why_of_texts(
+    model: Model,
+    traces: Sequence[Trace | PairTrace],
+    word: str | None,
+    *,
+    to: str | None = None,
+    tokens_by: Any = "removal",
+    progress: Callable[[float, float], None] | None = None,
+) -> WhyOfTexts:
+    """Answer `why` for every occurrence of a word, or for a label (to) of whole texts."""
+    of_texts: list[Any] = [[(None, None)] if word is None else occurrences_to_ask_why(trace, word) for trace in traces]
+    answers: list[tuple[str, Why]] = []
+
+    def advance(count: int, runs: int) -> None:
+        if progress is not None:
+            progress(len(answers) + count / runs, sum(map(len, of_texts)))
+
+    for number, (trace, words) in enumerate(zip(traces, of_texts, strict=True), 1):
+        for nth, (part, occurrence) in enumerate(words):
+            label = occurrence_label_in_text(str(number), nth, len(words))
+            one = why(model, trace, occurrence, to=to, part=part, tokens_by=tokens_by, progress=advance)
+            answers.append((label, one))
+    about = replace(Read.of(*traces), statuses=tuple(trace.status for trace in traces))
+    return WhyOfTexts(answers, about=about, traces=traces)
 
 
 def rank_causes(

@@ -10,7 +10,6 @@ from regard.questions.why import TOKENS_BY
 
 if TYPE_CHECKING:
     from regard.display.answer import Answer
-    from regard.explain.wording import Place
     from regard.models.model import Model
     from regard.models.source import Source
     from regard.questions.why.score import ScoreSources
@@ -42,37 +41,10 @@ class ScoreQuery(Query):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "ScoreSources":
-        """Answer it."""
-        from regard.explain.wording import place_in
-        from regard.questions.why.score import score_sources, texts_behind_score
+        """Split the score of the named places, in the layer and head in which the query attends to the key most."""
+        from regard.questions.why.score import named_score
 
-        part: Any = self.part  # one of PARTS
-        (trace,) = traces
-        queries, keys, _ = texts_behind_score(trace, part)
-        query, key = (
-            place_in(side, given) if isinstance(given, str) else given
-            for side, given in ((queries, self.query), (keys, self.key))
-        )
-        layer, head = self._strongest(trace, query, key)
-        return score_sources(model, trace, query, key, layer=layer, head=head, part=part)
-
-    def _strongest(self, trace: "Trace | PairTrace", query: "Place", key: "Place") -> tuple[int, int]:
-        """The layer and head that were asked for; what was left open is where the query gives the key most."""
-        from regard.explain.wording import tokens_of
-        from regard.questions.why.score import texts_behind_score
-        from regard.trace.layer_subset import kept_numbers
-
-        if self.layer is not None and self.head is not None:
-            return self.layer, self.head
-        part: Any = self.part
-        queries, keys, maps = texts_behind_score(trace, part)
-        rows, columns = tokens_of(queries, query), tokens_of(keys, key)
-        best = (-1.0, 0, 0)
-        for layer in kept_numbers(maps) if self.layer is None else [self.layer]:
-            given = maps[layer][:, rows][..., columns].sum(-1).mean(-1)  # (H,)
-            heads = range(len(given)) if self.head is None else [self.head]
-            best = max(best, *((float(given[head]), -layer, -head) for head in heads))
-        return -best[1], -best[2]
+        return named_score(model, *traces, **vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,32 +111,12 @@ class WhyQuery(Query):
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it: a `WhyOfTexts`, or `ScoreSources` of an edge."""
-        from regard.display.answer import Read
-        from regard.explain.texts.occurrences import occurrence_label_in_text
-        from regard.questions.why import causes
-        from regard.questions.why.answer import Why, WhyOfTexts
-
         if self.score is not None:
             self.score.check(len(traces), called=_called)
             return replace(self.score.answer(model, traces), traces=traces)
-        of_texts: list[list[tuple[Any, Any]]]
-        of_texts = [
-            [(None, None)] if self.word is None else causes.occurrences_to_ask_why(t, self.word) for t in traces
-        ]
-        found: list[tuple[str, Why]] = []
-        every, method = sum(map(len, of_texts)), self.method
+        from regard.questions.why.causes import why_of_texts
 
-        def advance(count: int, runs: int) -> None:
-            if progress is not None:
-                progress(len(found) + count / runs, every)
-
-        for number, (trace, words) in enumerate(zip(traces, of_texts, strict=True), 1):
-            for nth, (part, word) in enumerate(words):
-                label = occurrence_label_in_text(str(number), nth, len(words))
-                why: Any = causes.why(model, trace, word, to=self.to, part=part, tokens_by=method, progress=advance)  # type: ignore[arg-type]
-                found.append((label, why))
-        about = replace(Read.of(*traces), statuses=tuple(trace.status for trace in traces))
-        return WhyOfTexts(found, about=about, traces=traces)
+        return why_of_texts(model, traces, self.word, to=self.to, tokens_by=self.method, progress=progress)
 
 
 def _called(field: str) -> str:

@@ -29,11 +29,12 @@ from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, largest_writers_and_rest, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.weights.attended import check_layer
-from regard.explain.wording import Place, exactly_split, fixed, listed, number, short_head, signed, tokens_of
+from regard.explain.wording import Place, exactly_split, fixed, listed, number, place_in, short_head, signed, tokens_of
 from regard.models.model import Model
 from regard.models.readout import splitter
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 MAX_GRID_PARTS = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
@@ -330,6 +331,24 @@ def score_sources(
     """
     split = splitter(model, trace, "score_sources", score_path)
     return split_score(trace, query, key, layer, head, split, part=part)
+
+
+def named_score(
+    model: Model, trace: Trace | PairTrace, *, query: str | int, key: str | int, layer: int | None, head: int | None,
+    part: Any,
+) -> ScoreSources:  # fmt: skip
+    """Split the score of named places. layer, head: None for those in which the query attends to the key most."""
+    queries, keys, maps = texts_behind_score(trace, part)
+    places = [place_in(side, place) if isinstance(place, str) else place
+              for side, place in ((queries, query), (keys, key))]  # fmt: skip
+    if layer is None or head is None:
+        rows, columns = (tokens_of(side, place) for side, place in zip((queries, keys), places, strict=True))
+        best = (-1.0, 0, 0)
+        for n in kept_numbers(maps) if layer is None else [layer]:
+            weights = maps[n][:, rows][..., columns].sum(-1).mean(-1)  # (H,)
+            best = max(best, *((float(weights[h]), -n, -h) for h in (range(len(weights)) if head is None else [head])))
+        layer, head = -best[1], -best[2]
+    return score_sources(model, trace, *places, layer=layer, head=head, part=part)
 
 
 def split_score(
