@@ -7,7 +7,7 @@ from regard.explain.matrices import (
     REACH,
     BandSums,
     Distant,
-    OffsetSums,
+    NearSums,
     matrix_band_of_windows,
     offer_rows,
     offset_means,
@@ -19,7 +19,7 @@ TEXT = "The man sat down on the bank of the river and counted the money that he 
 
 def test_a_cell_without_a_pair_is_none() -> None:
     band = BandSums(2, 2, -1, 1)
-    band.add(band.spots(torch.arange(2), torch.arange(2)), torch.tensor([[0.25, 0.75], [1.0, 0.0]]))
+    band.add(0, band.cells(torch.arange(2), torch.arange(2)), torch.tensor([[0.25, 0.75], [1.0, 0.0]]))
     # offsets -1 and (0, 1): query 0 has no key before it
     assert band.means(1) == [[None, 0.5], [1.0, 0.0]]
 
@@ -65,8 +65,8 @@ def test_a_short_text_reaches_as_far_as_it_goes(bank) -> None:
 
 
 def test_an_offset_without_a_pair_is_none() -> None:
-    sums = OffsetSums(1, 3)
-    spots = sums.spots(torch.arange(2), torch.arange(2))
+    sums = NearSums(1, 3)
+    spots = sums.cells(torch.arange(2), torch.arange(2))
     sums.add(0, spots, torch.tensor([[0.25, 0.75], [0.5, 0.5]]))
     assert sums.means().values == [[None, 0.5, 0.375, 0.75, None]]
 

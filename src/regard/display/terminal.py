@@ -151,46 +151,54 @@ MIN_COLUMN = 8  # and to keep other columns there
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     """Draw the first rows, and as many columns as there is room for."""
-    shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
-    if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
-        return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
-    marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in shown_rows)]
-    if shown_rows and marked:
-        lines = _in_context(panel, marked, shown_rows, width)
-        return panel_section(panel, lines, *_legend(panel, top, more))
-    rows = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
-    widths, bars = _widths_with_room(panel, rows, width)
-    kept = len(widths)
+    rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
+    marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in rows)]
+    names: list[str] = []  # of columns without room
+    if any(isinstance(cell, Shares) for row in rows for cell in row):
+        grid = _with_shares(panel, rows, width)
+    elif rows and marked:
+        grid = _in_context(panel, marked, rows, width)
+    else:
+        cells = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in rows]
+        widths, bars = _widths_with_room(panel, cells, width)
+        grid, names = _grid_with_bars(panel, rows, cells, widths, bars), [c.name for c in panel.columns[len(widths) :]]
+    left = len(panel.rows) - top
+    missing = [f"{left:,} more row{'s' * (left > 1)}" if left > 0 else ""]
+    missing += [f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}"] if names else []
+    return panel_section(panel, grid, *_note_line(panel), *left_out(missing, more))
+
+
+def _grid_with_bars(
+    panel: Table,
+    rows: Sequence[Sequence[Cell]],
+    cells: Sequence[Sequence[RenderableType]],
+    widths: Sequence[int | None],
+    bars: int,
+) -> Grid:
+    """Lay out the cells of rows, in as many columns as have a width; bars: how long those are, 0 for none."""
     grid = columns()
     barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether they have a sign
-    for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
-        grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
+    for n, (column, width) in enumerate(zip(panel.columns, widths, strict=False)):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", width=width, overflow="fold")
         if column.bar and bars:
-            numbers = [each for row in panel.rows if (each := finite_number_of_cell(row[n])) is not None]
-            barred[n] = max(map(abs, numbers), default=0.0), panel.signed(n)
+            sizes = (abs(finite_number_of_cell(row[n]) or 0.0) for row in panel.rows)
+            barred[n] = max(sizes, default=0.0), panel.signed(n)
             grid.add_column("")
-    for row, cells in zip(shown_rows, rows, strict=True):
+    for row, texts in zip(rows, cells, strict=True):
         line: list[RenderableType] = []
-        for n in range(kept):
-            line.append(cells[n])
-            if n in barred:
-                line.append(
-                    Text() if row is panel.total else signed_bar(finite_number_of_cell(row[n]) or 0.0, *barred[n], bars)
-                )
+        for n, text in enumerate(texts[: len(widths)]):
+            number = 0.0 if row is panel.total else finite_number_of_cell(row[n]) or 0.0
+            line += [text, signed_bar(number, *barred[n], bars)] if n in barred else [text]
         grid.add_row(*line, style="bold" if row is panel.total else "")
-    names = [column.name for column in panel.columns[kept:]]
-    columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
-    return panel_section(panel, grid, *_legend(panel, top, more, columns_left))
+    return grid
 
 
-def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
-    """How to read a table, and what of it is left out."""
-    left = len(panel.rows) - top
-    legend = [Text(visible(panel.note), style="dim")] if panel.note else []
-    return [*legend, *left_out([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
+def _note_line(panel: Panel) -> list[Text]:
+    """How to read a panel, in a line."""
+    return [Text(visible(panel.note), style="dim")] if panel.note else []
 
 
-def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> Grid:
     """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
 
     Those are cut at their beginning: a document's name says more than its folder. marked: the columns of contexts,
@@ -226,7 +234,7 @@ def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
     return lines
 
 
-def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Grid:
     """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
     texts = [["" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
               for cell, column in zip(row, panel.columns, strict=True)] for row in rows]  # fmt: skip
@@ -236,26 +244,22 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
     ]
     fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
     room = max(SHARES, (width - SET_IN - total_column_width(fixed) - APART * sum(named)) // sum(named))
-    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= MIN_COLUMN + APART}
+    barred = any(column.bar for column in panel.columns) and room - SHARES >= MIN_COLUMN + APART
     room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
-    grid = columns()
-    for n, column in enumerate(panel.columns):
-        grid.add_column(column.name, justify="left" if column.digits is None else "right", overflow="fold")
-        if n in barred:
-            grid.add_column("")
-    full = {n: max((abs(finite_number_of_cell(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
-    for row, own in zip(rows, texts, strict=True):
-        cells: list[RenderableType] = []
-        for n, cell in enumerate(row):
-            cells.append(in_lines(cell, room) if isinstance(cell, Shares) else own[n])
-            cells += [terminal_bar(abs(finite_number_of_cell(cell) or 0.0), full[n], size)] if n in barred else []
-        grid.add_row(*cells)
-    return grid
+    cells = [
+        [in_lines(cell, room) if isinstance(cell, Shares) else text for cell, text in zip(row, own, strict=True)]
+        for row, own in zip(rows, texts, strict=True)
+    ]
+    return _grid_with_bars(panel, rows, cells, [None] * len(panel.columns), size)
 
 
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
     """Draw tables side by side where all have room with short bars, else one below the other."""
-    needs = [_needed(panel, top) for panel in panels]
+    needs = []  # how wide each is with short bars
+    for panel in panels:
+        texts = [[cell_text(row[n], column) for row in panel.rows[:top]] for n, column in enumerate(panel.columns)]
+        names = [column_and_folded_width(c.name, own)[0] for c, own in zip(panel.columns, texts, strict=True)]
+        needs.append(SET_IN + total_column_width(names) + sum(SHORT + APART for c in panel.columns if c.bar))
     left = width - sum(needs) - len(needs) + 1
     if left < 0:
         return Group(*(draw_table(panel, width, top, more) for panel in panels))
@@ -266,15 +270,6 @@ def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str
         *(draw_table(panel, need + left // len(needs), top, more) for panel, need in zip(panels, needs, strict=True))
     )
     return grid
-
-
-def _needed(panel: Table, top: int) -> int:
-    """How wide a table is with short bars."""
-    names = [
-        column_and_folded_width(column.name, [cell_text(row[n], column) for row in panel.rows[:top]])[0]
-        for n, column in enumerate(panel.columns)
-    ]
-    return SET_IN + total_column_width(names) + sum(SHORT + APART for column in panel.columns if column.bar)
 
 
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
@@ -403,19 +398,17 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
         grid.add_row(name, *(_shaded_panel_number(value, texts[n], largest, panel.signed)
                              for n, value in zip(kept, shown, strict=True)))  # fmt: skip
     more_columns = len(names) - len(kept)
-    legend = [Text(visible(panel.note), style="dim")] if panel.note else []
     missing = left_out([f"{more_columns:,} columns with smaller numbers" if more_columns else ""], more)
-    return panel_section(panel, grid, *legend, *missing)
+    return panel_section(panel, grid, *_note_line(panel), *missing)
 
 
 @drawn.register
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
     if panel.full is not None or panel.before:
-        legend = [Text(visible(panel.note), style="dim")] if panel.note else []
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
-        shown: Any = Group(*title, *lines, *legend, *([] if panel.joined else [Text()]))
+        shown: Any = Group(*title, *lines, *_note_line(panel), *([] if panel.joined else [Text()]))
         cut = [0.25 + 0.5 * (n % 2) for n in range(len(panel.tokens))]
         shades, said = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
         shown._repr_html_ = partial(tokens_html, panel.tokens, shades, said, panel.special, panel.full or 1.0)

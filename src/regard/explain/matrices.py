@@ -33,39 +33,49 @@ class Band:
     stride: int
 
 
-class BandSums:
-    """Adds up weights of H heads over L queries into at most parts × parts cells; offsets are first to last."""
+class OffsetSums:
+    """Adds up weights of some heads, (H, cells + 1), by cells of offsets; the last: pairs beyond the offsets."""
+
+    def __init__(self, heads: int, cells: int) -> None:
+        self.sums = torch.zeros(heads, cells + 1, dtype=torch.float64)
+        self.pairs = torch.zeros(cells + 1, dtype=torch.long)
+
+    def counted(self, inside: Bool[Tensor, "r w"], cells: Int[Tensor, "r w"]) -> Int[Tensor, "r w"]:
+        """Return the cells of pairs of a query and a key, those that are not inside in the last; count them here."""
+        cells = torch.where(inside, cells, len(self.pairs) - 1)
+        self.pairs += torch.bincount(cells.flatten(), minlength=len(self.pairs))
+        return cells
+
+    def add(self, head: int, cells: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
+        """Add one head's weights of the pairs in these cells."""
+        self.sums[head].index_add_(0, cells.flatten(), weights.flatten().double())
+
+    def cell_means(self, heads: int = 1) -> list[list[float | None]]:
+        """Compute the mean weight of each cell over its pairs, None without any. heads: that each sum is of."""
+        means, there = (self.sums / (heads * self.pairs.clamp(min=1)))[:, :-1], (self.pairs[:-1] > 0).tolist()
+        return [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()]
+
+
+class BandSums(OffsetSums):
+    """Sums of all heads over L queries, in at most parts × parts cells; offsets are first to last."""
 
     def __init__(self, length: int, parts: int, first: int, last: int) -> None:
         self.first, self.count = first, last - first + 1
         self.shape = min(parts, length), min(parts, self.count)
         self.rows = picture_cells_of_run(slice(0, length), length, self.shape[0], CPU)
         self.columns = picture_cells_of_run(slice(0, self.count), self.count, self.shape[1], CPU)
-        spots = self.shape[0] * self.shape[1]
-        self.sums = torch.zeros(spots + 1, dtype=torch.float64)  # the last: pairs beyond the offsets
-        self.pairs = torch.zeros(spots + 1, dtype=torch.long)
+        super().__init__(1, self.shape[0] * self.shape[1])
 
-    def spots(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """The cells of some queries and keys, by their numbers in the whole text; their pairs are counted here."""
-        offset = keys - queries[:, None] - self.first
+    def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
+        """Return the cells of some queries and keys, by their numbers in the whole text, and count their pairs."""
+        offset, rows = keys - queries[:, None] - self.first, self.rows[queries][:, None] * self.shape[1]
         inside = (offset >= 0) & (offset < self.count)
-        column = self.columns[offset.clamp(0, self.count - 1)]
-        found = torch.where(inside, self.rows[queries][:, None] * self.shape[1] + column, len(self.sums) - 1)
-        self.pairs += torch.bincount(found.flatten(), minlength=len(self.pairs))
-        return found
-
-    def add(self, spots: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
-        """Add one head's weights of the pairs that stand in these cells."""
-        self.sums.index_add_(0, spots.flatten(), weights.flatten().double())
+        return self.counted(inside, rows + self.columns[offset.clamp(0, self.count - 1)])
 
     def means(self, heads: int) -> list[list[float | None]]:
         """Compute the mean weight of each cell, over its pairs and the heads."""
-        means = (self.sums / (heads * self.pairs.clamp(min=1)))[:-1].reshape(self.shape).tolist()
-        there = (self.pairs[:-1] > 0).reshape(self.shape).tolist()
-        return [
-            [mean if is_there else None for mean, is_there in zip(*row, strict=True)]
-            for row in zip(means, there, strict=True)
-        ]
+        (means,), columns = self.cell_means(heads), self.shape[1]
+        return [means[start : start + columns] for start in range(0, len(means), columns)]
 
 
 def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
@@ -170,45 +180,32 @@ class OffsetMeans:
     values: list[list[float | None]]
 
 
-class OffsetSums:
-    """Adds up weights of H heads by offset, for texts of length tokens."""
+class NearSums(OffsetSums):
+    """Sums of each of H heads by offset, up to `REACH`, for texts of length tokens."""
 
     def __init__(self, heads: int, length: int) -> None:
         self.reach = min(REACH, length - 1)
-        self.sums = torch.zeros(
-            heads, 2 * self.reach + 2, dtype=torch.float64
-        )  # the last: pairs that are further apart
-        self.pairs = torch.zeros(2 * self.reach + 2, dtype=torch.long)
+        super().__init__(heads, 2 * self.reach + 1)
 
-    def spots(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """Return the places of some queries and keys among the offsets; their pairs are counted here."""
+    def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
+        """Return the places of some queries and keys among the offsets, and count their pairs."""
         offset = keys - queries[:, None]
-        found = torch.where(offset.abs() <= self.reach, offset + self.reach, 2 * self.reach + 1)
-        self.pairs += torch.bincount(found.flatten(), minlength=len(self.pairs))
-        return found
-
-    def add(self, head: int, spots: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
-        """Add one head's weights of the pairs that stand in these places."""
-        self.sums[head].index_add_(0, spots.flatten(), weights.flatten().double())
+        return self.counted(offset.abs() <= self.reach, offset + self.reach)
 
     def means(self) -> OffsetMeans:
         """Compute the mean over the pairs of each offset."""
-        means, there = (self.sums / self.pairs.clamp(min=1))[:, :-1], (self.pairs[:-1] > 0).tolist()
-        return OffsetMeans(
-            -self.reach,
-            [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()],
-        )
+        return OffsetMeans(-self.reach, self.cell_means())
 
 
 def offset_means(weights: AttentionMap) -> OffsetMeans:
     """Compute the means of a whole map (H, L, L), read around its diagonal alone."""
     heads, length, size = weights.shape
-    found = OffsetSums(heads, length)
+    sums = NearSums(heads, length)
     for start in range(0, length, ROWS):
         rows = torch.arange(start, min(start + ROWS, length))
-        keys = torch.arange(max(0, start - found.reach), min(size, int(rows[-1]) + 1 + found.reach))
-        spots = found.spots(rows, keys)
+        keys = torch.arange(max(0, start - sums.reach), min(size, int(rows[-1]) + 1 + sums.reach))
+        cells = sums.cells(rows, keys)
         part = weights[:, start : start + len(rows), int(keys[0]) : int(keys[-1]) + 1].cpu()
         for head in range(heads):
-            found.add(head, spots, part[head])
-    return found.means()
+            sums.add(head, cells, part[head])
+    return sums.means()

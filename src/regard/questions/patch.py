@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-import torch
-
 from regard.capture.interventions.activations import What
 from regard.capture.interventions.names import Part
 from regard.display.answer import Answer
@@ -99,28 +97,19 @@ def _same_outside_patch(
     if here != there or len(mine.tokens) != len(theirs.tokens):
         return False
     others = [n for n in range(len(mine.tokens)) if n not in here]
-    if not _patched_states_alike(mine.hidden_states[state][others], theirs.hidden_states[state][others]):
-        return False
-    if part is None:
-        return True
-    number, other = (-1, 0) if part == "decoder" else (0, 1)  # what the encoder gave; what the decoder reads
-    return _patched_states_alike(run.sides[other].hidden_states[number], source.sides[other].hidden_states[number])
-
-
-def _patched_states_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.shape != other.shape:
-        return False
-    return not one.numel() or float((one - other).abs().max()) <= ALIKE * float(one.abs().max())
+    compared = [(mine.hidden_states[state][others], theirs.hidden_states[state][others])]
+    if part is not None:  # what the encoder gave, or what the decoder reads
+        number, stack = (-1, 0) if part == "decoder" else (0, 1)
+        compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))
+    return all(
+        a.shape == b.shape and (not a.numel() or float((a - b).abs().max()) <= ALIKE * float(a.abs().max()))
+        for a, b in compared
+    )
 
 
 def patched_side_of_trace(trace: AnyTrace, part: Part | None) -> Trace:
     """Return the trace of the stack that a part is in; of one stack the trace itself."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
-
-
-def patch_panels(sweep: "PatchSweep") -> list[Panel]:
-    """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
-    return [_sweep_grid(sweep), _patches(sweep)]
 
 
 def activations(sweep: "PatchSweep") -> str:
@@ -129,19 +118,18 @@ def activations(sweep: "PatchSweep") -> str:
     return ACTIVATIONS[sweep.what] + part + (f" at {sweep.at}" if sweep.by == "heads" else "")
 
 
-def ends(sweep: "PatchSweep") -> tuple[str, str]:
-    """Write the outcomes of the run and of the source with the same decimals."""
-    digits = decimals((sweep.run, sweep.source))
-    return fixed(sweep.run, digits, unbounded=True), fixed(sweep.source, digits, unbounded=True)
+def written_outcomes(sweep: "PatchSweep", *outcomes: float) -> list[str]:
+    """Write the outcomes of the run and of the source, and others, with the same decimals."""
+    ends = sweep.run, sweep.source
+    return [fixed(value, decimals(ends), unbounded=True) for value in (*ends, *outcomes)]
 
 
 def said(sweep: "PatchSweep", row: int, column: int) -> str:
     """Say what one patch did: where, from which token, the outcome, and the fraction of the way."""
-    outcome, share, (run, source) = sweep.outcomes[row][column], sweep.shares[row][column], ends(sweep)
+    share = sweep.shares[row][column]
+    run, source, outcome = written_outcomes(sweep, sweep.outcomes[row][column])
     taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
-    digits = decimals((sweep.run, sweep.source))
-    text = f"{capital(activations(sweep))}, {patch_name(sweep, row, column)}{taken}: "
-    text += f"outcome {fixed(outcome, digits, unbounded=True)}"
+    text = f"{capital(activations(sweep))}, {patch_name(sweep, row, column)}{taken}: outcome {outcome}"
     if math.isnan(share):
         return f"{text}. Both texts have {run}."
     why = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
@@ -151,18 +139,17 @@ def said(sweep: "PatchSweep", row: int, column: int) -> str:
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
-    size, (run, source) = (range(len(sweep.layers)), range(len(sweep.columns))), ends(sweep)
-    other = "clean" if sweep.direction == "denoising" else "corrupted"
-    by = "by patching" if sweep.direction == "denoising" else "after patching"
+    run, source = written_outcomes(sweep)
+    other, by = ("clean", "by") if sweep.direction == "denoising" else ("corrupted", "after")
     trivial = " Grey patches give 1 in any model." if sweep.given else ""
     return Heat(
-        name="Patches", title=f"{capital(sweep.measure)} {by} {activations(sweep)}",
+        name="Patches", title=f"{capital(sweep.measure)} {by} patching {activations(sweep)}",
         caption=f"{capital(display_text(sweep.outcome, LINE))} ({run} → {source})",
         note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
         f"text's ({source}).{trivial}",
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
         axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
-        said=[[said(sweep, row, column) for column in size[1]] for row in size[0]],
+        said=[[said(sweep, row, column) for column in range(len(sweep.columns))] for row in range(len(sweep.layers))],
         grey=[(row, column) for row, column, _ in sweep.given], unit=sweep.measure, screen=True, picture=True,
     )  # fmt: skip
 
@@ -179,6 +166,7 @@ def _columns(sweep: "PatchSweep") -> list[str]:
 
 def _patches(sweep: "PatchSweep") -> Table:
     """List every patch, the largest change first."""
+    run, _ = written_outcomes(sweep)
     shares, names, trivial = sweep.shares, _columns(sweep), {(row, column) for row, column, _ in sweep.given}
     rows: list[list[Cell]] = [
         [str(sweep.layers[row]), names[column], shares[row][column], sweep.outcomes[row][column],
@@ -192,7 +180,7 @@ def _patches(sweep: "PatchSweep") -> Table:
     ]  # fmt: skip
     return Table(
         name="Patch by patch", title="Patches, largest change first", columns=columns, rows=rows,
-        note=f"Outcome: {sweep.outcome}. Change: difference from {ends(sweep)[0]}, the outcome without a patch.",
+        note=f"Outcome: {sweep.outcome}. Change: difference from {run}, the outcome without a patch.",
     )  # fmt: skip
 
 
@@ -241,7 +229,7 @@ class PatchSweep(Answer):
     """
 
     format: ClassVar[str] = "regard patch"
-    findings, panels = patch_sentences, patch_panels
+    findings = patch_sentences
 
     what: What
     by: By
@@ -292,18 +280,21 @@ class PatchSweep(Answer):
             for k, (column, outcome) in enumerate(zip(self.columns, self.outcomes[n], strict=True))
         ]
 
+    def panels(self) -> list[Panel]:
+        """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
+        return [_sweep_grid(self), _patches(self)]
+
     def title(self) -> str:
         """Say which text's activations are patched into which text."""
-        source, run = (self.clean, self.corrupted) if self.direction == "denoising" else (self.corrupted, self.clean)
-        kind = "clean" if self.direction == "denoising" else "corrupted"
-        texts = f"the {kind} text {quoted(short(source, MAX_TITLE))} into {quoted(short(run, MAX_TITLE))}"
-        return f"Patching {activations(self)} of {texts}"
+        clean, corrupted = (quoted(short(text, MAX_TITLE)) for text in (self.clean, self.corrupted))
+        texts = f"clean text {clean} into {corrupted}"
+        if self.direction == "noising":
+            texts = f"corrupted text {corrupted} into {clean}"
+        return f"Patching {activations(self)} of the {texts}"
 
     def exactness(self) -> list[str]:
         """Say of estimates that they are estimates."""
-        return (
-            [] if self.method is None else ["One gradient estimates all patches. Run `regard patch` to measure them."]
-        )
+        return ["One gradient estimates all patches. Run `regard patch` to measure them."] * (self.method is not None)
 
     def data(self) -> dict[str, object]:
         """Return all fields, and the shares."""

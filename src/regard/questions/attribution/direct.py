@@ -101,7 +101,7 @@ def parts_panels(result: "Attribution") -> list[Panel]:
         (source_token(name), value) for name, value in result.by("source", words=words) if "attention from " in name
     ]
     return [
-        *([_head_grid(result, heads)] if heads else []),
+        *([_heads_of_calls(result, heads)] if heads else []),
         *(_source_strip(result, heads, side) for side in dict.fromkeys(map(_text_of_row, heads))),
         _layers(result),
         Bars(
@@ -145,23 +145,38 @@ def _text_of_row(row: HeadRow) -> Side | None:
     return "encoder" if row[1] else row[0]
 
 
-def _head_grid(result: "Attribution", heads: Heads) -> Heat:
-    """Show each head's contribution, and behind it that from each source token."""
-    count = 1 + max(max(own) for own in heads.values())
-    each = [[own.get(head) for head in range(count)] for own in heads.values()]
-    sides = list(dict.fromkeys(map(_text_of_row, heads)))
+def _heads_of_calls(result: "Attribution", heads: Heads) -> Heat:
+    """Show each head's contribution, the sum of those from its source tokens."""
+    names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
+    texts = [result.tokens[_text_of_row(row)] for row in heads]
+    sums = [{head: sum(sources) for head, sources in row.items()} for row in heads.values()]
+    return head_grid("Contribution of each head", names, texts, sums, list(heads.values()))
+
+
+def head_grid(
+    title: str,
+    names: Sequence[str],
+    texts: Sequence[Sequence[Token]],
+    sums: Sequence[Mapping[int, float]],
+    sources: Sequence[Mapping[int, Sequence[float]]],
+    *,
+    picture: bool = False,
+) -> Heat:
+    """Draw a row of heads for each attention call, and behind each head what its source tokens contribute.
+
+    names, texts: of the calls, with the tokens that they attend to. sums, sources: of each call's heads, by number.
+    """
+    columns, known = range(1 + max(max(row) for row in sums)), list(dict.fromkeys(map(tuple, texts)))
     behind = Behind(
         note="The head's contribution, split by the token that it attends to.",
-        texts=[attributed_tokens_as_text(result.tokens[side]) for side in sides],
-        of=[sides.index(_text_of_row(row)) for row in heads],
-        values=each,
+        texts=[TokenText(text := [token.text for token in own], text_direction("".join(text))) for own in known],
+        of=[known.index(tuple(text)) for text in texts],
+        values=[[row.get(head) for head in columns] for row in sources],
     )
-    names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
     return Heat(
-        name="Heads", title="Contribution of each head", note=f"{COLOURS} {CHOOSE}",
-        rows=names, columns=[f"head {n}" for n in range(count)],
-        values=[[None if own is None else sum(own) for own in row] for row in each], axes=("layer", "head"),
-        unit="contribution", signed=True, behind=behind,
+        name="Heads", title=title, note=f"{COLOURS} {CHOOSE}", axes=("layer", "head"), rows=names,
+        columns=[f"head {head}" for head in columns], values=[[row.get(head) for head in columns] for row in sums],
+        unit="contribution", signed=True, behind=behind, picture=picture,
     )  # fmt: skip
 
 
@@ -199,12 +214,6 @@ def _layers(result: "Attribution") -> Table:
         total=["all", result.value, *totals],
         columns=[Column("layer"), Column("sum", 2, bar=True, signed=True), *parts],
     )  # fmt: skip
-
-
-def attributed_tokens_as_text(tokens: Sequence[Token]) -> TokenText:
-    """Return the texts of tokens, and the direction of their letters."""
-    text = [token.text for token in tokens]
-    return TokenText(text, text_direction("".join(text)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,7 +26,7 @@ from torch import Tensor
 from regard.capture.interventions.names import CallId
 from regard.checks import is_whole
 from regard.display.answer import Answer, Read
-from regard.display.panels import Bars, Behind, Heat, Panel, Strip, decimals
+from regard.display.panels import Bars, Panel, Strip, decimals
 from regard.display.sentences import sentences
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, logit, number_of
@@ -35,12 +35,11 @@ from regard.explain.wording import place_in, signed, tokens_of
 from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.attribution.direct import (
-    CHOOSE,
     COLOURS,
     TABLE,
     Attribution,
-    attributed_tokens_as_text,
     attribution,
+    head_grid,
     largest_ends,
     plain,
     short_heads,
@@ -105,20 +104,9 @@ def tokens_panels(result: "TokenAttribution") -> list[Panel]:
 
 def heads_panels(result: "HeadAttribution") -> list[Panel]:
     """Show a grid of the heads, with each head's source tokens, and the heads as bars."""
-    count = max(map(len, result.scores))
-    texts = list(dict.fromkeys(map(tuple, result.tokens)))
-    behind = Behind(
-        note="The head's contribution, split by the token that it attends to.",
-        texts=[attributed_tokens_as_text(text) for text in texts],
-        of=[texts.index(tuple(own)) for own in result.tokens],
-        values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in result.sources],
-    )
-    grid = Heat(
-        name="Heads", title="Estimated contribution of each head", note=f"{COLOURS} {CHOOSE}", axes=("layer", "head"),
-        rows=result.call_names, columns=[f"head {n}" for n in range(count)], unit="contribution", signed=True,
-        behind=behind, picture=True,
-        values=[[float(own[h]) if h < len(own) else None for h in range(count)] for own in result.scores],
-    )  # fmt: skip
+    sums, sources = ([dict(enumerate(own.tolist())) for own in calls] for calls in (result.scores, result.sources))
+    title = "Estimated contribution of each head"
+    grid = head_grid(title, result.call_names, result.tokens, sums, sources, picture=True)
     bars = Bars(
         name="Every head", title=result.title(), unit="contribution", part="head", parts=short_heads(result.by()),
         screen=True,

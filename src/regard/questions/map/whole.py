@@ -23,8 +23,8 @@ from regard.explain.matrices import (
     Band,
     BandSums,
     Distant,
+    NearSums,
     OffsetMeans,
-    OffsetSums,
     matrix_band_of_windows,
     offer_rows,
     offset_means,
@@ -48,24 +48,20 @@ CELLS = 256  # rows and columns of the picture at most
 
 @dataclass
 class MapSums:
-    """Figures of H heads over L tokens, for `matrix_of`.
+    """Numbers of H heads over L tokens, for `matrix_of`.
 
-    largest: the largest weight from another token in any head, exact from 0.05 on. picture, band: mean of heads. sinks:
-    the tokens that are attention sinks. The others are of H: means over queries.
+    largest: the largest weight from another token in any head, exact from 0.05 on. figures: those of `HeadFigures`, in
+    their order, means over queries. sinks: the tokens that are attention sinks. picture, band: mean of heads.
     """
 
     received: Float[Tensor, "H L"]
     largest: Float[Tensor, " L"]
-    picture: Float[Tensor, "P Q"] | None
-    band: Band | None
-    entropy: Float[Tensor, " H"]
-    distance: Float[Tensor, " H"]
-    special: Float[Tensor, " H"]
-    sink: Float[Tensor, " H"]
-    sink_tokens: Float[Tensor, " H"]
+    figures: Float[Tensor, "5 H"]
     near: OffsetMeans
     pairs: Distant
     sinks: Collection[int]
+    picture: Float[Tensor, "P Q"] | None = None
+    band: Band | None = None
 
 
 def matrix(
@@ -93,14 +89,14 @@ def matrix(
     sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
     sunk = torch.zeros_like(special)
     sunk[sorted(sinks)] = True
-    sums = MapSums(
-        received=received.double(), largest=largest.cpu(),
-        picture=picture.mean(0).double(), band=None, entropy=entropy.double().mean(-1),
-        distance=distance.double().mean(-1), special=received[:, special].double().sum(-1) / length,
-        sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
-        sink_tokens=received[:, sunk].double().sum(-1) / length, near=offset_means(weights),
-        pairs=whole_map(weights, values, keys, special | sunk, far, top), sinks=sinks,
-    )  # fmt: skip
+    means = [
+        entropy.double().mean(-1), distance.double().mean(-1), received[:, special].double().sum(-1) / length,
+        entropy.new_zeros(len(received)) if sink is None else sink.double().mean(-1),
+        received[:, sunk].double().sum(-1) / length,
+    ]  # fmt: skip
+    pairs, near = whole_map(weights, values, keys, special | sunk, far, top), offset_means(weights)
+    figures_of_heads = torch.stack([mean.double().cpu() for mean in means])
+    sums = MapSums(received.double(), largest.cpu(), figures_of_heads, near, pairs, sinks, picture.mean(0).double())
     return matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
 
 
@@ -131,7 +127,6 @@ def matrix_of(
     across /= cell_sizes(length, columns, torch.device("cpu"))
     largest = [weight if weight >= ATTENDED else None for weight in sums.largest.tolist()]
     numbers = range(len(sums.received)) if head is None else [head]
-    each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, sums.sink_tokens, strict=True)
 
     def place(number: int) -> TokenInText:
         token = tokens[number]
@@ -140,7 +135,7 @@ def matrix_of(
 
     return Matrix(
         layer=layer, head=head, tokens=length, characters=len(text), near=sums.near,
-        heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
+        heads=[HeadFigures(n, *own) for n, own in zip(numbers, sums.figures.T.tolist(), strict=True)],
         receivers=[Receiver(place(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
                    for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)],
         unattended=largest.count(None), far=sums.pairs.far,
@@ -263,7 +258,7 @@ class _Whole:
             if len(own):
                 spans.append((int(own[0]), int(own[-1]), keys.start, keys.stop - 1))
         self.band = BandSums(length, CELLS, *matrix_band_of_windows(spans, causal))
-        self.near = OffsetSums(heads, length)
+        self.near = NearSums(heads, length)
 
     def _own(self, number: int) -> Int[Tensor, " r"]:
         """The whole text's tokens that are taken from a window."""
@@ -285,9 +280,9 @@ class _Whole:
         sunk[sorted(sinks)] = True
         self.sinks |= {sink + shift for sink in sinks}
         shares = None if weights.rule.sinks is None else weights.sink_share.cpu()
+        shown = torch.arange(keys.start, keys.stop)
         for rows in own.split(max(1, BLOCK // size)):
-            spots = self.band.spots(rows + shift, torch.arange(keys.start, keys.stop))
-            near = self.near.spots(rows + shift, torch.arange(keys.start, keys.stop))
+            cells, near = self.band.cells(rows + shift, shown), self.near.cells(rows + shift, shown)
             for head in range(len(weights)):
                 part = weights[head, rows.to(weights.device)].cpu()
                 of_text = part[:, keys.start - shift : keys.stop - shift]  # a view, without the window's special tokens
@@ -304,7 +299,7 @@ class _Whole:
                 self.totals[4, head] += part[:, sunk].double().sum()
                 self.received[head, keys] += of_text.double().sum(0)
                 offer_rows(self.pairs, part, head, rows, special | sunk, shift)
-                self.band.add(spots, of_text)
+                self.band.add(0, cells, of_text)
                 self.near.add(head, near, of_text)
                 part[torch.arange(len(rows)), rows] = 0
                 largest = of_text.amax(0)
@@ -312,12 +307,7 @@ class _Whole:
 
     def sums(self) -> MapSums:
         """What came in, as means."""
-        heads, length = self.received.shape
-        entropy, distance, special, sink, sunk = self.totals / length
-        plan, found = self.plan, self.band
-        band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
-        near = self.near.means()
-        return MapSums(
-            self.received, self.largest, None, band, entropy, distance, special, sink, sunk, near, self.pairs,
-            self.sinks,
-        )  # fmt: skip
+        (heads, length), plan, sums = self.received.shape, self.plan, self.band
+        band = Band(sums.first, sums.count, sums.means(heads), len(plan.spans), plan.window, plan.stride)
+        near, figures = self.near.means(), self.totals / length
+        return MapSums(self.received, self.largest, figures, near, self.pairs, self.sinks, band=band)

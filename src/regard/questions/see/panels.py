@@ -70,7 +70,8 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
         panels.append(Later(f"Hidden states{of_side}", partial(states, summary, side)))
         for occurrence in summary.occurrences:
             panels.append(Later(f"Attends to, {side} {occurrence.label}", partial(attends, summary, occurrence, side)))
-            panels += [single_heads(summary, occurrence, side)] if occurrence.heads else []
+            name = f"Single heads, {side} {occurrence.label}"
+            panels += [attends(summary, occurrence, side, name, heads=True)] if occurrence.heads else []
         for word in summary.layer_updates:
             name = f"Layer by layer, {side} {word.occurrence}"
             panels.append(Later(name, partial(updates, word, summary, side, source)))
@@ -294,8 +295,8 @@ def _whose(summary: Summary, side: str) -> str:
     return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
 
 
-def attends(summary: Summary, occurrence: Occurrence, side: str, name: str) -> Panel:
-    """Show where an occurrence looks, layer by layer."""
+def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, heads: bool = False) -> Panel:
+    """Show where an occurrence looks, layer by layer, or in the single heads that were asked for."""
     it = f"{quoted(occurrence.word)} in {side} {occurrence.label}"
     sink = set(occurrence.tokens) & {sink.token for sink in summary.sinks[occurrence.text]}
     # a causal model's first token gives all its weight to itself
@@ -304,34 +305,19 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str) -> P
     )
     note = f"{it} is an attention sink: other tokens attend to its position, not to its meaning."
     note += " It can attend only to itself." * (0 in sink and only)
-    rows: list[list[Cell]] = [[str(row.layer), *_where(row, summary, occurrence)] for row in occurrence.attends]
-    columns = [Column("layer"), *_where_columns(occurrence)]
+    rows: list[list[Cell]] = []
+    for row in occurrence.heads if heads else occurrence.attends:
+        sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
+        parts = [*sinks, *((called(s.token, summary.tokens[occurrence.text]), s.weight) for s in row.top)]
+        numbers = [str(row.layer), *[str(row.head)] * heads]
+        rows.append([*numbers, row.special, Shares(parts, apart=len(sinks))])
+    first = "sinks, then " * any(row.sinks for row in occurrence.attends)
+    columns = [Column("layer"), *[Column("head")] * heads, Column("special", 2)]
     return Table(
-        name=name, title=f"{it} attends to (mean of heads)", note=note * bool(sink), columns=columns, rows=rows
-    )
-
-
-def single_heads(summary: Summary, occurrence: Occurrence, side: str) -> Panel:
-    """Show where an occurrence looks in the single heads that were asked for."""
-    rows: list[list[Cell]] = [
-        [str(row.layer), str(row.head), *_where(row, summary, occurrence)] for row in occurrence.heads
-    ]
-    columns = [Column("layer"), Column("head"), *_where_columns(occurrence)]
-    title = f"{quoted(occurrence.word)} in {side} {occurrence.label} attends to, single heads"
-    name = f"Single heads, {side} {occurrence.label}"
-    return Table(name=name, title=title, screen=True, columns=columns, rows=rows)
-
-
-def _where_columns(occurrence: Occurrence) -> list[Column]:
-    sinks = "sinks, then " * any(row.sinks for row in occurrence.attends)
-    return [Column("special", 2), Column(f"{sinks}other tokens with the largest weights")]
-
-
-def _where(row: Attended, summary: Summary, occurrence: Occurrence) -> list[Cell]:
-    """The weight of special tokens, then sinks and the largest others."""
-    tokens = summary.tokens[occurrence.text]
-    sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
-    return [row.special, Shares([*sinks, *((called(s.token, tokens), s.weight) for s in row.top)], apart=len(sinks))]
+        name=name, title=f"{it} attends to{', single heads' if heads else ' (mean of heads)'}", rows=rows, screen=heads,
+        note=note * bool(sink and not heads),
+        columns=[*columns, Column(f"{first}other tokens with the largest weights")],
+    )  # fmt: skip
 
 
 def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Panel:
@@ -447,30 +433,30 @@ def _largest(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
 
 def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     """What each layer would say at one place."""
-    label, at = predicted_place(summary, lens)
+    label, at = _lens_place(summary, lens)
     rows: list[list[Cell]] = [
         [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
         for layer in lens.layers
     ]
     final = quoted(lens.final.text)
     columns = [Column("state"), Column("most likely tokens, with probability"), Column(f"rank of {final}")]
-    title = f"Predictions {_after_or_at(lens, at)} in {side} {label}, layer by layer (logit lens)"
+    title = f"Predictions {at} in {side} {label}, layer by layer (logit lens)"
     note = (
         "Each state goes through the model's final norm and output head. "
         f"The model predicts {final} ({number(lens.final.probability)}). The last state's logits are within "
         f"{lens.difference:.1e} of the model's."
     )
-    return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
+    name = f"Logit lens, {side} {label} {at}"
+    return Table(name=name, title=title, note=note, columns=columns, rows=rows, screen=True)
 
 
 def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
     """A row for every state; the token that the whole model finds likeliest stands out."""
-    label, at = predicted_place(summary, lens)
+    label, at = _lens_place(summary, lens)
     found = [layer.candidates for layer in lens.layers]
     final = quoted(lens.final.text)
     return Heat(
-        name=f"{_lens_of(lens, summary, side)}, cells",
-        title=f"{label}, {_after_or_at(lens, at)}: predictions of each layer",
+        name=f"Logit lens, {side} {label} {at}, cells", title=f"{label}, {at}: predictions of each layer",
         rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
         values=[[each.probability for each in row] for row in found], axes=("state", "rank"), unit="probability",
         largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
@@ -485,10 +471,7 @@ def predicted_place(summary: Summary, each: Prediction | LogitLens) -> tuple[str
     return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
 
 
-def _after_or_at(each: LogitLens, at: str) -> str:
-    return f"{'after' if each.after else 'at'} {quoted(at)}"
-
-
-def _lens_of(lens: LogitLens, summary: Summary, side: str) -> str:
+def _lens_place(summary: Summary, lens: LogitLens) -> tuple[str, str]:
+    """As `predicted_place`, with whether what is predicted comes after the token."""
     label, at = predicted_place(summary, lens)
-    return f"Logit lens, {side} {label} {_after_or_at(lens, at)}"
+    return label, f"{'after' if lens.after else 'at'} {quoted(at)}"
