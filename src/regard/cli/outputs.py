@@ -290,14 +290,9 @@ def say_written_files(out: Console, errors: Console, files: Sequence[Path | None
 
 
 def report(
-    answer: "Answer",
-    outputs: Outputs,
-    top: int | None = None,
-    first: "Sequence[RenderableType]" = (),
-    *,
-    everything: bool | None = None,
-    traces: Any = None,
-) -> None:
+    answer: "Answer", outputs: Outputs, top: int | None = None, first: "Sequence[RenderableType]" = (), *,
+    everything: bool | None = None, traces: Any = None,
+) -> None:  # fmt: skip
     """Write the files of an answer, print it, and say which files were written."""
     from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 

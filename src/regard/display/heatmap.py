@@ -33,20 +33,10 @@ def heat_over_picture(axes: Axes, values: Any, largest: float, edges: Sequence[f
 
 
 def heatmap(
-    matrix: Float[Tensor, "rows columns"],
-    rows: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    *,
-    title: str = "",
-    diverging: bool = False,
-    labels: tuple[str, str] = ("", ""),
-    largest: float | None = None,
-    numbers: bool | None = None,
-    unit: str = "",
-    unbounded: bool = False,
-    digits: int = 2,
-    axes: Axes | None = None,
-) -> FigureBase:
+    matrix: Float[Tensor, "rows columns"], rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, *,
+    title: str = "", diverging: bool = False, labels: tuple[str, str] = ("", ""), largest: float | None = None,
+    numbers: bool | None = None, unit: str = "", unbounded: bool = False, digits: int = 2, axes: Axes | None = None,
+) -> FigureBase:  # fmt: skip
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
     Cells without a number (NaN) are hatched.
@@ -89,13 +79,9 @@ def heatmap(
 
 
 def paint_heatmap(
-    weights: AttentionMap,
-    queries: Labels,
-    keys: Labels,
-    head: int | None = None,
-    axes: Axes | None = None,
+    weights: AttentionMap, queries: Labels, keys: Labels, head: int | None = None, axes: Axes | None = None,
     name: str = "attention weights",
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
 
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands

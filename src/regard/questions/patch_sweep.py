@@ -40,20 +40,11 @@ METHOD = "attribution-patching"
 
 
 def patch_sweep(
-    model: Model,
-    clean: str,
-    corrupted: str,
-    outcome: Outcome,
-    *,
-    what: What = "hidden_states",
-    by: By | None = None,
-    direction: Direction = "denoising",
-    layers: Collection[Layer] | None = None,
-    at: Place | Sequence[Place] | None = None,
-    targets: tuple[str, str] | None = None,
-    part: Part | None = None,
+    model: Model, clean: str, corrupted: str, outcome: Outcome, *, what: What = "hidden_states", by: By | None = None,
+    direction: Direction = "denoising", layers: Collection[Layer] | None = None,
+    at: Place | Sequence[Place] | None = None, targets: tuple[str, str] | None = None, part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> PatchSweep:
+) -> PatchSweep:  # fmt: skip
     """Patch one text's run with another's at every layer and position, or every head (activation patching).
 
     Runs go in batches. Layers below a patch aren't computed again, nor are the tokens before it in a causal model. The
@@ -153,14 +144,9 @@ class _Cells:
 
     @staticmethod
     def of(
-        run: AnyTrace,
-        source: AnyTrace,
-        what: What,
-        by: By,
-        layers: Collection[Layer] | None,
-        at: Place | Sequence[Place] | None,
-        part: Part | None,
-    ) -> "_Cells":
+        run: AnyTrace, source: AnyTrace, what: What, by: By, layers: Collection[Layer] | None,
+        at: Place | Sequence[Place] | None, part: Part | None,
+    ) -> "_Cells":  # fmt: skip
         mine, theirs = (_side_to_patch(each, what, part) for each in (run, source))
         places = places_of_intervention("at", at)
         depth, heads = _patched_layers_and_heads(run, what, part)

@@ -162,13 +162,9 @@ class CallName:
 
 
 def call_data(
-    weights: AttentionMap,
-    name: CallName,
-    numbers: NumberStore,
-    *,
-    norms: Float[Tensor, "H S"] | None = None,
+    weights: AttentionMap, name: CallName, numbers: NumberStore, *, norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
-) -> Data:
+) -> Data:  # fmt: skip
     """Write the map (H, L, S) of one call.
 
     A page computes exp(score - row maximum) / row sum. So given weights are written as their logarithms, a bias, with

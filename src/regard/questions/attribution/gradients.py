@@ -196,14 +196,9 @@ class TokenAttribution(Answer):
 
 
 def attribute_to_tokens(
-    model: Model,
-    trace: AnyTrace,
-    outcome: Outcome,
-    *,
-    method: Method = "integrated gradients",
-    steps: int | None = None,
-    baseline: Literal["mean", "zero"] | int = "mean",
-) -> TokenAttribution:
+    model: Model, trace: AnyTrace, outcome: Outcome, *, method: Method = "integrated gradients",
+    steps: int | None = None, baseline: Literal["mean", "zero"] | int = "mean",
+) -> TokenAttribution:  # fmt: skip
     """Attribute an outcome to the tokens of a trace, by gradients.
 
     Args:

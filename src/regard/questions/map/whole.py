@@ -108,15 +108,9 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 
 
 def matrix_of(
-    sums: MapSums,
-    tokens: Sequence[Token],
-    layer: int,
-    head: int | None,
-    *,
-    top: int,
-    about: Read,
+    sums: MapSums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read,
     traces: Sequence[Trace],
-) -> Matrix:
+) -> Matrix:  # fmt: skip
     """Make the numbers for a person from the sums of a pass."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
@@ -194,15 +188,9 @@ def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int
 
 
 def windowed(
-    plan: Plan,
-    traces: Iterable[Trace],
-    layer: int,
-    head: int | None = None,
-    *,
-    top: int = 10,
-    far: int = 64,
+    plan: Plan, traces: Iterable[Trace], layer: int, head: int | None = None, *, top: int = 10, far: int = 64,
     progress: Progress | None = None,
-) -> Matrix:
+) -> Matrix:  # fmt: skip
     """Compute `matrix` of one layer from the traces of a plan's windows, which may come one after another and go again.
 
     A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands

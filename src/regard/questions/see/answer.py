@@ -187,14 +187,9 @@ class Seen(TracesAnswer):
 
 
 def seen(
-    traces: Sequence[Any],
-    word: str | None = None,
-    *,
-    layer: int | None = None,
-    head: int | None = None,
-    kind: type[Seen] = Seen,
-    **how: Any,
-) -> Seen:
+    traces: Sequence[Any], word: str | None = None, *, layer: int | None = None, head: int | None = None,
+    kind: type[Seen] = Seen, **how: Any,
+) -> Seen:  # fmt: skip
     """Summarise traces of one kind; those of texts that were read in windows are unfolded to their windows.
 
     kind: of the answer. word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
@@ -221,44 +216,21 @@ NEEDED = {
 
 @overload
 def see(
-    texts: ShownTrace | Sequence[ShownTrace],
-    word: str | None = None,
-    *,
-    references: Trace | Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    top: int = 5,
-) -> Seen: ...
+    texts: ShownTrace | Sequence[ShownTrace], word: str | None = None, *, references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
+) -> Seen: ...  # fmt: skip
 @overload
 def see(
-    texts: str | Sequence[str],
-    word: str | None = None,
-    *,
-    references: str | Sequence[str] = (),
-    control: Sequence[str] | None = None,
-    target: str | Sequence[str] | None = None,
-    window: int | None = None,
-    stride: int | None = None,
-    model: Model | str | None = None,
-    layer: int | None = None,
-    head: int | None = None,
+    texts: str | Sequence[str], word: str | None = None, *, references: str | Sequence[str] = (),
+    control: Sequence[str] | None = None, target: str | Sequence[str] | None = None, window: int | None = None,
+    stride: int | None = None, model: Model | str | None = None, layer: int | None = None, head: int | None = None,
     top: int = 5,
-) -> Seen: ...
+) -> Seen: ...  # fmt: skip
 def see(
-    texts: Any,
-    word: str | None = None,
-    *,
-    references: Any = (),
-    control: Any = None,
-    target: str | Sequence[str] | None = None,
-    window: int | None = None,
-    stride: int | None = None,
-    model: Model | str | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    top: int = 5,
-) -> Seen:
+    texts: Any, word: str | None = None, *, references: Any = (), control: Any = None,
+    target: str | Sequence[str] | None = None, window: int | None = None, stride: int | None = None,
+    model: Model | str | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
+) -> Seen:  # fmt: skip
     """Look at a word in texts or traces, or without one at what is most worth a look: what `regard see` prints.
 
     Args:
