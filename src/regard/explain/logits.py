@@ -134,20 +134,13 @@ class LogitLens(Tabular):
 
     def rows(self) -> list[Row]:
         """One row a state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
+        own: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
         return [
-            {
-                "occurrence": self.occurrence,
-                "token": self.token,
-                "at": self.at,
-                "state": layer.state,
-                "place": place,
-                "id": each.id,
-                "candidate": each.text,
-                "probability": each.probability,
-            }
+            own | {"state": layer.state, "place": place}
+            | {"id": candidate.id, "candidate": candidate.text, "probability": candidate.probability}
             for layer in self.layers
-            for place, each in enumerate(layer.candidates, 1)
-        ]
+            for place, candidate in enumerate(layer.candidates, 1)
+        ]  # fmt: skip
 
 
 def logit_lens(

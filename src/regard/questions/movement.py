@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.panels import Data
 from regard.explain.causes.layer_updates import Attending, LayerUpdate
-from regard.explain.texts.occurrences import path_cosines
 from regard.explain.texts.summary import Summary, curves
 from regard.explain.vectors.neutral import Massive
 from regard.explain.wording import listed, signed
@@ -61,8 +60,9 @@ def _panel(
 
     source: of a decoder's words, the texts that its cross-attention looks at.
     """
-    word, count = quoted(short(summary.word or "")), len(summary.occurrences)
-    before, between = path_cosines(summary.occurrences, compared=count <= MAX_COMPARED)
+    word, labels = quoted(short(summary.word or "")), [occurrence.label for occurrence in summary.occurrences]
+    pairs = {(pair.a, pair.b): list(map(_rounded, pair.hidden_states)) for pair in summary.pairs}
+    compared = len(labels) <= MAX_COMPARED
     sentences = []
     if massive:
         left_out = listed([
@@ -70,8 +70,8 @@ def _panel(
             for each in massive
         ])  # fmt: skip
         sentences.append(f"Cosines say little for massive activations: {visible(left_out)}.")
-    if between is None:
-        sentences.append(f"{count} paths are too many to compare with each other (at most {MAX_COMPARED}).")
+    if not compared:
+        sentences.append(f"{len(labels)} paths are too many to compare with each other (at most {MAX_COMPARED}).")
     last = len(summary.occurrences[0].hidden_states) - 2
     return {
         "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
@@ -81,7 +81,7 @@ def _panel(
             "enters layer 0", *(f"leaves layer {n}" for n in range(last)),
             f"leaves layer {last}: the contextual embedding",
         ],
-        "paths": _paths(summary, before, part, names, source),
+        "paths": _paths(summary, part, names, source),
         "curves": [
             {
                 "label": "itself as it enters layer 0" if curve.word is None else curve.word,
@@ -94,22 +94,16 @@ def _panel(
             for curve in curves(summary)
         ], "compared": bool(summary.references), "nearness": visible(movement_curves_title(summary)),
         "sentences": sentences,
-        "between": between and [[list(map(_rounded, cosines)) for cosines in path] for path in between],
+        "between": [[pairs[a, b] for a in labels[:n]] for n, b in enumerate(labels)] if compared else None,
         "shares": SHARES,
     }  # fmt: skip
 
 
-def _paths(
-    summary: Summary, before: Sequence[Sequence[float]], part: Part | None, names: Sequence[str] | None,
-    source: Summary | None,
-) -> list[Data]:  # fmt: skip
-    """Write each occurrence: its text, cosines from state to state and residual updates.
-
-    before: of each state but the first, its cosine to the one before.
-    """
+def _paths(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
+    """Write each occurrence: its text, cosines from state to state and residual updates."""
     updates = {word.occurrence: word for word in summary.layer_updates}
     paths = []
-    for n, occurrence in enumerate(summary.occurrences):
+    for occurrence in summary.occurrences:
         text, word = occurrence.text, updates[occurrence.label]
         name = f"{TEXTS[part]} {text + 1}" if names is None else names[text]
         if summary.windows:
@@ -120,7 +114,8 @@ def _paths(
         paths.append({
             "label": occurrence.label, "of": name,
             "context": _context(summary.texts[text], occurrence.start, occurrence.end),
-            "before": [None, *map(_rounded, before[n])], "steps": steps, "refused": word.refused,
+            "before": [None, *map(_rounded, occurrence.cosines_to_state_before())], "steps": steps,
+            "refused": word.refused,
         })  # fmt: skip
     return paths
 

@@ -73,21 +73,16 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
     place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
     of, the "encoder"'s or the "decoder"'s.
     """
-    if isinstance(trace, Trace) and part is None:
-        return [_removal_from_keys(trace, trace, place, None)]
-    if isinstance(trace, PairTrace) and part == "encoder":
-        source = trace.encoder
-        return [
-            _removal_from_keys(source, source, place, "encoder"),
-            _removal_from_keys(trace.decoder, source, place, "cross"),
-        ]
-    if isinstance(trace, PairTrace) and part == "decoder":
-        return [_removal_from_keys(trace.decoder, trace.decoder, place, "decoder")]
-    if isinstance(trace, (Trace, PairTrace)):
+    if not isinstance(trace, (Trace, PairTrace)):
+        kind = type(trace).__name__
+        raise RegardError(f"removal: given {kind}, needs the trace of a text, or of a text and its target")
+    if part not in (STACKS if isinstance(trace, PairTrace) else (None,)):
         ways = " or ".join(map(repr, STACKS))
         needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
         raise RegardError(f"removal: part: given {part!r}, {trace.sides[0].status.model} needs {needs}")
-    raise RegardError(f"removal: given {type(trace).__name__}, needs the trace of a text, or of a text and its target")
+    own = trace.sides[0 if part == "encoder" else -1]
+    across = [_removal_from_keys(trace.sides[-1], own, place, "cross")] if part == "encoder" else []
+    return [_removal_from_keys(own, own, place, part), *across]
 
 
 def _removal_from_keys(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:

@@ -112,9 +112,8 @@ def chosen_outcome(
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     """Compute the outcome as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
-        raise RegardError(
-            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
-        )
+        given = type(outcome).__name__
+        raise RegardError(f"outcome: given {given}, needs an Outcome, such as outcomes.probability(...)")
     found = outcome.number(trace)
     if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
         raise RegardError(

@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import LayerUpdate, updates_of_places
 from regard.explain.frames import Row, Tabular
-from regard.explain.vectors.neutral import state_cosines_to_reference
-from regard.explain.vectors.similarity import cosine, known, unit
+from regard.explain.vectors.neutral import not_special, state_cosines_to_reference
+from regard.explain.vectors.similarity import cosine, known
 from regard.explain.weights.attended import Attended, WordLink, attended, other_words
 from regard.explain.weights.specific_weights import word_links
 from regard.models.windows import WindowedTrace
@@ -52,12 +52,13 @@ class Occurrence(Tabular):
 
     def cosines_to_start(self) -> list[float | None]:
         """Compare each state with the one that enters layer 0; None for a state not held or of another width."""
-        states = [None if state is None else torch.tensor(state, dtype=torch.float64) for state in self.hidden_states]
-        first = states[0]
-        return [
-            None if state is None or first is None or len(state) != len(first) else cosine(first, state)
-            for state in states
-        ]
+        first, *_ = states = [torch.tensor(state or (), dtype=torch.float64) for state in self.hidden_states]
+        return [cosine(first, state) if len(state) == len(first) > 0 else None for state in states]
+
+    def cosines_to_state_before(self) -> list[float]:
+        """Compare each state but the first with the one before it; the last is the last hidden state. All are held."""
+        states = [*filter(None, self.hidden_states[:-1]), self.last_hidden_state]
+        return [cosine(*pair) for pair in pairwise(torch.tensor(states, dtype=torch.float64))]
 
     def rows(self) -> list[Row]:
         """One row a layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
@@ -224,32 +225,14 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
     return pairs
 
 
-def path_cosines(
-    occurrences: Sequence[Occurrence], *, compared: bool
-) -> tuple[list[list[float]], list[list[list[float]]] | None]:
-    """Compare the states of each occurrence with the state before, and with the same state of earlier occurrences.
-
-    The last state is the last hidden state. All states have to be held. compared: False leaves out the second.
-    """
-    states = [
-        unit(torch.tensor([*filter(None, own.hidden_states[:-1]), own.last_hidden_state], dtype=torch.float64))
-        for own in occurrences
-    ]
-    before = [(path[1:] * path[:-1]).sum(-1).tolist() for path in states]
-    between = [[(path * other).sum(-1).tolist() for other in states[:n]] for n, path in enumerate(states)]
-    return before, between if compared else None
-
-
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
     """Compare a reference word, all of its own tokens, with an occurrence."""
-    own = [n for n, token in enumerate(reference.tokens) if not token.special]
-    learned = None
+    own, learned = not_special(reference), None
     if reference.token_embeddings is not None and trace.token_embeddings is not None:
         learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
     states = state_cosines_to_reference(trace, occurrence.as_word(), reference)
-    contextual = states[-1]
-    assert contextual is not None
-    return ComparedWord(reference.text, occurrence.label, learned, contextual, states)
+    assert states[-1] is not None
+    return ComparedWord(reference.text, occurrence.label, learned, states[-1], states)
 
 
 @dataclass(frozen=True)
@@ -303,9 +286,8 @@ def word_updates(
         for n, (share, token) in enumerate(largest):
             if share > 0:
                 found[n].append(Brought(updates[n].layer, token, tokens[token].text, share))
+    largest_of = [max(tokens, key=lambda token: token.share, default=None) for tokens in found]
     return [
-        WordUpdates(
-            own.label, [updates[n] for updates, _ in layers], None, max(most, key=lambda each: each.share, default=None)
-        )
-        for n, (own, most) in enumerate(zip(occurrences, found, strict=True))
+        WordUpdates(own.label, [updates[n] for updates, _ in layers], None, most)
+        for n, (own, most) in enumerate(zip(occurrences, largest_of, strict=True))
     ]

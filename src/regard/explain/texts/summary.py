@@ -154,14 +154,13 @@ def _summarise_pairs_of_texts(
         target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))
     layer, head = decoder
     layers = choose(pairs, head) if layer is None else (layer, layer)
-    other = Target(
-        summary=target,
-        generated=list(generated) or [False] * len(pairs),
-        alignments=[align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)],
-        of_words=[from_target(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in target.occurrences],
-        to_words=[from_source(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in source.occurrences],
+    alignments = [align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)]
+    of_words, to_words = (
+        [across(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in side.occurrences]
+        for across, side in ((from_target, target), (from_source, source))
     )
-    return replace(source, target=other)
+    generated = list(generated) or [False] * len(pairs)
+    return replace(source, target=Target(target, generated, alignments, of_words, to_words))
 
 
 def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
@@ -203,9 +202,7 @@ def _summary_of_texts_side(
             places += own
             shown += [highlights(trace, head=head, top=top, sinks=excluded[n])] if word is None else []
     words = [(traces[o.text], o.as_word()) for o in places]
-    ranges: list[Neutral] = []
-    validity: Control | None = None
-    in_control: list[tuple[Trace, Word]] = []
+    ranges, validity, in_control = list[Neutral](), None, list[tuple[Trace, Word]]()
     if control is not None and references and places and word is not None:
         labelled = [(o.label, *pair) for o, pair in zip(places, words, strict=True)]
         ranges, validity, in_control = neutral(word, labelled, control, references)
@@ -235,14 +232,10 @@ def _summary_of_texts_side(
             if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
             for token, label in _predicted_places_of_text(trace, n, word, places, bool(both))
         ],
-        logit_lenses=[],
-        statuses=[trace.status for trace in traces],
+        logit_lenses=[], statuses=[trace.status for trace in traces], target=None, neutral=ranges, control=validity,
         reference_statuses=[trace.status for trace in references],
-        target=None,
-        neutral=ranges,
-        control=validity,
         difference=largest_difference(references, ends, in_control) if in_control else None,
-    )
+    )  # fmt: skip
 
 
 def _lenses_of_texts(

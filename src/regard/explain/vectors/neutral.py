@@ -110,12 +110,11 @@ def massive_activations(
 ) -> list[Massive]:
     """Find the words and reference words whose cosines say little. labels: what the words are called."""
     times = state_lengths_over_median(traces, references)
-    found = [
-        Massive("word", word.text, label, float(times[id(trace)][list(word.tokens)].max()))
-        for (trace, word), label in zip(words, labels, strict=True)
-    ]
-    found += [Massive("reference", r.text, "", float(times[id(r)][not_special(r)].max())) for r in references]
-    return [each for each in found if each.times > MASSIVE]
+    named = [("word", word.text, label, trace, list(word.tokens))
+             for (trace, word), label in zip(words, labels, strict=True)]  # fmt: skip
+    named += [("reference", reference.text, "", reference, not_special(reference)) for reference in references]
+    found = [Massive(kind, name, of, float(times[id(trace)][at].max())) for kind, name, of, trace, at in named]
+    return [massive for massive in found if massive.times > MASSIVE]
 
 
 def neutral(
@@ -177,13 +176,10 @@ def largest_difference(
     if len(apart) < len(ends) or not in_control or len(apart) < 2 or max(apart) == min(apart):
         return None
     plus, minus = (references[apart.index(pick(apart))] for pick in (max, min))
-    rows = [
-        [
-            math.nan if a is None or b is None else a - b
-            for a, b in zip(*(state_cosines_to_reference(trace, word, each) for each in (plus, minus)), strict=True)
-        ]
-        for trace, word in in_control
-    ]
+    rows = []
+    for trace, word in in_control:
+        pairs = zip(*(state_cosines_to_reference(trace, word, each) for each in (plus, minus)), strict=True)
+        rows.append([None if a is None or b is None else a - b for a, b in pairs])
     return Difference((plus.text, minus.text), *_mean_and_range(rows))
 
 

@@ -66,9 +66,3 @@ def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str =
     if first.shape[1] != second.shape[1]:
         raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")
     return table(first, second, measure)
-
-
-def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:
-    """Vectors at length 1; those of length 0 stay."""
-    vectors = vectors.double().cpu()
-    return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-30)

@@ -86,15 +86,9 @@ def align(
     agreement = float(_table(pair, head)[above, below])
     source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
     numbered = [sink.token for sink in apart]
-    tokens = [
-        Aligned(
-            token=n,
-            text=token.text,
-            written=attended(weights[above, n - 1 : n], source, written, head, top, numbered)[0] if n > 0 else None,
-            read=attended(weights[below, n : n + 1], source, read, head, top, numbered)[0],
-        )
-        for n, token in enumerate(target)
-    ]
+    writes = [None, *attended(weights[above, :-1], source, written, head, top, numbered)]  # nothing writes the first
+    rows = zip(target, writes, attended(weights[below], source, read, head, top, numbered), strict=False)
+    tokens = [Aligned(n, token.text, *both) for n, (token, *both) in enumerate(rows)]  # type: ignore[arg-type]
     return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist(), apart)
 
 
@@ -149,11 +143,11 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
     weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
-    return Across(
-        occurrence=label,
-        written=_each(pair, weights[:, before].mean(1), pair.encoder, head, top, sinks) if before else [],
-        read=_each(pair, weights[:, tokens].mean(1), pair.encoder, head, top, sinks),
+    written, read = (
+        _each(pair, weights[:, rows].mean(1), pair.encoder, head, top, sinks) if rows else []
+        for rows in (before, tokens)
     )
+    return Across(label, written, read)
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
@@ -175,9 +169,8 @@ def _each(
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     """Say why `choose` took an alignment's layers. texts: over so many."""
     written, read = alignment.written_layer, alignment.read_layer
+    best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     if written == read:
         best = f"layer {written}, before the model writes a word and after it, agrees most on its source"
-    else:
-        best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     together = " over all texts, in this text by" if texts > 1 else ","
     return f"{best}{together} {number(alignment.agreement)} of at most 1"

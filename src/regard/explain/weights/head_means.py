@@ -19,7 +19,7 @@ exchanged tokens are not the same vectors, as their neighbours are others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -134,56 +134,37 @@ class Meaning:
 
 MEANINGS = {
     "previous": Meaning("the previous token", "How much a token attends to the previous token."),
-    "next": Meaning(
-        "the next token", "How much a token attends to the next token.", mean_of="followed by another token"
-    ),
+    "next": Meaning("the next token", "How much a token attends to the next token.",
+                    mean_of="followed by another token"),
     "same": Meaning("the token itself", "How much a token attends to itself."),
     "special": Meaning("special tokens", "How much a token attends to special tokens such as [CLS]."),
     "first": Meaning("the first token", "How much a token attends to the first token of the text."),
-    "sinks": Meaning(
-        "attention sinks", "How much a token attends to attention sinks, which attract attention whatever they mean."
-    ),
-    "duplicate": Meaning(
-        "earlier duplicates",
-        "How much a token attends to its earlier occurrences in the text.",
-        mean_of="that occurred before",
-    ),
-    "induction": Meaning(
-        "tokens after duplicates",
-        "How much a token attends to the token that followed its earlier occurrence.",
-        mean_of="that occurred before and were followed by another token",
-    ),
-    "entropy": Meaning(
-        "many tokens, in nats",
-        "How evenly a token spreads its attention: its entropy in nats, 0 if a single token gets all.",
-        unit="nats",
-    ),
-    "distance": Meaning(
-        "distant tokens", "How far away a token attends: the mean distance in tokens, by weight.", unit="tokens"
-    ),
-    "position": Meaning(
-        "fixed positions",
-        "How much a head attends to the same positions after their tokens were shuffled, from 0 to 1.",
-        unit=ALIKE,
-    ),
-    "content": Meaning(
-        "tokens, wherever they are",
-        "How much a head attends to the same tokens after they moved to other positions, from 0 to 1.",
-        unit=ALIKE,
-    ),
+    "sinks": Meaning("attention sinks",
+                     "How much a token attends to attention sinks, which attract attention whatever they mean."),
+    "duplicate": Meaning("earlier duplicates", "How much a token attends to its earlier occurrences in the text.",
+                         mean_of="that occurred before"),
+    "induction": Meaning("tokens after duplicates",
+                         "How much a token attends to the token that followed its earlier occurrence.",
+                         mean_of="that occurred before and were followed by another token"),
+    "entropy": Meaning("many tokens, in nats",
+                       "How evenly a token spreads its attention: its entropy in nats, 0 if a single token gets all.",
+                       unit="nats"),
+    "distance": Meaning("distant tokens", "How far away a token attends: the mean distance in tokens, by weight.",
+                        unit="tokens"),
+    "position": Meaning("fixed positions",
+                        "How much a head attends to the same positions after their tokens were shuffled, from 0 to 1.",
+                        unit=ALIKE),
+    "content": Meaning("tokens, wherever they are",
+                       "How much a head attends to the same tokens after they moved to other positions, from 0 to 1.",
+                       unit=ALIKE),
     "looked": Meaning("", "How much a token attends to the shuffled tokens."),
-    "written": Meaning(
-        "the source of the next token", "How much attention the source of the token that is written next receives."
-    ),
-    "read": Meaning(
-        "the source of the current token", "How much attention the source of the token that was just read receives."
-    ),
-    "successor": Meaning(
-        "the source token after that",
-        "How much attention the source token after that receives.",
-        mean_of="whose source is followed by another token",
-    ),
-}
+    "written": Meaning("the source of the next token",
+                       "How much attention the source of the token that is written next receives."),
+    "read": Meaning("the source of the current token",
+                    "How much attention the source of the token that was just read receives."),
+    "successor": Meaning("the source token after that", "How much attention the source token after that receives.",
+                         mean_of="whose source is followed by another token"),
+}  # fmt: skip
 
 
 def is_share(name: str) -> bool:
@@ -291,11 +272,8 @@ def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS,
 
     The scores are means over the texts, which seed draws.
     """
-    found = []
-    for n in range(texts):
-        trace = model.trace(ids=random_ids(model, length, 2, seed=seed + n), logits=False, attention_outputs=False)
-        found.append(head_scores(trace))
-    means = mean_scores(found)
+    traces = (_trace(model, random_ids(model, length, 2, seed=seed + n)) for n in range(texts))
+    means = mean_scores([head_scores(trace) for trace in traces])
     return HeadMeans({name: means.scores[name] for name in REPEATED}, means.counts, means.layers)
 
 
@@ -340,9 +318,8 @@ def content_or_position(
 
 def _trace(model: "Model", text: str | Sequence[int]) -> Trace:
     """The trace of a text, or of ids: its attention alone."""
-    if isinstance(text, str):
-        return model.trace(text, logits=False, attention_outputs=False)
-    return model.trace(ids=text, logits=False, attention_outputs=False)
+    given: Any = {"text" if isinstance(text, str) else "ids": text}
+    return model.trace(**given, logits=False, attention_outputs=False)
 
 
 def compare(

@@ -26,10 +26,12 @@ Streaming Language Models with Attention Sinks".
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.attention.attention_map import AttentionMap
 from regard.explain.frames import Row, Tabular
@@ -101,24 +103,12 @@ def head_scores(trace: Trace) -> HeadScores:
     ids = torch.tensor([token.id for token in trace.tokens])
     special = torch.tensor([token.special for token in trace.tokens])
     sums = [_ScoreSums(weights, ids, special) for weights in maps]
-    found = sinks_of(maps, trace.tokens, received=[total.received for total in sums])
-    sink_tokens = [sink.token for sink in found]
+    sink_tokens = [s.token for s in sinks_of(maps, trace.tokens, received=[total.received for total in sums])]
     rows = [total.means(sink_tokens) for total in sums]
-    heads = max(weights.shape[0] for weights in maps)
-    tables = {name: torch.full((len(rows), heads), math.nan, dtype=torch.float64) for name in NAMES}
-    for number, row in enumerate(rows):
-        for name, values in row.items():
-            tables[name][number, : len(values)] = values
-    counts = sums[0]  # of the text, and so the same in all layers
-    return HeadScores(
-        calls,
-        **tables,
-        queries=counts.queries,
-        nexts=counts.counts["next"],
-        duplicates=counts.counts["duplicate"],
-        inductions=counts.counts["induction"],
-        sink_tokens=tuple(sink_tokens),
-    )
+    tables: Any = {name: pad_sequence([row[name] for row in rows], True, math.nan) for name in NAMES}  # layers, heads
+    first, names = sums[0], ("next", "duplicate", "induction")  # counts are alike in all layers
+    counts: Any = {f"{name}s": first.counts[name] for name in names}
+    return HeadScores(calls, **tables, queries=first.queries, **counts, sink_tokens=tuple(sink_tokens))
 
 
 class _ScoreSums:

@@ -119,15 +119,14 @@ def word_links(
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
     for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
-        for weight in layer:
-            if weight.queries not in best or weight.divergence > best[weight.queries].divergence:
-                best[weight.queries] = weight
-    return [
-        WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, max(w.by_distance, w.by_key))
-        if w
-        else None
-        for w in (best.get(tuple(word)) for word in words)
-    ]
+        for w in layer:
+            if w.queries not in best or w.divergence > best[w.queries].divergence:
+                best[w.queries] = w
+    links = {
+        queries: WordLink(w.layer, w.head, w.key, trace.tokens[w.key].text, w.weight, max(w.by_distance, w.by_key))
+        for queries, w in best.items()
+    }
+    return [links.get(tuple(word)) for word in words]
 
 
 def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
