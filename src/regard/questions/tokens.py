@@ -139,15 +139,13 @@ class Tokens(Answer):
 
     def rows(self) -> list[Row]:
         """One row a token: its text's number, its place, string, id and characters, and how often the text has it."""
-        rows: list[Row] = []
-        for number, (_, tokens) in enumerate(self.found, 1):
-            times = Counter(token.id for token in tokens)
-            rows += [
-                {"text": number, "token": n, "string": token.text, "id": token.id, "start": token.start,
-                 "end": token.end, "special": token.special, "times": times[token.id]}
-                for n, token in enumerate(tokens)
-            ]  # fmt: skip
-        return rows
+        counted = [(tokens, Counter(token.id for token in tokens)) for _, tokens in self.found]
+        return [
+            {"text": number, "token": n, "string": token.text, "id": token.id, "start": token.start,
+             "end": token.end, "special": token.special, "times": times[token.id]}
+            for number, (tokens, times) in enumerate(counted, 1)
+            for n, token in enumerate(tokens)
+        ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
         """The tokenizer, and each text's tokens."""

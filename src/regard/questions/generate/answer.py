@@ -233,18 +233,15 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
     if not written.how.tokens or largest == 0:
         return []
     grey = [n for n, (_, weight) in enumerate(words) if weight is None]
-    strip = Strip(
+    tokens, spans = written.tokens, [word for word, _ in words]
+    in_grey = "; special tokens and attention sinks are in grey" * bool(grey)
+    return [Strip(
         name="Attention to the prompt", unit="attention", screen=True, full=largest, special=grey,
         title=f"Attention to the prompt while writing, by word (full bar: {fixed(largest, 2)})",
-        tokens=[
-            spelling(written.tokens, word) or visible("".join(written.tokens[n].text for n in word))
-            for word, _ in words
-        ],
-        values=[sum(written.how.received[n] for n in word) for word, _ in words],
-        note="Mean of all layers, heads and rows that wrote a token"
-        + ("; special tokens and attention sinks are in grey." if grey else "."),
-    )  # fmt: skip
-    return [strip]
+        tokens=[spelling(tokens, word) or visible("".join(tokens[n].text for n in word)) for word in spans],
+        values=[sum(written.how.received[n] for n in word) for word in spans],
+        note=f"Mean of all layers, heads and rows that wrote a token{in_grey}.",
+    )]  # fmt: skip
 
 
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
@@ -260,13 +257,9 @@ def least_likely(tokens: Sequence[WrittenToken]) -> Table:
 def _side_by_side(found: "Generation") -> Table:
     """Both texts token by token, from the first token on that is another."""
     start = found.parts_at or 0
-    counted = [own.how.tokens[start:] for _, own in found.each]
-    rows: list[list[Cell]] = []
-    for n in range(max(map(len, counted), default=0)):
-        row: list[Cell] = [f"{start + n + 1}"]
-        for own in counted:
-            row += [quoted(own[n].text), own[n].probability] if n < len(own) else ["", None]
-        rows.append(row)
+    pairs = zip_longest(*(text.how.tokens[start:] for _, text in found.each))
+    cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
+    rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
     both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in found.each]
     columns = [Column("token"), *both[0], *both[1]]
     title = "Token by token" + (", from the first difference" if found.parts_at is not None else "")
@@ -376,12 +369,11 @@ class Generation(TracesAnswer):
     def rows(self) -> list[Row]:
         """List one row a written token, in the text's order: how likely it was, and what else was likely there."""
         rows: list[Row] = []
-        for name, written in self.each:
-            for each in written.how.tokens:
-                own: Row = {} if self.steered is None else {"written": name}
-                own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
-                other, chance = [*((each.text, each.probability) for each in each.others), (None, None)][0]
-                rows.append(own | {"likeliest_other": other, "its_probability": chance})
+        for name, token in ((name, token) for name, written in self.each for token in written.how.tokens):
+            row: Row = {} if self.steered is None else {"written": name}
+            row |= {"token": token.token, "text": token.text, "probability": token.probability, "rank": token.rank}
+            other, chance = [*((other.text, other.probability) for other in token.others), (None, None)][0]
+            rows.append(row | {"likeliest_other": other, "its_probability": chance})
         return rows
 
     def data(self) -> dict[str, object]:

@@ -24,54 +24,33 @@ PART = 0.005  # fractions of all attention below it round to 0%
 FAR = "In layer {layer}, tokens attend {mean:n} tokens away on average"
 SPECIAL = "Special tokens receive {special:%} of all attention"
 TABLE: list[list[Template]] = [
-    [
-        ("{query} attends to {key} {distance} tokens {way} (weight {weight}, layer {layer}, head {head}).", None),
-        ("Apart from special tokens and sinks, no token attends more than {far} tokens away.", lambda n: n["long"]),
-    ],
+    [("{query} attends to {key} {distance} tokens {way} (weight {weight}, layer {layer}, head {head}).", None),
+     ("Apart from special tokens and sinks, no token attends more than {far} tokens away.", lambda n: n["long"])],
     [(FAR + ", from {least:n} in head {near} to {most:n} in head {far_head}.", None), (FAR + " ({whose}).", None)],
-    [
-        (SPECIAL + " and attention sinks {sinks:%}.", lambda n: min(n["special"], n["sinks"]) >= PART),
-        (
-            SPECIAL + ", from {low:%} in head {low_head} to {high:%} in head {high_head}.",
-            lambda n: n["special"] >= PART,
-        ),
-        (SPECIAL + ".", lambda n: n["special"] >= PART),
-        ("Attention sinks receive {sinks:%} of all attention.", lambda n: n["sinks"] >= PART),
-        ("A learned sink, which isn't a token, takes {learned:%} of all attention.", lambda n: n["learned"] >= PART),
-    ],
+    [(SPECIAL + " and attention sinks {sinks:%}.", lambda n: min(n["special"], n["sinks"]) >= PART),
+     (SPECIAL + ", from {low:%} in head {low_head} to {high:%} in head {high_head}.", lambda n: n["special"] >= PART),
+     (SPECIAL + ".", lambda n: n["special"] >= PART),
+     ("Attention sinks receive {sinks:%} of all attention.", lambda n: n["sinks"] >= PART),
+     ("A learned sink, which isn't a token, takes {learned:%} of all attention.", lambda n: n["learned"] >= PART)],
     [("Apart from special tokens and sinks, {token} receives most attention ({times:n} times the average).", None)],
-]
+]  # fmt: skip
 AROUND = 24  # characters of the text that are shown on either side of a token
-
-
-def matrix_panels(found: "Matrix") -> list[Panel]:
-    """List what each part of the text receives, the far pairs (if any), the receivers and the heads."""
-    pairs: list[Panel] = [_far_pairs_of_map(found)] if found.pairs else []
-    return [_received_along_map(found), *pairs, _receivers_of_map(found), _heads_of_map(found),
-            near_offsets_of_map(found)]  # fmt: skip
-
-
-def _whose(found: "Matrix") -> str:
-    heads = f"mean of {len(found.heads)} heads" if found.head is None else f"head {found.head}"
-    return f"layer {found.layer}, {heads}"
 
 
 def _received_along_map(found: "Matrix") -> Curves:
     count, received = len(found.received), list[Number](found.received)
     full = max(MIN_FULL_BAR, sorted(found.received)[int(FULL_QUANTILE * (count - 1))])
-    tall = [
-        receiver for receiver in found.receivers if (receiver.special or receiver.sink) and receiver.received > full
-    ]
+    tall = [token for token in found.receivers if (token.special or token.sink) and token.received > full]
     parts = [((n + 1) * count - 1) // found.tokens for n in range(found.tokens)]  # that the tokens are in
-    for part in {parts[each.place.token] for each in tall}:
-        own = [each.received for each in tall if parts[each.place.token] == part]
+    for part in {parts[token.place.token] for token in tall}:
+        own = [token.received for token in tall if parts[token.place.token] == part]
         rest = parts.count(part) - len(own)
         received[part] = (found.received[part] * (rest + len(own)) - sum(own)) / rest if rest else None
-    left = ", ".join(f"{each.place.text.strip()} {number(each.received, '.2f')}" for each in tall)
+    left = ", ".join(f"{token.place.text.strip()} {number(token.received, '.2f')}" for token in tall)
     starts = [n * found.tokens // count for n in range(count)]
     return Curves(
         name="Along the text",
-        title=f"Attention received along the text ({found.tokens:,} tokens), {_whose(found)}",
+        title=f"Attention received along the text ({found.tokens:,} tokens), layer {found.layer}, {found.whose}",
         note="The average token receives 1.", x="token", y="times the average",
         caption=f"Left out to keep the others visible: {left}." if left else "",
         series=[Curve("received", starts, received)], screen=True, full=full,
@@ -114,9 +93,9 @@ def _receivers_of_map(found: "Matrix") -> Table:
     )
     columns = [Column("token"), Column("position", 0), Column("received", 2, bar=True, unbounded=True)]
     return Table(
-        name="Who receives most", title=f"Tokens that receive most attention, {_whose(found)}", rows=rows,
+        name="Who receives most", rows=rows, note=note, screen=not found.pairs,
+        title=f"Tokens that receive most attention, layer {found.layer}, {found.whose}",
         columns=[*columns, Column("max weight", 2), Column("context")],
-        note=note, screen=not found.pairs,
     )  # fmt: skip
 
 
@@ -155,8 +134,7 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
     names = ("distance", "special", "sink_tokens", "sink")
     mean, special, sinks, learned = (sum(getattr(head, name) for head in heads) / len(heads) for name in names)
     numbers: dict[str, Any] = {"layer": matrix.layer, "far": matrix.far, "long": reach > matrix.far, "mean": mean}
-    numbers |= {"special": special, "sinks": sinks, "learned": learned}
-    numbers["whose"] = f"mean of {len(heads)} heads" if matrix.head is None else f"head {matrix.head}"
+    numbers |= {"special": special, "sinks": sinks, "learned": learned, "whose": matrix.whose}
     near, furthest = (end(heads, key=lambda head: head.distance) for end in (min, max))
     if f"{near.distance:.2f}" != f"{furthest.distance:.2f}":
         numbers |= {"least": near.distance, "near": near.head, "most": furthest.distance, "far_head": furthest.head}
@@ -165,13 +143,8 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
         numbers |= {"low": low.special, "low_head": low.head, "high": high.special, "high_head": high.head}
     if matrix.pairs:
         # a link between two content words says more than one between pieces or repetitions of a word
-        telling = (
-            pair for pair in matrix.pairs
-            if is_content_word(pair.query.text) and is_content_word(pair.key.text)
-            and pair.query.text.strip().isalpha() and pair.key.text.strip().isalpha()
-            and pair.query.text.casefold() != pair.key.text.casefold()
-        )  # fmt: skip
-        pair = next(telling, matrix.pairs[0])
+        different = (pair for pair in matrix.pairs if pair.query.text.casefold() != pair.key.text.casefold())
+        pair = next((pair for pair in different if pair.query.is_word and pair.key.is_word), matrix.pairs[0])
         query, key = quoted(pair.query.text), quoted(pair.key.text)
         numbers |= {"query": query, "key": f"another {key}" if query == key and "“" in key else key}
         numbers |= {"distance": pair.distance, "way": "ahead" if pair.key.token > pair.query.token else "back"}
@@ -191,6 +164,11 @@ class TokenInText:
     start: int
     end: int
     around: str
+
+    @property
+    def is_word(self) -> bool:
+        """Return whether it is a whole content word."""
+        return is_content_word(self.text) and self.text.strip().isalpha()
 
     def in_text(self) -> InContext:
         """Mark it in the text around it, blanks as one; a special token stands for no characters, and nowhere."""
@@ -257,7 +235,6 @@ class Matrix(TracesAnswer):
     format: ClassVar[str] = "regard map"
     one_line: ClassVar[bool] = True  # it has 65,536 numbers: one a line would be most of the file
     findings = matrix_sentences
-    panels = matrix_panels
 
     layer: int
     head: int | None
@@ -274,13 +251,23 @@ class Matrix(TracesAnswer):
     received: list[float]
     why: str = field(default="", kw_only=True)
 
+    @property
+    def whose(self) -> str:
+        """Name the head, or how many there are."""
+        return f"mean of {len(self.heads)} heads" if self.head is None else f"head {self.head}"
+
+    def panels(self) -> list[Panel]:
+        """List what each part of the text receives, the far pairs (if any), the receivers and the heads."""
+        pairs = [_far_pairs_of_map] if self.pairs else []
+        parts = _received_along_map, *pairs, _receivers_of_map, _heads_of_map, near_offsets_of_map
+        return [part(self) for part in parts]
+
     def title(self) -> str:
         """Say of how many tokens, how they were read, and which layer and heads."""
         read, band = "", self.band
         if band is not None:
             read = f" read in {band.windows} windows of {band.window} tokens, stride {band.stride}"
-        heads = f"mean of {len(self.heads)} heads" if self.head is None else f"head {self.head}"
-        return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {heads}"
+        return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {self.whose}"
 
     def exactness(self) -> list[str]:
         """Say why it is this layer, where nobody asked for one."""

@@ -1,6 +1,6 @@
 """Hold what is seen of a followed word, or of whole texts, and let one line of Python look at texts (`see`)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -166,18 +166,18 @@ class Seen(TracesAnswer):
         parts = super().shown(*how, **options)
         texts: list[Any] = [part for part in parts[:-1] if "_repr_html_" in getattr(part, "__dict__", ())]
         in_html = [part._repr_html_ for part in texts]
+
+        def stage_or_texts() -> str:
+            from regard.questions.see.picture import lines as stage
+            from regard.questions.see.picture.whole import small_stage
+
+            lines = [] if self.summary.target else stage.lines(self.summary, self.traces, self.layer, self.head)
+            short = lines and max(len(line.trace.tokens) for line in lines) <= stage.LONGEST
+            return small_stage(lines) if short else "".join(html() for html in in_html)
+
         for n, part in enumerate(texts):
-            part._repr_html_ = str if n else lambda: self._stage(in_html)
+            part._repr_html_ = str if n else stage_or_texts
         return parts
-
-    def _stage(self, texts: "Sequence[Callable[[], str]]") -> str:
-        """Make the HTML of the small stage, or of texts without a stage."""
-        from regard.questions.see.picture import lines as stage
-        from regard.questions.see.picture.whole import small_stage
-
-        lines = [] if self.summary.target else stage.lines(self.summary, self.traces, self.layer, self.head)
-        short = lines and max(len(line.trace.tokens) for line in lines) <= stage.LONGEST
-        return small_stage(lines) if short else "".join(html() for html in texts)
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show."""
@@ -279,9 +279,8 @@ def see(
 def listed_traces(what: str, given: object) -> "list[Trace]":
     """Return references or control as a list, a single trace as a list of itself. Raises RegardError for others."""
     listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
-    for trace in listed:
-        if not isinstance(trace, Trace):
-            raise RegardError(f"{what}: given {type(trace).__name__}, needs {NEEDED[what]}")
+    for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
+        raise RegardError(f"{what}: given {type(wrong).__name__}, needs {NEEDED[what]}")
     return listed
 
 

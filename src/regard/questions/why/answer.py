@@ -24,6 +24,7 @@ TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
 }
 HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
 NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # of tokens, by the field of a cause
+SIDES = {"cross": "source ", "decoder": "target "}  # whose tokens they are, by `Cause.part`
 EFFECTS = {  # what an effect is, by `Why.by`
     "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
     "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
@@ -45,7 +46,7 @@ def why_panels(answer: "_Ranked") -> list[Panel]:
 def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
     """Show a text, each token with its effect. The other word with the largest effect has a full bar."""
     tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
-    side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
+    side = SIDES.get(part or "", "")
     full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
     ablated = "attention to " if why.tokens_by == "edges" else ""
     title = f"Effect of ablating {ablated}each {side}token on {why.subject}"
@@ -69,24 +70,17 @@ def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
     chances = why.probability is not None
     columns = [
         Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded, signed=of_label),
-        *([Column("probability", 2, signed=True)] if chances else []),
-        *([Column(HEADINGS["effect"], 2, detail=True)] if unbounded else []),
+        *[Column("probability", 2, signed=True)] * chances, *[Column(HEADINGS["effect"], 2, detail=True)] * unbounded,
         Column("contribution", 2, detail=not of_label, signed=of_label), Column(weight, 2, detail=not of_tokens),
-        *([Column("note", detail=True)] if of_tokens else []),
+        *[Column("note", detail=True)] * of_tokens,
     ]  # fmt: skip
-    rows: list[list[Cell]] = [
-        [
-            token_or_head(cause), why.measured(cause), *([cause.probability] if chances else []),
-            *([cause.effect] if unbounded else []), cause.contribution, cause.weight,
-            *([", ".join(mark for mark, field in NOTES.items() if getattr(cause, field))] if of_tokens else []),
-        ]
-        for cause in causes
-    ]  # fmt: skip
-    ranks = ", ".join(
-        f"{name} {number(value)}" if value == value else f"{name} –"
-        for name, value in zip((weight, "contribution"), agreement, strict=True)
-    )
-    agrees = f"Rank correlation with the effect: {ranks}."
+    rows: list[list[Cell]] = []
+    for cause in causes:
+        marks = ", ".join(mark for mark, field in NOTES.items() if getattr(cause, field))
+        measures = [why.measured(cause), *[cause.probability] * chances, *[cause.effect] * unbounded]
+        rows.append([token_or_head(cause), *measures, cause.contribution, cause.weight, *[marks] * of_tokens])
+    ranks = [number(value) if value == value else "–" for value in agreement]
+    agrees = f"Rank correlation with the effect: {weight} {ranks[0]}, contribution {ranks[1]}."
     given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
     given = "the same, estimated by one gradient" if of_label else given
     note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
@@ -126,7 +120,7 @@ def token_or_head(cause: "Cause") -> str:
     """Name a head, or a token with its number and whether it is a sink: "encoder L5H7", "Anna (0, sink)"."""
     if cause.token is None:
         return f"{cause.part or ''} {short_head(cause.layer, cause.head)}".strip()
-    side = {"decoder": "target ", "cross": "source "}.get(cause.part or "", "")
+    side = SIDES.get(cause.part or "", "")
     return f"{cause.name.strip() or quoted(cause.name)} ({side}{cause.token}{', sink' * cause.sink})"
 
 
@@ -135,22 +129,18 @@ LEAST_EFFECT = 1e-4  # no token with a smaller effect is named
 LEAST_DIFFERENCE = 0.01  # of two weights that are called different
 
 WORD: list[Template] = [
-    (
-        "{at}{scope}ablating {ablated} changes {vector} most ({measure} {effect}).",
-        lambda n: n["effect"] >= LEAST_EFFECT,
-    ),
+    ("{at}{scope}ablating {ablated} changes {vector} most ({measure} {effect}).",
+     lambda n: n["effect"] >= LEAST_EFFECT),
     ("{at}ablating any single other word leaves {vector} almost unchanged ({measure} {effect}).", None),
     ("{at}{word} attends only to itself, special tokens and attention sinks.", None),
-]
+]  # fmt: skip
 TABLE: list[list[Template]] = [
     WORD,
     [("The most important head is {head} (effect {head_effect}).", lambda n: n["head_effect"] > 0)],
-    [
-        ("{word} attends more to {seen} (mean weight {seen_weight}) than to {token} ({token_weight}), "
-         "but {token} has the larger effect.", lambda n: n["seen_weight"] - n["token_weight"] >= LEAST_DIFFERENCE),
-        ("The attention weights of the tokens agree {well} with their effects (rank correlation {agreement}).",
-         lambda n: n["tokens"] > 3),
-    ],
+    [("{word} attends more to {seen} (mean weight {seen_weight}) than to {token} ({token_weight}), "
+      "but {token} has the larger effect.", lambda n: n["seen_weight"] - n["token_weight"] >= LEAST_DIFFERENCE),
+     ("The attention weights of the tokens agree {well} with their effects (rank correlation {agreement}).",
+      lambda n: n["tokens"] > 3)],
 ]  # fmt: skip
 LABEL: list[Template] = [("{at}{scope}ablating {ablated} {moves} {vector} most (by {effect}).", None)]
 TABLE_OF_LABEL: list[list[Template]] = [

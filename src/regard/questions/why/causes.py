@@ -94,17 +94,17 @@ def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Pa
     """Find every occurrence of a word, in an encoder-decoder with its stack: the decoder's first."""
     if isinstance(trace, Trace):
         return [(None, each) for each in trace.word(word)]
-    found: list[tuple[Part | None, Word]] = []
-    missing = []
+    words: list[tuple[Part | None, Word]] = []
+    missing: list[str] = []
     parts: tuple[tuple[Part, Trace], ...] = (("decoder", trace.decoder), ("encoder", trace.encoder))
-    for part, own in parts:
+    for part, side in parts:
         try:
-            found += [(part, each) for each in own.word(word)]
+            words += [(part, occurrence) for occurrence in side.word(word)]
         except RegardError as error:
-            missing.append(error)
-    if not found:
-        raise word_in_neither_text(missing[1], missing[0])
-    return found
+            missing.insert(0, str(error))
+    if not words:
+        raise word_in_neither_text(*missing)
+    return words
 
 
 def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
@@ -197,8 +197,8 @@ def rank_causes(
         for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
-            weight = _mean_effect_of_causes(row[:, place].mean() for row in rows)
-            given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
+            weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
+            given = float(torch.stack([share[:, place].sum() for share in shares]).mean())
             given *= len(shares) if decision is not None else 1
             within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
             flags = {"sink": place in sinks, "special": token.special, "own": within}
@@ -219,12 +219,11 @@ def rank_causes(
     causes = _measured(own, word, causes, ablated(sets), work, progress, part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
-    before, chance = (None, None) if decision is None else decision.measure(own)
-    to = None if decision is None else decision.label
-    return Why(
-        word.text, _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by), _sorted(heads, by),
-        _agreement(tokens, by), _agreement(heads, by), by, part, tokens_by, to, before, chance, about=Read.of(trace),
-    )  # fmt: skip
+    agreements = _agreement(tokens, by), _agreement(heads, by)
+    tokens.sort(key=lambda cause: -abs(getattr(cause, by if tokens_by in ("removal", "edges") else tokens_by)))
+    heads.sort(key=lambda cause: -abs(getattr(cause, by)))
+    label = (None, None, None) if decision is None else (decision.label, *decision.measure(own))
+    return Why(word.text, tokens, heads, *agreements, by, part, tokens_by, *label, about=Read.of(trace))
 
 
 def _measured(
@@ -262,14 +261,6 @@ def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]
         return [_Kind("decoder", decoder, decoder.tokens), _Kind("cross", decoder, trace.encoder.tokens)]
     ways = " or ".join(f"part={each!r}" for each in STACKS)
     raise RegardError(f"why: {trace.status.model} is an encoder-decoder: say whose text the word is of, {ways}")
-
-
-def _mean_effect_of_causes(values: Iterable[Float[Tensor, ""]]) -> float:
-    return float(torch.stack(list(values)).mean())
-
-
-def _sorted(causes: list[Cause], by: str) -> list[Cause]:
-    return sorted(causes, key=lambda cause: -abs(getattr(cause, by)))
 
 
 def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:

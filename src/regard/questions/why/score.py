@@ -12,6 +12,7 @@ made it write that. The softmax sees differences alone, so what every key gets a
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -255,8 +256,8 @@ class ScoreSources(TracesAnswer):
             whole[[place[each] for each in keys]] += key
             whole[[place[each] for each in others]] -= other
             keys, key = every, whole
-        names = [[named(each, by, self.tokens) for each in some] for some in (queries, keys)]
-        return names[0], names[1], self.scale * query @ key.T
+        query_names, key_names = ([named(each, by, self.tokens) for each in some] for some in (queries, keys))
+        return query_names, key_names, self.scale * query @ key.T
 
     def top(self, count: int = 10, by: By = "writer") -> list[ScorePair]:
         """Return the pairs with the largest absolute scores."""
@@ -304,10 +305,9 @@ class ScoreSources(TracesAnswer):
         """The score, and all pairs of its parts by each way of grouping them, also of its difference from the mean."""
         beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
         groups: dict[str, Any] = {by: {} for by in ways}
-        for by in ways:
-            for name, each in (("score", self), ("difference", beside)):
-                queries, keys, scores = each.table(by)  # type: ignore[arg-type]
-                groups[by][name] = {"query_parts": queries, "key_parts": keys, "pairs": scores.tolist()}
+        for by, (name, answer) in product(ways, (("score", self), ("difference", beside))):
+            queries, keys, scores = answer.table(by)  # type: ignore[arg-type]
+            groups[by][name] = {"query_parts": queries, "key_parts": keys, "pairs": scores.tolist()}
         text, target = self.about.texts[0] if self.about.texts else ("", None)
         edge = {name: getattr(self, name) for name in NUMBERS}
         return {"text": text, "target": target, "edge": edge, "parts": groups}
