@@ -35,7 +35,6 @@ ABOUT_SEVERAL = {
     "display/terminal_lines",
     "models/wrapped",
     "verify/answer",
-    "verify/references",
     "questions/attribution/panels",
     "questions/generate/panels",
     "questions/map/windowed",

@@ -4,8 +4,8 @@ import pytest
 
 from regard.display.answer import Read
 from regard.display.panels import Shares, Strip
-from regard.display.terminal import MAX_LINES, in_lines, text_with_bars, unknown_tokens_line
-from regard.display.terminal_parts import plain_lines_of_parts
+from regard.display.terminal import MAX_LINES, in_lines, text_with_bars
+from regard.display.terminal_parts import plain_lines_of_parts, unknown_tokens_line
 from regard.questions.map.whole import matrix
 from regard.questions.see.answer import seen
 from tests.support import RIVER

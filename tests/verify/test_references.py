@@ -6,7 +6,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.verify.check import STATES, WEIGHTS, CheckedInput, apart, layers
+from regard.verify.references import STATES, WEIGHTS, CheckedInput, apart, layers
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
 
 

@@ -27,7 +27,7 @@ from regard.attention.arguments import DTYPES, four_axes, score_rule
 from regard.attention.kernels import statistics
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Edges, Index, Mask, select
-from regard.attention.region_scores import RowSums, parse_map_index
+from regard.attention.region_scores import RowSums, ScoreView, parse_map_index
 from regard.attention.scores import (
     ScoreRule,
     finite_max,
@@ -470,25 +470,3 @@ def _part(index: Index, start: int, count: int) -> Index:
     if not isinstance(index, slice):
         return index[start : start + count]
     return slice(index.start + start, min(index.start + start + count, index.stop))
-
-
-class ScoreView:
-    """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better, as they enter the softmax.
-
-    They are softcap(scale · query · key) + bias, and -inf where the mask forbids: already scaled, without sinks. If
-    there is no softcap and no bias, `m.scores[...] / m.rule.scale` is the plain product of query and key.
-    """
-
-    def __init__(self, of: AttentionMap) -> None:
-        self._map = of
-
-    def __repr__(self) -> str:
-        return f"ScoreView(shape={self.shape}): index it for scores, as in scores[:]"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The map's own shape."""
-        return self._map.shape
-
-    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
-        return self._map._region(index, self._map._scores_tile)

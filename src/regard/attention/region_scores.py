@@ -230,3 +230,26 @@ def _map_position_in_range(position: int, axis: int, size: int) -> int:
         span = f"{-size} to {size - 1}" if size else "empty"
         raise IndexError(f"index {position} is out of range for axis {axis} of size {size} (range: {span})")
     return position % size
+
+
+class ScoreView:
+    """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better, as they enter the softmax.
+
+    They are softcap(scale · query · key) + bias, and -inf where the mask forbids: already scaled, without sinks. If
+    there is no softcap and no bias, `m.scores[...] / m.rule.scale` is the plain product of query and key.
+    """
+
+    def __init__(self, of: Any) -> None:
+        self._map = of
+
+    def __repr__(self) -> str:
+        return f"ScoreView(shape={self.shape}): index it for scores, as in scores[:]"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The map's own shape."""
+        shape: tuple[int, ...] = self._map.shape
+        return shape
+
+    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
+        return self._map._region(index, self._map._scores_tile)

@@ -131,8 +131,8 @@ class Answer(Tabular):
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
         """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
-        from regard.display.terminal import drawn, tables_side_by_side, unknown_tokens_line
-        from regard.display.terminal_parts import sentences
+        from regard.display.terminal import drawn, tables_side_by_side
+        from regard.display.terminal_parts import sentences, unknown_tokens_line
 
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]

@@ -41,12 +41,10 @@ from regard.display.terminal_parts import (
     terminal_height_characters,
     titled_terminal_section,
 )
-from regard.text.quoting import display_text, quoted, short, some_of, visible
-from regard.trace.status import Status
+from regard.text.quoting import display_text, short, visible
 
 NAME = 14  # characters of a token in a line
 MAX_LINES = 4  # of a long text
-MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such, that are named
 GAP = "  "  # between two names
 # Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
@@ -124,23 +122,6 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
         told = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
         parts.append(Text(told, style="dim"))
     return parts
-
-
-def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
-    """Warn in a line of tokens that the tokenizer doesn't know; return nothing if it knows all of them.
-
-    texts: what each is called, its status, and how many tokens it has.
-    """
-    some = [text for text in texts if text[1].unknown]
-    if not some:
-        return []
-    counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
-              for name, status, tokens in some]  # fmt: skip
-    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {some[0][1].model}: "
-    warning += some_of([quoted(short(piece, 12)) for piece in pieces], MAX_NAMED_PIECES)
-    warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
-    return [Text(warning, style="yellow"), Text()]
 
 
 BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room

@@ -16,6 +16,7 @@ from regard.text.quoting import quoted, short, some_of, visible
 from regard.trace.status import Status, exactness, note_sentences
 
 MAX_NAMED_PARTS = 6  # unknown and dropped parts that a status names
+MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such, that a warning names
 SET_IN = 2  # cells that the parts of a section are set in by
 APART = 3  # cells between two columns: a blank of each, and one that the box has there
 PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
@@ -80,6 +81,23 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
     texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
     lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
     return titled_terminal_section("Status", *(Text(line) for line in lines))
+
+
+def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
+    """Warn in a line of tokens that the tokenizer doesn't know; return nothing if it knows all of them.
+
+    texts: what each is called, its status, and how many tokens it has.
+    """
+    some = [text for text in texts if text[1].unknown]
+    if not some:
+        return []
+    counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
+              for name, status, tokens in some]  # fmt: skip
+    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
+    warning = some_of(counts, MAX_NAMED_PIECES) + f" are unknown to the tokenizer of {some[0][1].model}: "
+    warning += some_of([quoted(short(piece, 12)) for piece in pieces], MAX_NAMED_PIECES)
+    warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
+    return [Text(warning, style="yellow"), Text()]
 
 
 def sentences(found: Sequence[str]) -> RenderableType:

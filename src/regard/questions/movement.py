@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from regard.capture.interventions.names import TEXTS, Part
-from regard.display.panels import Data
-from regard.explain.causes.layer_updates import Attending, LayerUpdate
+from regard.display.panels import Cell, Column, Data, Shares, Table
+from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending, LayerUpdate
+from regard.explain.texts.occurrences import WordUpdates
 from regard.explain.texts.summary import Summary, curves
 from regard.explain.vectors.neutral import Massive
-from regard.explain.wording import listed, signed
+from regard.explain.wording import called, listed, signed
 from regard.text.quoting import display_text, quoted, short, visible
 
 SMALLEST_CONTRIBUTION = 0.02  # to a residual update: what is worth naming
@@ -174,3 +175,27 @@ def movement_curves_title(summary: Summary) -> str:
     if not summary.neutral:
         return title
     return f"{title}. Dotted: the mean in {summary.neutral[0].sentences} neutral sentences. Shaded: their range"
+
+
+def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:
+    """Show each layer's residual update, and what attention (by token) and the rest of the layer contribute."""
+    occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
+    steps = word.updates or []
+    crosses = any(step.cross for step in steps)
+    texts = source if crosses and source is not None else summary
+    sinks, tokens = {sink.token for sink in texts.sinks[occurrence.text]}, texts.tokens[occurrence.text]
+    rows: list[list[Cell]] = []
+    for step in steps:
+        attention = step.cross or step.attention
+        top = [(called(own.token, tokens) + ", sink" * (own.token in sinks), own.share)
+               for own in (attention.top if attention else ())]  # fmt: skip
+        shares = [None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]]
+        rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, Shares(top, signed=True)])
+    note = "Contributions to the residual update sum to 1. Rest: feed-forward and norms. "
+    note += f"Tokens: contributions through {'cross-attention' if crosses else 'attention'}."
+    parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
+    return Table(
+        name=name, title=f"Residual updates of {quoted(occurrence.word)} in {side} {word.occurrence}",
+        note=note if steps else f"Not shown: {word.refused}.",
+        columns=[Column("layer"), Column("length", 2, unbounded=True), *parts, Column(LARGEST_SHARES)], rows=rows,
+    )  # fmt: skip

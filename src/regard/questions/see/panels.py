@@ -7,9 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Bars, Cell, Column, Heat, Later, Panel, Shares, Strip, Table
-from regard.explain.causes.layer_updates import LARGEST_SHARES
 from regard.explain.logits import LogitLens, Prediction
-from regard.explain.texts.occurrences import Occurrence, WordUpdates
+from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary, Target, comparable, layer_looked_at, leaves_range
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.weights.alignment import Alignment, why_these_layers
@@ -25,6 +24,7 @@ from regard.explain.wording import (
     short_head,
     state_name,
 )
+from regard.questions.movement import updates_table
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 
@@ -74,7 +74,7 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
             panels += [attends(summary, occurrence, side, name, heads=True)] if occurrence.heads else []
         for word in summary.layer_updates:
             name = f"Layer by layer, {side} {word.occurrence}"
-            panels.append(Later(name, partial(updates, word, summary, side, source)))
+            panels.append(Later(name, partial(updates_table, word, summary, side, source)))
         panels += [Later("Reference words", partial(references, summary))] if summary.references else []
     if summary.predictions:
         panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
@@ -100,9 +100,7 @@ def texts(summary: Summary, side: str) -> list[Panel]:
             special=[token for token, other in enumerate(tokens) if other.special], screen=n < TEXTS,
         ))  # fmt: skip
     same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # a title is written once
-    return [
-        replace(strip, joined=same[n], title="" if n and same[n - 1] else strip.title) for n, strip in enumerate(strips)
-    ]
+    return [replace(s, joined=same[n], title="" if n and same[n - 1] else s.title) for n, s in enumerate(strips)]
 
 
 def _sinks(summary: Summary, text: int) -> str:
@@ -320,30 +318,6 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
     )  # fmt: skip
 
 
-def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Panel:
-    """Show each layer's residual update, and what attention (by token) and the rest of the layer contribute."""
-    occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
-    steps = word.updates or []
-    crosses = any(step.cross for step in steps)
-    texts = source if crosses and source is not None else summary
-    sinks, tokens = {sink.token for sink in texts.sinks[occurrence.text]}, texts.tokens[occurrence.text]
-    rows: list[list[Cell]] = []
-    for step in steps:
-        attention = step.cross or step.attention
-        top = [(called(own.token, tokens) + ", sink" * (own.token in sinks), own.share)
-               for own in (attention.top if attention else ())]  # fmt: skip
-        shares = [None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]]
-        rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, Shares(top, signed=True)])
-    note = "Contributions to the residual update sum to 1. Rest: feed-forward and norms. "
-    note += f"Tokens: contributions through {'cross-attention' if crosses else 'attention'}."
-    parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
-    return Table(
-        name=name, title=f"Residual updates of {quoted(occurrence.word)} in {side} {word.occurrence}",
-        note=note if steps else f"Not shown: {word.refused}.",
-        columns=[Column("layer"), Column("length", 2, unbounded=True), *parts, Column(LARGEST_SHARES)], rows=rows,
-    )  # fmt: skip
-
-
 def references(summary: Summary, name: str) -> Panel:
     """Show the cosine of reference words to each occurrence, and to the word in neutral sentences."""
     neutral = {near.word: near for near in summary.neutral}
@@ -441,11 +415,9 @@ def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     final = quoted(lens.final.text)
     columns = [Column("state"), Column("most likely tokens, with probability"), Column(f"rank of {final}")]
     title = f"Predictions {at} in {side} {label}, layer by layer (logit lens)"
-    note = (
-        "Each state goes through the model's final norm and output head. "
-        f"The model predicts {final} ({number(lens.final.probability)}). The last state's logits are within "
-        f"{lens.difference:.1e} of the model's."
-    )
+    note = f"Each state goes through the model's final norm and output head. The model predicts {final} "
+    note += f"({number(lens.final.probability)}). "
+    note += f"The last state's logits are within {lens.difference:.1e} of the model's."
     name = f"Logit lens, {side} {label} {at}"
     return Table(name=name, title=title, note=note, columns=columns, rows=rows, screen=True)
 

@@ -1,0 +1,143 @@
+"""Run a model's own eager code on what a trace is compared with, and find the largest differences of the two.
+
+The modules are a copy that shares the model's tensors, so the model itself doesn't change.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers.pytorch_utils import Conv1D
+
+from regard.attention.attention_map import AttentionMap
+from regard.capture.eager_attention import attention_settings
+from regard.capture.options import CaptureOptions
+from regard.capture.twin import Twin
+from regard.errors import RegardError, first_line
+from regard.memory import require_memory
+from regard.model_files.suppress_warnings import quiet
+from regard.models.inputs import read_inputs
+from regard.trace.layer_subset import call_numbers
+from regard.trace.trace import PairTrace, Trace
+
+# fields of what a model of transformers returns, which `as_transformers` makes of a trace
+WEIGHTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
+STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
+RESULT = ("last_hidden_state", "logits")
+
+
+def apart(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
+    """Find the largest difference of some fields, and where it is; None if the model's own output has none of them.
+
+    A difference is relative to the largest number of the tensor if that is above 1. NaN counts as infinite.
+    """
+    found: list[tuple[float, str]] = []
+    for name in fields:
+        mine, theirs = listed(ours, name), listed(own, name)
+        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # of several calls in a layer, the first is returned
+        if theirs and len(mine) != len(theirs):
+            raise RegardError(f"its own code returns {len(theirs)} {name}, {len(mine)} were traced")
+        for n, (one, other) in enumerate(zip(mine, theirs, strict=False)):
+            if one.shape != other.shape:
+                return (math.inf, f"{name}[{n}]: shapes differ")
+            differences = (one.to(other.device) - other).abs().nan_to_num(math.inf)
+            place = [int(each) for each in torch.unravel_index(differences.argmax(), differences.shape)]
+            largest = float(differences.max()) / max(1.0, float(other.abs().max()))
+            found.append((largest, f"{name}[{n}]{place}"))
+    return max(found, default=None)
+
+
+def listed(output: Any, name: str) -> list[Tensor]:
+    """List the tensors of a field, with batch axis; states without the last, which may be before or after a norm."""
+    field = getattr(output, name, None)
+    found = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
+    return found[:-1] if name in STATES else found
+
+
+class ComparedLayer(NamedTuple):
+    """The attention of one layer. name: of its weights in the output. part: "cross" for cross-attention."""
+
+    name: str
+    number: int
+    trace: Trace
+    part: Literal["cross"] | None
+    map: AttentionMap
+    own: Float[Tensor, "H L S"]
+
+
+def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
+    """Yield every layer of a trace for which the model's own code returns weights."""
+    for name in WEIGHTS[:1] if isinstance(trace, Trace) else WEIGHTS[1:]:
+        side: Trace = trace.sides[0 if name == "encoder_attentions" else -1]
+        part: Literal["cross"] | None = "cross" if name == "cross_attentions" else None
+        maps = side.cross if part else side.attention
+        numbers = [number for number, call in call_numbers(maps) if not call]
+        for number, weights in zip(numbers, listed(own, name), strict=False):
+            yield ComparedLayer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
+
+
+class CheckedInput:
+    """An input as `Model.trace` takes it, its trace, and the own code's passes, as the model is and in float64."""
+
+    def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:
+        self.model, self.asked, self.twin = model, asked, Twin(model.model).model
+        for config, _ in attention_settings(self.twin.modules()):
+            config._attn_implementation_internal = "eager"
+        given = (asked.get(name) for name in ("text", "target", "ids", "target_ids", "inputs"))
+        _, sources, targets = read_inputs(model._reader, model._session, *given)
+        self.inputs: dict[str, Any] = model._session.inputs(sources, targets, CaptureOptions())
+        self.size = self.inputs["input_ids"].shape[1] if "input_ids" in self.inputs else 0
+        self.own, self.exact = self.run(self.inputs), self._exact()
+
+    @cached_property
+    def trace(self) -> Trace | PairTrace:
+        """The trace."""
+        return self.model.trace(**self.asked)
+
+    def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
+        """Make one pass. tensors: by name, parameters and buffers to use instead of the model's."""
+        given = {**inputs, "output_attentions": True, "output_hidden_states": True}
+        return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
+
+    def _exact(self) -> Any:
+        """Make one pass in float64; None if memory has no room or the model's code doesn't run in float64."""
+        named = dict(self.twin.named_parameters()) | dict(self.twin.named_buffers())
+        try:
+            require_memory(16 * sum(each.numel() for each in named.values()), self.twin.device, "float64", "")
+            return self.run(_doubled(self.inputs), _doubled(named))
+        except (RegardError, NotImplementedError, TypeError):  # weights on the disk; devices without float64
+            return None
+
+    def without_head(self, weight: Float[Tensor, "M C"], columns: slice) -> Any:
+        """Make one pass in which some columns of an output projection are 0."""
+        for path, module in self.twin.named_modules():
+            own = getattr(module, "weight", None)
+            if isinstance(own, Tensor) and own.data_ptr() == weight.data_ptr():
+                changed = own.detach().clone()
+                (changed.t() if isinstance(module, Conv1D) else changed)[:, columns] = 0
+                return self.run(self.inputs, {f"{path}.weight": changed})
+        raise RegardError("none of its modules holds the output projection")
+
+    def generate(self, **options: Any) -> tuple[list[int], Float[Tensor, "T V"]]:
+        """Write tokens by transformers' own `generate`, with the logits that each new one was chosen from."""
+        ids = self.inputs["input_ids"]
+        options |= {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
+        made = _run_own("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
+        return made.sequences[0].tolist(), torch.cat(made.logits).cpu()
+
+
+def _doubled(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in tensors.items()}
+
+
+def _run_own(name: str, code: Any, *given: Any) -> Any:
+    """Call the model's own code; whatever it raises is the reason why a check is not tested."""
+    try:
+        with quiet(), torch.no_grad():
+            return code(*given)
+    except Exception as error:
+        raise RegardError(f"its own {name} raises {type(error).__name__}: {first_line(error)[:120]}") from error
