@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.checks import megabytes
+from regard.cli.outputs import consoles
 from regard.errors import RegardError
 from regard.fetched import MODELS, cache_folder
 from regard.lazy import import_from_corpus_extra
@@ -26,8 +27,6 @@ def fetch(names: Names = None) -> None:
     """List the models that the course uses, or download them: SmolLM2, GloVe, cl100k_base's ranks, opus-mt-en-fr."""
     if unknown := [name for name in names or () if name not in (*MODELS, "all")]:
         raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}, or all")
-    from regard.cli.outputs import consoles
-
     out, errors = consoles()
     if not names:
         for name, model in MODELS.items():

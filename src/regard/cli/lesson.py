@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from regard.cli.options import option
+from regard.cli.outputs import consoles
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ class Cell(NamedTuple):
 
 def lesson(number: Number = None, step: Step = False, exercises: Exercises = False, figures: Figures = None) -> None:
     """List the lessons of the course, or run a lesson and print its text, code and output in order."""
-    from regard.cli.outputs import consoles
-
     files, out = lesson_files(), consoles()[0]
     if number is None and not (step or exercises or figures):
         list_lessons(files, out)
@@ -72,8 +71,6 @@ def lesson(number: Number = None, step: Step = False, exercises: Exercises = Fal
 
 def article(number: ArticleNumber = None, step: Step = False, figures: Figures = None) -> None:
     """List the four articles, or run an article and compare each of its numbers with the computed one."""
-    from regard.cli.outputs import consoles
-
     folder, out = lesson_files()[0].parents[1] / "articles", consoles()[0]
     files = [folder / f"{name}.py" for name in ARTICLES]
     if number is None and not (step or figures):

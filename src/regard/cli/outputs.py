@@ -19,6 +19,8 @@ from rich.status import Status
 from regard.checks import check_saving, megabytes
 from regard.cli import start
 from regard.cli.options import Numbers, option, whole_numbers
+from regard.display.panels import Table
+from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_output_file, whole
 from regard.lazy import import_from_corpus_extra
@@ -294,7 +296,6 @@ def report(
     everything: bool | None = None, traces: Any = None,
 ) -> None:  # fmt: skip
     """Write the files of an answer, print it, and say which files were written."""
-    from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 
     notes = outputs.write(answer, traces) if any(outputs.files) else []
     console, errors = consoles(outputs.json)
@@ -314,7 +315,6 @@ def more_of(
 
     top: how many were named, None for all. files: that the verb writes.
     """
-    from regard.display.panels import Table
 
     panels = answer.listed_panels
     ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []

@@ -151,15 +151,16 @@ class Answer(Tabular):
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names."""
-        from regard.display.figure import paint
-
-        return paint(self.chosen(names), self.title()) if names else self.painted()[0]
+        return self._figure(names) if names else self.painted()[0]
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
+        return self._figure(), []
+
+    def _figure(self, names: Sequence[str] = ()) -> "Figure":
         from regard.display.figure import paint
 
-        return paint(self.chosen(), self.title()), []
+        return paint(self.chosen(names), self.title())
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
@@ -182,24 +183,22 @@ class Answer(Tabular):
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: every panel is a tab. choice: what it has of traces, of which this one has none."""
-        from regard.web.page import Page, model_name, status_lines
+        from regard.web import page as web
 
         statuses = [status for status in self.about.statuses if status.model]
-        page = Page(self.title(), self.findings(), model=model_name(statuses))
-        page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
+        page = web.Page(self.title(), self.findings(), model=web.model_name(statuses))
+        page.status = [*(web.status_lines(statuses, page) if statuses else []), *self.exactness()]
         page.panels = [panel_data(panel) for panel in made(self.for_page().listed_panels)]
         page.opening["view"] = "panel 0"
         return page
 
     def save_page(self, file: str | Path) -> int:
         """Write the page, one offline HTML file; returns its size in bytes. Errors are those of `regard.save_page`."""
-        from regard.web.html_file import write_page
+        from regard.web import built_page, html_file  # what writes pages is imported for a page alone
 
         check_output_file(Path(file), (".html",), "save_page")
-        from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
-
-        check_page_built()
-        return write_page(self.page(), Path(file))
+        built_page.check_page_built()
+        return html_file.write_page(self.page(), Path(file))
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
         """Return the panels of these names, or, where none is named, those that make its picture."""
@@ -251,17 +250,16 @@ class TracesAnswer(Answer):
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has."""
-        from regard.web.assemble import Choice, Opening, page_of
+        from regard.web import assemble
 
         if not self.traces:
             return super().page(choice)
-        choice = choice or Choice()
-        if choice.layers is None:
-            choice = replace(choice, layers=self.layers())
-        choice = replace(choice, steps=choice.steps or self.steps_of() or False)
+        choice = choice or assemble.Choice()
+        layers = self.layers() if choice.layers is None else choice.layers
+        choice = replace(choice, layers=layers, steps=choice.steps or self.steps_of() or False)
         place: dict[str, Any] = dict(self.opening())
-        title = place.pop("title", None)
-        page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())
+        title, opening = place.pop("title", None), assemble.Opening(**place)
+        page = assemble.page_of(self.traces, choice, opening, title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         page.overview = self.overview(page)

@@ -8,6 +8,7 @@ from regard.checks import refuse_both
 from regard.display.query import Progress, Query, option
 from regard.errors import RegardError
 from regard.files import check_readable
+from regard.text.tokens import check_text
 
 if TYPE_CHECKING:
     from regard.models.source import Source
@@ -59,7 +60,6 @@ class MapQuery(Query):
 
 def read_file_argument(file: Path) -> str:
     """A file's text, without the mark of its encoding (BOM) where it begins with one."""
-    from regard.text.tokens import check_text
 
     check_readable(file)
     found = file.read_bytes()
