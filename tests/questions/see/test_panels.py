@@ -12,6 +12,7 @@ from regard.explain.texts.summary import layer_looked_at, summarise
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.wording import called, short_head
 from regard.models.control import trace_control
+from regard.questions.movement import updates_table
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.panels import (
     FULL,
@@ -26,7 +27,6 @@ from regard.questions.see.panels import (
     states,
     texts,
     token_embeddings,
-    updates,
 )
 from regard.questions.see.sentences import findings, first_link
 
@@ -239,7 +239,7 @@ def test_the_numbers(bank) -> None:
 
 def test_shares_of_a_step_sum_to_one(bank) -> None:
     summary = seen(bank, "bank").summary
-    panel = updates(summary.layer_updates[0], summary, "text", None, "")
+    panel = updates_table(summary.layer_updates[0], summary, "text", None, "")
     for row, step in zip(panel.rows, summary.layer_updates[0].updates, strict=True):
         assert row[1] == step.length
         assert abs(row[2] + row[3] - 1) < 1e-5
