@@ -68,9 +68,8 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     if seen:
         from regard.views.save_page import put_together
 
-        calls = SimpleNamespace(
-            draw=partial(_draw, seen), to_json=partial(_write, seen), page=lambda _: put_together(seen)
-        )
+        media: Any = {"draw": partial(_draw, seen), "to_json": partial(_write, seen)}
+        calls = SimpleNamespace(**media, page=lambda _: put_together(seen))
         notes = outputs.write(calls)
         say_written_files(screen, errors, outputs.files, notes)
     raise typer.Exit(code)

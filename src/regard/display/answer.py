@@ -43,10 +43,8 @@ def panel_data(panel: Panel) -> Data:
     more: Data = {}
     if isinstance(panel, Bars):  # the first parts, and how many others there are and what they sum to
         rest = [number for _, number in panel.parts[MAX_PARTS:]]
-        panel, more = (
-            replace(panel, parts=panel.parts[:MAX_PARTS]),
-            {"others": [len(rest), sum(rest)] if rest else None},
-        )
+        panel = replace(panel, parts=panel.parts[:MAX_PARTS])
+        more = {"others": [len(rest), sum(rest)] if rest else None}
     elif isinstance(panel, Table):  # named numbers are text
         rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
         panel = replace(panel, rows=rows)
@@ -174,9 +172,8 @@ class Answer(Tabular):
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
-        data: dict[str, object] = plain_json_values(
-            own | {"statuses": [asdict(status) for status in self.about.statuses]}
-        )
+        statuses = [asdict(status) for status in self.about.statuses]
+        data: dict[str, object] = plain_json_values(own | {"statuses": statuses})
         if file is not None:
             write_json(data, Path(file), indent=None if self.one_line else 1)
         return data

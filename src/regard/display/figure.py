@@ -128,10 +128,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small and panel.written is None
     letters = max(map(len, across), default=0)
     each = max(MIN_NAME_INCHES, LETTER * letters) if letters <= UPRIGHT else MIN_NAME_INCHES
-    lines, names = (
-        _thinned_panel_names(down, (high - 1.5) / MIN_NAME_INCHES),
-        _thinned_panel_names(across, (wide - 2.0) / each),
-    )
+    lines, names = _thinned_names(down, (high - 1.5) / MIN_NAME_INCHES), _thinned_names(across, (wide - 2.0) / each)
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
@@ -174,7 +171,7 @@ def _folded(panel: Heat) -> Heat:
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
-def _thinned_panel_names(names: Sequence[str], room: int | float) -> list[str]:
+def _thinned_names(names: Sequence[str], room: int | float) -> list[str]:
     """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
     step = max(1, -(-len(names) // min(MAX_NAMED_COLUMNS, max(1, round(room)))))
     return [display_text(name) if n % step == 0 else "" for n, name in enumerate(names)]
@@ -312,9 +309,7 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")
-    grids: list[
-        tuple[str, int, list[Panel]]
-    ] = []  # group, places across, panels: all panels of a grid are equally wide
+    grids: list[tuple[str, int, list[Panel]]] = []  # group, how many across, panels: all of a grid are equally wide
     for (group, heat), run in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
         each = list(run)
         grids += [(group, min(GRID_COLUMNS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]

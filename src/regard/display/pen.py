@@ -161,7 +161,6 @@ def text_width(said: str, size: int | float, bold: bool = False, serif: bool = F
     font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a character that no font has: drawing says so
-        whole, ends = (
-            text_to_path.get_text_width_height_descent(t, font, ismath=False)[0] for t in (f"|{said}|", "||")
-        )
+        measure = text_to_path.get_text_width_height_descent
+        whole, ends = (measure(text, font, ismath=False)[0] for text in (f"|{said}|", "||"))
     return float(whole - ends) * size / 100

@@ -217,9 +217,8 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Gr
     texts = [["" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
               for cell, column in zip(row, panel.columns, strict=True)] for row in rows]  # fmt: skip
     named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
-    sizes = [
-        max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
-    ]
+    by_column = zip([column.name for column in panel.columns], *texts, strict=True)
+    sizes = [max(map(cell_len, column)) for column in by_column]
     fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
     room = max(SHARES, (width - SET_IN - total_column_width(fixed) - APART * sum(named)) // sum(named))
     barred = any(column.bar for column in panel.columns) and room - SHARES >= MIN_COLUMN + APART
@@ -264,11 +263,10 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
     longest = longest if longest >= SHORT else 0
     bars = (longest + APART) * count if longest else 0
     if total_column_width(wanted) > room:
-        least = [
-            min(whole, MIN_COLUMN) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)
-        ]
+        known = [(*size, is_text) for size, is_text in zip(sizes, text, strict=True)]
+        least = [min(whole, MIN_COLUMN) if is_text else folded for whole, folded, is_text in known]
         kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
-        own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
+        own = [whole if is_text else folded for whole, folded, is_text in known[:kept]]
     most = min(max(own, default=0), room)  # cells of the widest column of text
     while most > MIN_COLUMN and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
         most -= 1
@@ -351,9 +349,8 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     digits = panel.digits
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
-    names = [
-        " ".join(short(word, COLUMN_NAME) for word in display_text(name, 2 * COLUMN_NAME).split(" ")) for name in across
-    ]
+    words_of_names = [display_text(name, 2 * COLUMN_NAME).split(" ") for name in across]
+    names = [" ".join(short(word, COLUMN_NAME) for word in words) for words in words_of_names]
     cells = [[number_text(value, digits, panel.signed or panel.unbounded) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)

@@ -72,9 +72,8 @@ def signed(value: float, form: str = ".2f") -> str:
 
 def exactly_split(parts: str, whole: str, error: float) -> str:
     """Say how exactly parts sum to a whole. error: of the sum of their absolute values."""
-    return (
-        f"The {parts} sum to the {whole} within {error:.1e} of their total size. Normalization statistics are frozen."
-    )
+    size = f"{error:.1e} of their total size"
+    return f"The {parts} sum to the {whole} within {size}. Normalization statistics are frozen."
 
 
 def named(tokens: Sequence[Token], number: int) -> str:

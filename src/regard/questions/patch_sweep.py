@@ -72,13 +72,11 @@ def patch_sweep(
         raise RegardError(f"what: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
     by = by or ("heads" if what in OF_HEADS else "positions")
     if by not in ("positions", "heads") or (by == "heads" and what not in OF_HEADS):
-        raise RegardError(
-            f"by: given {by!r}, {what} can be patched by 'positions'" + " or 'heads'" * (what in OF_HEADS)
-        )
+        ways = "'positions'" + " or 'heads'" * (what in OF_HEADS)
+        raise RegardError(f"by: given {by!r}, {what} can be patched by {ways}")
     if not isinstance(outcome, Outcome):
-        raise RegardError(
-            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
-        )
+        given = type(outcome).__name__
+        raise RegardError(f"outcome: given {given}, needs an Outcome, such as outcomes.probability(...)")
     if model.pairs != (targets is not None):
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
@@ -100,15 +98,15 @@ def patch_sweep(
         if progress is not None:
             progress(done, len(patches))
     ends = outcome.of(plain[run]), outcome.of(plain[source])
-    given: tuple[tuple[int, int, Reason], ...] = ()
+    trivial: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
-        given = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
+        trivial = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
     own = plain[run].status
     # without what is said of parts that no sweep needs
     status = replace(own, notes=(*(note for note in own.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
-        written(cells.at), part, cells.sources, given,
+        written(cells.at), part, cells.sources, trivial,
         about=Read(((clean, read[0]), (corrupted, read[1])), (status,)),
     )  # fmt: skip
 
@@ -223,9 +221,8 @@ def attribution_patching(
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
     if model.pairs:
-        raise RegardError(
-            f"attribution_patching: {model.name} is an encoder-decoder, a model with a single stack is needed"
-        )
+        needed = "a model with a single stack is needed"
+        raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, {needed}")
     plain = [model.trace(text, attention_outputs=False) for text in (clean, corrupted)]
     run, source = (plain[1], plain[0]) if direction == "denoising" else (plain[0], plain[1])
     if len(run.tokens) != len(source.tokens):

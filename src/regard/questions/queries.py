@@ -182,9 +182,8 @@ class AttributionQuery(OutcomeQuery):
         if self.grid and targets:
             raise RegardError(f"{called('target')}: attribution patching is for models with a single stack")
         if texts != 1 + self.grid:
-            needs = (
-                "two, a clean and a corrupted one" if self.grid else f"one: {method} attribution-patching compares two"
-            )
+            needs = f"one: {method} attribution-patching compares two"
+            needs = "two, a clean and a corrupted one" if self.grid else needs
             raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":

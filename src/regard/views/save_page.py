@@ -6,7 +6,7 @@ Without a trace it is the page of any attention: of maps, recorded calls or tens
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from regard.attention.given_map import of_heads
 from regard.checks import chosen_numbers
@@ -197,9 +197,7 @@ def put_together(
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
         return page
-    shown = cast(
-        "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
-    )
+    shown: Any = [one for n, one in enumerate(every) if n not in answers] if answers else traces
     choice = Choice(layers, heads, numbers, steps, limit)
     words = listed_traces("references", references)
     if words and word is None:

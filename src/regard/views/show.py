@@ -4,6 +4,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,9 +91,8 @@ def show(
         if file is None:
             path.parent.rmdir()  # nothing was written into it
         raise
-    print(
-        f"The page lies in {path}" + (", opened in a browser." if open_in_browser(path) else ": open it in a browser.")
-    )
+    opened = ", opened in a browser." if open_in_browser(path) else ": open it in a browser."
+    print(f"The page lies in {path}{opened}")
     return path
 
 
@@ -134,12 +134,10 @@ def shown_parts(
 
 def trace_parts(trace: Any, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
-    if max(len(side.tokens) for side in trace.sides) > LONG or not trace.sides[0].tokens:
-        return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
-    try:
-        return see(trace).shown(width)
-    except RegardError:  # a trace that holds no attention
-        return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
+    if max(len(side.tokens) for side in trace.sides) <= LONG and trace.sides[0].tokens:
+        with suppress(RegardError):  # a trace that holds no attention
+            return see(trace).shown(width)
+    return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
 
 
 def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":

@@ -65,10 +65,8 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
 def check_page_size(size: int, limit: int | None) -> None:
     """Raise RegardError where a page would be larger than it may be."""
     if limit is not None and size > limit:
-        usual = (
-            "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps, or raise the limit (limit=)"
-        )
-        smaller = control_name("page", usual)
+        usual = "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps"
+        smaller = control_name("page", f"{usual}, or raise the limit (limit=)")
         raise RegardError(f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: {smaller}")
 
 
@@ -282,14 +280,10 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
 
 def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
     """The first text that has a word, and its first token there. Raises RegardError where none has it."""
-    missing = None
     for at, (side, _) in enumerate(each):
-        try:
+        with suppress(RegardError):
             return at, side.word(word)[0].tokens[0]
-        except RegardError as error:
-            missing = missing or error
-    assert missing is not None
-    raise missing
+    return 0, each[0][0].word(word)[0].tokens[0]  # which raises the error of the first text
 
 
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:

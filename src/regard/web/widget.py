@@ -173,17 +173,13 @@ class AttentionWidget(anywidget.AnyWidget):
             number = value.removeprefix("panel ")
             known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
             if not known:
-                raise RegardError(
-                    f"view {value!r} is not on the page: it has {', '.join(map(repr, self.views or VIEWS))}"
-                )
-            return value
-        if name == "side":
-            if value not in TOKENS_OF:
-                raise RegardError(f"side: given {value!r}, needs {' or '.join(map(repr, TOKENS_OF))}")
-            return value
-        if name == "text":
-            if value not in self._choices:
-                raise RegardError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
+                there = ", ".join(map(repr, self.views or VIEWS))
+                raise RegardError(f"view {value!r} is not on the page: it has {there}")
+        elif name == "side" and value not in TOKENS_OF:
+            raise RegardError(f"side: given {value!r}, needs {' or '.join(map(repr, TOKENS_OF))}")
+        elif name == "text" and value not in self._choices:
+            raise RegardError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
+        if name in ("view", "side", "text"):
             return value
         layers, whose = [call.layer for call in self._choices[self.text]], repr(self.text)
         if name == "layer":

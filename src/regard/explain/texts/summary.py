@@ -232,10 +232,14 @@ def _summary_of_texts_side(
             if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
             for token, label in _predicted_places_of_text(trace, n, word, places, bool(both))
         ],
-        logit_lenses=[], statuses=[trace.status for trace in traces], target=None, neutral=ranges, control=validity,
+        logit_lenses=[],
+        statuses=[trace.status for trace in traces],
+        target=None,
+        neutral=ranges,
+        control=validity,
         reference_statuses=[trace.status for trace in references],
         difference=largest_difference(references, ends, in_control) if in_control else None,
-    )  # fmt: skip
+    )
 
 
 def _lenses_of_texts(
@@ -248,9 +252,8 @@ def _lenses_of_texts(
         places = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
         if not places:
             needs = "follow a word of the target" if source else "follow a word, or put a mask into the text"
-            raise RegardError(
-                f"next: there is no place in the text at which {trace.status.model} says something: {needs}"
-            )
+            says = f"{trace.status.model} says something"
+            raise RegardError(f"next: there is no place in the text at which {says}: {needs}")
         for token, label in places:
             made.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
     return made
@@ -284,10 +287,9 @@ def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
 
     They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
     """
-    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in summary.massive or ())
-    return (
-        bool(summary.neutral) and summary.control is not None and label not in summary.control.otherwise and not massive
-    )
+    if not summary.neutral or summary.control is None or label in summary.control.otherwise:
+        return False
+    return not any(out.name == word if out.kind == "reference" else out.of == label for out in summary.massive or ())
 
 
 def leaves_range(summary: Summary, label: str, word: str, value: float) -> str | None:
@@ -316,9 +318,8 @@ def curves(summary: Summary) -> list[StateCosines]:
     neutral = {near.word: near for near in summary.neutral}
     words = dict.fromkeys(reference.word for reference in summary.references)
     states = {(reference.word, reference.occurrence): reference.states for reference in summary.references}
-    return [
-        StateCosines(word, [states[word, o.label] for o in summary.occurrences], neutral.get(word)) for word in words
-    ]
+    paths = {word: [states[word, occurrence.label] for occurrence in summary.occurrences] for word in words}
+    return [StateCosines(word, paths[word], neutral.get(word)) for word in words]
 
 
 def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:

@@ -97,9 +97,8 @@ def largest_ends(parts: list[tuple[str, float]]) -> dict[str, Any]:
 def parts_panels(result: "Attribution") -> list[Panel]:
     """Show a grid of the heads, source tokens, layers, and bars of all components."""
     heads, words = _heads_by_source(result), result.unit == "word"
-    sources = [
-        (source_token(name), value) for name, value in result.by("source", words=words) if "attention from " in name
-    ]
+    by_source = result.by("source", words=words)
+    sources = [(source_token(name), value) for name, value in by_source if "attention from " in name]
     return [
         *([_heads_of_calls(result, heads)] if heads else []),
         *(_source_strip(result, heads, side) for side in dict.fromkeys(map(_text_of_row, heads))),

@@ -225,10 +225,9 @@ class ImageAttention(TracesAnswer):
         if len(self.looks) == 1:
             table = REMOVED if self.looks[0].removal else KEPT
             return sentences(table, _numbers_of_look(self.looks[0], ""))
-        found = (
-            sentences(REMOVED if k.removal else [PEAK], _numbers_of_look(k, f"In {k.name}, "), 1) for k in self.looks
-        )
-        return [sentence for each in found for sentence in each][:MAX_SENTENCES]
+        tables = [(REMOVED if look.removal else [PEAK], look) for look in self.looks]
+        found = (sentences(table, _numbers_of_look(look, f"In {look.name}, "), 1) for table, look in tables)
+        return [sentence for first in found for sentence in first][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
         """Name what weights, and effects, depend on."""

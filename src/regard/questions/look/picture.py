@@ -38,11 +38,8 @@ def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
         notes = ["weight", "hatched: sink patches" * bool(apart), "framed: what the model saw", even]
         maps = [(values, look.darkest, where, ", ".join(filter(None, notes)))]
         if look.removal is not None:
-            taken, title = (
-                look.removal.changes.clamp(min=0).numpy(),
-                f"effect of removing a region ({look.removal.fill})",
-            )
-            maps.append((taken, float(taken.max()), title, look.removal.unit))
+            effect, what = look.removal.changes.clamp(min=0).numpy(), f"removing a region ({look.removal.fill})"
+            maps.append((effect, float(effect.max()), f"effect of {what}", look.removal.unit))
         for axes, (shown, most, title, label) in zip((heated, *third), maps, strict=False):
             axes.imshow(np.asarray(small.convert("L")), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
             image = heat_over_picture(axes, shown, most, (left, right, bottom, top))

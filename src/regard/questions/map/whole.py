@@ -277,12 +277,10 @@ class _Whole:
                 if shares is not None:
                     self.totals[0, head] += torch.special.entr(shares[head, rows]).double().sum()
                     self.totals[3, head] += shares[head, rows].double().sum()
-                apart = (rows[:, None] - torch.arange(size)).abs()
+                distances = (part.double() * (rows[:, None] - torch.arange(size)).abs()).sum(-1)
                 on_keys = part.double().sum(-1)
                 self.totals[0, head] += torch.special.entr(part).double().sum()
-                self.totals[1, head] += (
-                    (part.double() * apart).sum(-1) / torch.where(on_keys == 0, 1.0, on_keys)
-                ).sum()
+                self.totals[1, head] += (distances / torch.where(on_keys == 0, 1.0, on_keys)).sum()
                 self.totals[2, head] += part[:, special].double().sum()
                 self.totals[4, head] += part[:, sunk].double().sum()
                 self.received[head, keys] += of_text.double().sum(0)

@@ -125,9 +125,8 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
     elif links and not clear:
         numbers["links"] = f"no translated word attends most to a source word with weight {number(CLEAR)} or more"
     ordered = combinations(sorted(clear, key=lambda link: link.target), 2)
-    crossed = [
-        (a, b) for a, b in ordered if a.source > b.source and a.word != b.word and a.translation != b.translation
-    ]
+    different = ((a, b) for a, b in ordered if a.word != b.word and a.translation != b.translation)
+    crossed = [(a, b) for a, b in different if a.source > b.source]
     if crossed:
         a, b = max(crossed, key=lambda pair: min(link.weight for link in pair))
         numbers |= {"a": named(target, a.target), "a_source": quoted(source[a.source].text)}

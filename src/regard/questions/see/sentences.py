@@ -126,9 +126,8 @@ def _movement(summary: Summary) -> dict[str, Any]:
                 low, high = ranges[reference.word].low[-1], ranges[reference.word].high[-1]
                 assert low is not None
                 assert high is not None
-                text = (
-                    f"{way} {quoted(reference.word)} (cosine {number(value)}, usually {number(low)} to {number(high)})"
-                )
+                usual = f"usually {number(low)} to {number(high)}"
+                text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
                 outside.append((way == "towards", max(value - high, low - value), place, text))
         if outside:  # where it goes says more than what it leaves
             ways.append(max(outside))
@@ -146,9 +145,8 @@ def _movement(summary: Summary) -> dict[str, Any]:
     by_word: dict[str, list[tuple[float, str]]] = {}
     for reference in summary.references:
         by_word.setdefault(reference.word, []).append((reference.last_hidden_state, reference.occurrence))
-    spread, word, lowest, highest = max(
-        (max(row)[0] - min(row)[0], w, min(row), max(row)) for w, row in by_word.items()
-    )
+    ends = [(word, min(row), max(row)) for word, row in by_word.items()]
+    spread, word, lowest, highest = max((high[0] - low[0], word, low, high) for word, low, high in ends)
     if spread < SMALLEST_DROP:
         return numbers
     numbers |= {"differs": quoted(word), "low": lowest[0], "low_where": occurrence_name(summary, lowest[1])}
@@ -195,9 +193,8 @@ def _ends(summary: Summary) -> dict[str, Any]:
     if start is None:
         return {}
     begin = "identical" if start >= SAME else f"at cosine {number(start)}"
-    between = [
-        (value, layer) for layer, state in enumerate(pair.hidden_states[1:-1]) if (value := known(state)) is not None
-    ]
+    states = enumerate(map(known, pair.hidden_states[1:-1]))
+    between = [(state, layer) for layer, state in states if state is not None]
     lowest, layer_of_lowest = min(between, default=(1.0, 0))
     if lowest < min(start, low) - SMALLEST_DIP:
         return {"start": begin, "end": low, "lowest": lowest, "low_layer": layer_of_lowest}
