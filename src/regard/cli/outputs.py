@@ -130,12 +130,8 @@ class TraceFile:
 
     def check(self) -> None:
         """Refuse options that need --save, or exclude each other, before a model is loaded."""
-        chosen = {
-            "--save-layers": self.layers,
-            "--save-heads": self.heads,
-            "--save-dtype": self.dtype,
-            "--save-attention-outputs": self.attention_outputs or None,
-        }
+        chosen = {"--save-layers": self.layers, "--save-heads": self.heads, "--save-dtype": self.dtype,
+                  "--save-attention-outputs": self.attention_outputs or None}  # fmt: skip
         used = [option for option, value in chosen.items() if value is not None]
         if used and self.file is None:
             raise RegardError(f"{used[0]} needs --save: it chooses the parts of the traces that go into that file")

@@ -101,14 +101,14 @@ def heads_panels(found: "Heads") -> list[Panel]:
     """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
     several = len(found.tables) > 1
     scores = [scores for means in found.tables.values() for name, scores in means.scores.items() if is_share(name)]
-    shares = [value for table in scores for value in _known_scores_of_heads(table)]
+    largest = max((value for table in scores for value in _known_scores_of_heads(table)), default=0.0)
     panels: list[Panel] = []
     for name, means in found.tables.items():
-        of = f"{name}: " if several else ""
-        group = name if several else ""
-        own = [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores
-               if score != "sinks" or np.any(means.scores[score] != 0)]  # fmt: skip
-        panels += [replace(each, tab=capital(group)) for each in (*own, _overview_of_heads(means, of), _all(means, of))]
+        of, group = (f"{name}: ", name) if several else ("", "")
+        shown = [score for score in means.scores if score != "sinks" or np.any(means.scores[score] != 0)]
+        grids = [_score_grid(means, score, of, group, largest) for score in shown]
+        tables = _overview_of_heads(means, of), _all(means, of)
+        panels += [replace(panel, tab=capital(group)) for panel in (*grids, *tables)]
     return panels
 
 
@@ -146,10 +146,9 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
         name=f"{of}{score}", title=f"{score}: {what}, {count_of_tokens(means.count(score))}",
         note=f"{MEANINGS[score].says} {second}", grey=grey,
         rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
-        columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
-        values=[[None if value != value else float(value) for value in row] for row in values], unit=unit,
-        largest=largest if is_share(score) else None, picture=True, group=group,
-        unbounded=not is_share(score),
+        columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"), unit=unit, picture=True,
+        values=[[None if value != value else float(value) for value in row] for row in values], group=group,
+        largest=largest if is_share(score) else None, unbounded=not is_share(score),
     )  # fmt: skip
 
 

@@ -114,11 +114,8 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     order = record.weights.sort(descending=True, stable=True).indices.tolist()
     seen = [n for n in order if not record.scores[n].isinf()]
     given, rest = shares(record), seen[KEYS:]
-    rows: list[list[Cell]] = [
-        [_key(found, n), *(float(each[n]) for each in (record.products, record.scores, record.exponentials,
-         record.weights, given))]
-        for n in sorted(seen[:KEYS])
-    ]  # fmt: skip
+    parts = record.products, record.scores, record.exponentials, record.weights, given
+    rows: list[list[Cell]] = [[_key(found, n), *(float(part[n]) for part in parts)] for n in sorted(seen[:KEYS])]
     if rest:
         sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, given))
         rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
@@ -128,9 +125,8 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     hidden = len(order) - len(seen)
     out = f"; {count_of_tokens(hidden)} masked" if hidden else ""
     return Table(
-        name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows,
-        screen=True, brief=True, picture=True,
-        total=["sum", None, None, record.total, 1.0, float(given.sum())],
+        name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows, screen=True, brief=True,
+        picture=True, total=["sum", None, None, record.total, 1.0, float(given.sum())],
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")), Column(EXP, 2),
                  Column("weight", 2, bar=True), Column("contribution", 2, unbounded=True)],
         note=f"Weight is {EXP} / {fixed(record.total, 2, unbounded=True)}; contribution is the fraction of "

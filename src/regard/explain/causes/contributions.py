@@ -22,6 +22,7 @@ encoder it follows the target's own tokens and nothing else: what comes in throu
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -77,16 +78,12 @@ class Contributions(Tabular):
 
     def rows(self) -> list[Row]:
         """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
-        given = [
-            {"part": "source", "head": head, "source": source, "norm": norm, "share": share}
-            for head, (norms, shares) in enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
-            for source, (norm, share) in enumerate(zip(norms, shares, strict=True))
-        ]
-        rest = ("residual", self.residual, self.residual_share), ("bias", self.bias, self.bias_share)
-        return given + [
-            {"part": part, "head": None, "source": None, "norm": float(vector.norm()), "share": share}
-            for part, vector, share in rest
-        ]
+        heads = enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
+        rows: list[Any] = [("source", head, source, *numbers) for head, row in heads
+                           for source, numbers in enumerate(zip(*row, strict=True))]  # fmt: skip
+        rows.append(("residual", None, None, float(self.residual.norm()), self.residual_share))
+        rows.append(("bias", None, None, float(self.bias.norm()), self.bias_share))
+        return [dict(zip(("part", "head", "source", "norm", "share"), row, strict=True)) for row in rows]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
         """Return what one source gave through one head."""

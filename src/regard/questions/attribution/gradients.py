@@ -93,12 +93,10 @@ def tokens_panels(result: "TokenAttribution") -> list[Panel]:
     for side, stop in enumerate(stops):
         own = range(stop - result.sides[side], stop)
         of = f" of the {('source', 'target')[side]}" if len(stops) > 1 else ""
-        strips.append(
-            Strip(
-                name=f"Tokens{of}", title=f"Contribution of each token{of}", note=COLOURS, unit="contribution",
-                tokens=[result.tokens[n].text for n in own], values=[float(result.scores[n]) for n in own], signed=True,
-            )
-        )  # fmt: skip
+        strips.append(Strip(
+            name=f"Tokens{of}", title=f"Contribution of each token{of}", note=COLOURS, unit="contribution",
+            tokens=[result.tokens[n].text for n in own], values=[float(result.scores[n]) for n in own], signed=True,
+        ))  # fmt: skip
     return [*strips, bars]
 
 
@@ -175,12 +173,8 @@ class TokenAttribution(Answer):
 
     def data(self) -> dict[str, object]:
         """Return the outcome, and the scores of tokens and of words."""
-        own: dict[str, object] = {
-            "method": self.method.replace(" ", "-"),
-            "outcome": self.outcome_name,
-            "value": self.outcome,
-        }
-        own |= {"baseline": self.baseline, "gap": self.gap, "steps": self.steps}
+        own: dict[str, object] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}
+        own |= {"value": self.outcome, "baseline": self.baseline, "gap": self.gap, "steps": self.steps}
         return own | {"tokens": replace(self, unit="token").rows(), "words": replace(self, unit="word").rows()}
 
     def _parts(self, unit: Unit) -> list[dict[str, Any]]:
@@ -288,12 +282,9 @@ class HeadAttribution(Answer):
 
     def best(self, count: int = 10) -> list[tuple[CallId, int, float]]:
         """Find the heads of the largest absolute numbers: (call, head, number)."""
-        every = [
-            (call, head, score)
-            for call, scores in zip(self.calls, self.scores, strict=True)
-            for head, score in enumerate(scores.tolist())
-        ]
-        return sorted(every, key=lambda each: -abs(each[2]))[:count]
+        calls = zip(self.calls, self.scores, strict=True)
+        heads = [(call, head, score) for call, scores in calls for head, score in enumerate(scores.tolist())]
+        return sorted(heads, key=lambda head: -abs(head[2]))[:count]
 
     @property
     def call_names(self) -> list[str]:

@@ -197,8 +197,7 @@ class Look:
 
     def called(self, patch: int) -> str:
         """Name a patch by its row and column."""
-        row, column = divmod(patch, self.heat.shape[1])
-        return f"{row},{column}"
+        return ",".join(map(str, divmod(patch, self.heat.shape[1])))
 
     def side(self, patch: int) -> str:
         """Name the ninth of the image that a patch is in, such as "upper left"."""
@@ -270,9 +269,8 @@ class ImageAttention(TracesAnswer):
             sinks = f"Grey: sink patches, which receive at least {APART} times the median weight." * bool(look.apart)
             grid = Heat(
                 name=f"Heat{which}", title=title, axes=("row", "column"),
-                unit="weight", rows=numbered(high), columns=numbered(wide),
-                values=look.heat.tolist(), grey=[divmod(p, wide) for p in look.apart], picture=True,
-                largest=look.darkest or None,
+                unit="weight", rows=numbered(high), columns=numbered(wide), values=look.heat.tolist(),
+                grey=[divmod(p, wide) for p in look.apart], picture=True, largest=look.darkest or None,
                 note=" ".join(filter(None, [sinks, look.almost_even])) or "Each cell is one patch of the image.",
             )  # fmt: skip
             shown += [table, grid]
@@ -343,10 +341,8 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
         query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
         who = named(trace.tokens, query)
     row = chosen[query] if query is not None else chosen[patches.first :].mean(0)
-    received = patches.heat(weights.mean(0).mean(0))
-    median = float(received.median())
-    heat = patches.heat(row)
-    ours = range(patches.first, patches.first + heat.numel())
+    received, heat = patches.heat(weights.mean(0).mean(0)), patches.heat(row)
+    median, ours = float(received.median()), range(patches.first, patches.first + heat.numel())
     boxes = None if patches.seen is None else [patches.box(n) for n in ours]
     answer = None
     if trace.text and trace.logits is not None and trace.names is not None:  # what the text most likely goes on with
