@@ -55,16 +55,16 @@ SHARES: list[Template] = [
 ]
 
 
-def heads_sentences(found: "Heads") -> list[str]:
+def heads_sentences(answer: "Heads") -> list[str]:
     """State for each table the highest scores, each of another head, and for a test its own score."""
     written = []
-    for table, means in found.tables.items():
+    for table, means in answer.tables.items():
         best = {name: most_of(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
         led: dict[str, str] = {}
         for name in sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1]):
             led.setdefault(best[name][0][0], name)  # special tokens and sinks are often the same tokens
         names = [ASKED[table]] if ASKED.get(table) in means.scores else list(led.values())
-        count = max(1, MAX_SENTENCES // len(found.tables))
+        count = max(1, MAX_SENTENCES // len(answer.tables))
         written += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
     return written[:MAX_SENTENCES]
 
@@ -97,13 +97,13 @@ def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
     return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= MIN_SCORE).sum()), by=by)
 
 
-def heads_panels(found: "Heads") -> list[Panel]:
+def heads_panels(answer: "Heads") -> list[Panel]:
     """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
-    several = len(found.tables) > 1
-    scores = [scores for means in found.tables.values() for name, scores in means.scores.items() if is_share(name)]
+    several = len(answer.tables) > 1
+    scores = [scores for means in answer.tables.values() for name, scores in means.scores.items() if is_share(name)]
     largest = max((value for table in scores for value in _known_scores_of_heads(table)), default=0.0)
     panels: list[Panel] = []
-    for name, means in found.tables.items():
+    for name, means in answer.tables.items():
         of, group = (f"{name}: ", name) if several else ("", "")
         shown = [score for score in means.scores if score != "sinks" or np.any(means.scores[score] != 0)]
         grids = [_score_grid(means, score, of, group, largest) for score in shown]
@@ -204,9 +204,9 @@ class Heads(Answer):
         """Say how many heads over how many tokens, or what the tables are of."""
         if len(self.tables) > 1:
             return f"Scores of attention heads: {', '.join(self.tables)}"
-        (found,) = self.tables.values()
-        layers, heads = next(iter(found.scores.values())).shape
-        return f"Scores of {layers * heads} attention heads over {found.counts['queries']:,} tokens"
+        (means,) = self.tables.values()
+        layers, heads = next(iter(means.scores.values())).shape
+        return f"Scores of {layers * heads} attention heads over {means.counts['queries']:,} tokens"
 
     def exactness(self) -> list[str]:
         """State which tokens the means are over and what read them, and pass on a store's notes."""
@@ -222,7 +222,7 @@ class Heads(Answer):
     def data(self) -> dict[str, object]:
         """Return each table's sentences, token counts and scores."""
         tables = {}
-        for each, found in self.tables.items():
-            written = [f"{name}: {score_sentence(found, name)}" for name in found.scores]
-            tables[each] = {"findings": written, "counts": found.counts, "heads": found.rows()}
+        for table, means in self.tables.items():
+            written = [f"{name}: {score_sentence(means, name)}" for name in means.scores]
+            tables[table] = {"findings": written, "counts": means.counts, "heads": means.rows()}
         return {"tables": tables}

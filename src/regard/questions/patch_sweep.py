@@ -245,8 +245,8 @@ def attribution_patching(
     name = f"{outcome.name}, estimated by gradients"
     ends = start, outcome.of(source)
     places = [((n,), (n,)) for n in range(len(columns))]
-    given = by_construction(run, source, None, layers, places, outcomes, ends, estimated=True)
+    trivial = by_construction(run, source, None, layers, places, outcomes, ends, estimated=True)
     return PatchSweep(
         "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
-        given=given, method=METHOD, about=Read.of(*plain),
+        given=trivial, method=METHOD, about=Read.of(*plain),
     )  # fmt: skip

@@ -85,39 +85,39 @@ def root_of(steps: "HeadSteps") -> str:
     return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
 
 
-def steps_panels(found: "Steps") -> list[Panel]:
+def steps_panels(answer: "Steps") -> list[Panel]:
     """Of the last token the way from scores to weights; of each every number, and what the vectors are.
 
     Of a causal model the last one is the one that sees most.
     """
     panels: list[Panel] = []
-    for n, (query, record) in enumerate(found.found):
-        last = n == len(found.found) - 1
-        where = f"{quoted(display_text(found.tokens[query].text))} (token {query}) in layer {found.layer}, "
-        where += f"head {found.head}"
-        tab = f", token {query}" if len(found.found) > 1 else ""
-        panels += [_weights(found, record, where)] if last else []
+    for n, (query, record) in enumerate(answer.found):
+        last = n == len(answer.found) - 1
+        where = f"{quoted(display_text(answer.tokens[query].text))} (token {query}) in layer {answer.layer}, "
+        where += f"head {answer.head}"
+        tab = f", token {query}" if len(answer.found) > 1 else ""
+        panels += [_weights(answer, record, where)] if last else []
         panels += [
-            _every_number(found, record, where, tab),
+            _every_number(answer, record, where, tab),
             Heat(
                 name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
                 values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True,
                 picture=last,
             ),
-            _weighted(found, record, where, tab, last),
+            _weighted(answer, record, where, tab, last),
         ]  # fmt: skip
     return panels
 
 
-def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
+def _weights(answer: "Steps", record: "HeadSteps", where: str) -> Table:
     """The keys with the largest weights in the text's order, the others together, and the sum."""
     order = record.weights.sort(descending=True, stable=True).indices.tolist()
     seen = [n for n in order if not record.scores[n].isinf()]
-    given, rest = shares(record), seen[KEYS:]
-    parts = record.products, record.scores, record.exponentials, record.weights, given
-    rows: list[list[Cell]] = [[_key(found, n), *(float(part[n]) for part in parts)] for n in sorted(seen[:KEYS])]
+    fractions, rest = shares(record), seen[KEYS:]
+    parts = record.products, record.scores, record.exponentials, record.weights, fractions
+    rows: list[list[Cell]] = [[_key(answer, n), *(float(part[n]) for part in parts)] for n in sorted(seen[:KEYS])]
     if rest:
-        sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, given))
+        sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, fractions))
         rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
     if record.sink is not None:
         grown = 1 - float(record.weights.sum())
@@ -126,7 +126,7 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     out = f"; {count_of_tokens(hidden)} masked" if hidden else ""
     return Table(
         name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows, screen=True, brief=True,
-        picture=True, total=["sum", None, None, record.total, 1.0, float(given.sum())],
+        picture=True, total=["sum", None, None, record.total, 1.0, float(fractions.sum())],
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")), Column(EXP, 2),
                  Column("weight", 2, bar=True), Column("contribution", 2, unbounded=True)],
         note=f"Weight is {EXP} / {fixed(record.total, 2, unbounded=True)}; contribution is the fraction of "
@@ -134,7 +134,7 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     )  # fmt: skip
 
 
-def _every_number(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
+def _every_number(answer: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
     """Every key in the text's order, with every number from q · k to its weight."""
     steps = [("q · k", record.products), ("× scale", record.scaled)]
     steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
@@ -142,7 +142,7 @@ def _every_number(found: "Steps", record: "HeadSteps", where: str, tab: str) -> 
     ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
     hidden = record.scores.isinf().tolist()
     rows: list[list[Cell]] = [
-        [_key(found, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
+        [_key(answer, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
          *(None if hidden[n] else float(each[n]) for _, each in ends)]
         for n in range(len(hidden))
     ]  # fmt: skip
@@ -156,23 +156,23 @@ def _every_number(found: "Steps", record: "HeadSteps", where: str, tab: str) -> 
     )  # fmt: skip
 
 
-def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
+def _weighted(answer: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
     few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
     return Heat(
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
-        rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
+        rows=[*(_key(answer, n) for n in most), "context"], columns=numbered(len(record.context)),
         values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
         picture=picture,
         note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
     )  # fmt: skip
 
 
-def _key(found: "Steps", n: int) -> str:
+def _key(answer: "Steps", n: int) -> str:
     """A key by its number and text, as one line; what is a sink is called one."""
-    sink = " (sink)" if any(sink.token == n for sink in found.sinks) else ""
-    return f"{n} {display_text(found.tokens[n].text)}{sink}"
+    sink = " (sink)" if any(sink.token == n for sink in answer.sinks) else ""
+    return f"{n} {display_text(answer.tokens[n].text)}{sink}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

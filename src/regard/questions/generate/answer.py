@@ -79,7 +79,7 @@ class WrittenToken:
     @property
     def others(self) -> list[Candidate]:
         """The other likely tokens."""
-        return [each for each in self.likeliest if each.id != self.id]
+        return [token for token in self.likeliest if token.id != self.id]
 
     @property
     def late(self) -> int:
@@ -118,30 +118,30 @@ def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens |
     """
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
-    found = written_tokens(trace, given, names)
+    tokens = written_tokens(trace, given, names)
     layers, lens = ([], "") if readout is None else _lens(trace, given, names, readout)
-    found = [replace(each, layers=own or []) for each, own in zip_longest(found, layers)]
+    tokens = [replace(token, layers=own or []) for token, own in zip_longest(tokens, layers)]
     received = _received(trace, given)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
     sink_tokens = [sink.token for sink in sinks(trace)]
     sunk[sink_tokens] = True
     links = unusual_links(trace, sink_tokens)
-    found = [replace(token, links=links.get(token.token - 1, [])[:MAX_LINKS]) for token in found]
+    tokens = [replace(token, links=links.get(token.token - 1, [])[:MAX_LINKS]) for token in tokens]
     before = torch.arange(len(trace.tokens)) < given
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
     apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
-    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
+    return Writing(given, ended, tokens, apart, to_sinks, prompt, own, received.tolist(), sink_tokens, lens)
 
 
 def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]:
     """List the tokens after the first `given` ones, with their probabilities and what else was likely."""
-    found = []
+    tokens = []
     for n, logits in enumerate([] if trace.logits is None else trace.logits[given - 1 : -1], given):
         own, chances = trace.tokens[n], logits.double().softmax(-1)
         rank, likeliest = int((logits > logits[own.id]).sum()), candidates(logits, names, CANDIDATES)
-        found.append(WrittenToken(n, own.id, own.text, float(chances[own.id]), rank, likeliest))
-    return found
+        tokens.append(WrittenToken(n, own.id, own.text, float(chances[own.id]), rank, likeliest))
+    return tokens
 
 
 def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[list[LensLayer]], str]:
@@ -151,13 +151,13 @@ def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[
     try:
         read = readout()
         written = [(n - 1, trace.logits[n - 1], trace.tokens[n].id) for n in numbers[:MAX_LENS_TOKENS]]
-        found = [lens_layers(read, trace, *each, names) for each in written]
+        states = [lens_layers(read, trace, *each, names) for each in written]
     except RegardError as error:
         return [], f"Logit lens not shown: {error}"
-    off = max((off for _, off in found), default=0.0)
+    off = max((off for _, off in states), default=0.0)
     exact = f"Logit lens: the last state's logits are within {off:.1e} of the model's."
     some = f" It is read for the first {MAX_LENS_TOKENS} written tokens." * (len(numbers) > MAX_LENS_TOKENS)
-    return [layers for layers, _ in found], exact + some
+    return [layers for layers, _ in states], exact + some
 
 
 def telling(written: "Written") -> WrittenToken | None:
@@ -165,14 +165,14 @@ def telling(written: "Written") -> WrittenToken | None:
 
     None if there is none, or no logit lens.
     """
-    said, new = {*FUNCTION_WORDS}, set()
+    known, new = {*FUNCTION_WORDS}, set()
     for word in words(written.tokens):
         name = spelling(written.tokens, word).lower()
         plain = len(word) == 1 and wordlike(name) and not written.tokens[word[0]].special
-        new |= {word[0]} if plain and name not in said else set()
-        said.add(name)
-    found = [token for token in written.how.tokens if token.layers and token.late and token.token in new]
-    return max(found, key=lambda each: each.probability * (1 - each.late / len(each.layers)), default=None)
+        new |= {word[0]} if plain and name not in known else set()
+        known.add(name)
+    likely = [token for token in written.how.tokens if token.layers and token.late and token.token in new]
+    return max(likely, key=lambda token: token.probability * (1 - token.late / len(token.layers)), default=None)
 
 
 def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
@@ -187,16 +187,16 @@ def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
     return total / max(1, len(layers) * (stop - start))
 
 
-def generation_panels(found: "Generation") -> list[Panel]:
+def generation_panels(answer: "Generation") -> list[Panel]:
     """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
-    likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
-    if found.steered is None:
-        attended = _attention_to_prompt(found.plain)
-        return [_with_bars(found.plain), *likely, *attended, least_likely(found.plain.how.tokens)]
-    rows: list[list[Cell]] = [[text.text for _, text in found.each]]
-    columns = [Column(name) for name, _ in found.each]
+    likely: list[Panel] = [_probabilities(name if answer.push else "", own) for name, own in answer.each]
+    if answer.steered is None:
+        attended = _attention_to_prompt(answer.plain)
+        return [_with_bars(answer.plain), *likely, *attended, least_likely(answer.plain.how.tokens)]
+    rows: list[list[Cell]] = [[text.text for _, text in answer.each]]
+    columns = [Column(name) for name, _ in answer.each]
     texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
-    return [texts, *likely, _side_by_side(found)]
+    return [texts, *likely, _side_by_side(answer)]
 
 
 def _with_bars(written: "Written") -> Strip:
@@ -206,7 +206,7 @@ def _with_bars(written: "Written") -> Strip:
     for n, after in zip(places, [*places[1:], None], strict=True):
         stop = len(written.text) if after is None else max(start, written.tokens[after].start)
         pieces[n], start = written.text[start:stop], stop
-    chances = {each.token: each.probability for each in written.how.tokens}
+    chances = {token.token: token.probability for token in written.how.tokens}
     ended, wrote = ENDED[written.how.ended], count_of_tokens(len(chances))
     return Strip(
         name="Text", title="Probability of each written token (full bar: 1)", tokens=pieces,
@@ -220,7 +220,7 @@ def _probabilities(name: str, written: "Written") -> Strip:
     own = written.how.tokens
     title = f"Probability of each written token{', ' if name else ''}{name}"
     return Strip(
-        name=title, title=title, tokens=[each.text for each in own], values=[each.probability for each in own],
+        name=title, title=title, tokens=[token.text for token in own], values=[token.probability for token in own],
         unit="probability", picture=True, note="Probabilities before temperature and top-k.",
         tab="Probability" * bool(name),
     )  # fmt: skip
@@ -247,22 +247,22 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
     """List what was written, the least likely token first, and what else was likely."""
     rows: list[list[Cell]] = []
-    for own in sorted(tokens, key=lambda each: each.probability):
+    for own in sorted(tokens, key=lambda token: token.probability):
         others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
         rows.append([f"{own.token}", quoted(own.text), own.probability, Shares(others, digits=2, one_line=True)])
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("alternatives")]
     return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
 
 
-def _side_by_side(found: "Generation") -> Table:
+def _side_by_side(answer: "Generation") -> Table:
     """Both texts token by token, from the first token on that is another."""
-    start = found.parts_at or 0
-    pairs = zip_longest(*(text.how.tokens[start:] for _, text in found.each))
+    start = answer.parts_at or 0
+    pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
     cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
     rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
-    both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in found.each]
+    both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in answer.each]
     columns = [Column("token"), *both[0], *both[1]]
-    title = "Token by token" + (", from the first difference" if found.parts_at is not None else "")
+    title = "Token by token" + (", from the first difference" if answer.parts_at is not None else "")
     note = "Tokens are counted from the first written token."
     return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
 
@@ -389,7 +389,7 @@ class Generation(TracesAnswer):
         """Open at the token that the first sentence names, else the least likely, or where two texts differ."""
         tokens, at = self.plain.how.tokens, self.parts_at
         first = telling(self.plain) if at is None else next(iter(tokens[at:]), None)
-        first = first or min(tokens, key=lambda each: each.probability, default=None)
+        first = first or min(tokens, key=lambda token: token.probability, default=None)
         return {"token": None if first is None else first.token}
 
     def overview(self, page: "Page") -> Data | None:

@@ -37,29 +37,29 @@ TABLE: list[list[Template]] = [
 AROUND = 24  # characters of the text that are shown on either side of a token
 
 
-def _received_along_map(found: "Matrix") -> Curves:
-    count, received = len(found.received), list[Number](found.received)
-    full = max(MIN_FULL_BAR, sorted(found.received)[int(FULL_QUANTILE * (count - 1))])
-    tall = [token for token in found.receivers if (token.special or token.sink) and token.received > full]
-    parts = [((n + 1) * count - 1) // found.tokens for n in range(found.tokens)]  # that the tokens are in
+def _received_along_map(answer: "Matrix") -> Curves:
+    count, received = len(answer.received), list[Number](answer.received)
+    full = max(MIN_FULL_BAR, sorted(answer.received)[int(FULL_QUANTILE * (count - 1))])
+    tall = [token for token in answer.receivers if (token.special or token.sink) and token.received > full]
+    parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # that the tokens are in
     for part in {parts[token.place.token] for token in tall}:
         own = [token.received for token in tall if parts[token.place.token] == part]
         rest = parts.count(part) - len(own)
-        received[part] = (found.received[part] * (rest + len(own)) - sum(own)) / rest if rest else None
+        received[part] = (answer.received[part] * (rest + len(own)) - sum(own)) / rest if rest else None
     left = ", ".join(f"{token.place.text.strip()} {number(token.received, '.2f')}" for token in tall)
-    starts = [n * found.tokens // count for n in range(count)]
+    starts = [n * answer.tokens // count for n in range(count)]
     return Curves(
         name="Along the text",
-        title=f"Attention received along the text ({found.tokens:,} tokens), layer {found.layer}, {found.whose}",
+        title=f"Attention received along the text ({answer.tokens:,} tokens), layer {answer.layer}, {answer.whose}",
         note="The average token receives 1.", x="token", y="times the average",
         caption=f"Left out to keep the others visible: {left}." if left else "",
         series=[Curve("received", starts, received)], screen=True, full=full,
     )  # fmt: skip
 
 
-def _far_pairs_of_map(found: "Matrix") -> Table:
+def _far_pairs_of_map(answer: "Matrix") -> Table:
     """Return the far pairs, each token in its context."""
-    several = len(found.heads) > 1
+    several = len(answer.heads) > 1
     columns = [
         Column("weight", 2, bar=True), *([Column("head", 0)] if several else []), Column("distance", 0),
         Column("query"), Column("key"), Column("tokens", detail=True),
@@ -69,61 +69,59 @@ def _far_pairs_of_map(found: "Matrix") -> Table:
             pair.weight, *([pair.head] if several else []), pair.distance, pair.query.in_text(), pair.key.in_text(),
             f"{pair.query.token}→{pair.key.token}",
         ]
-        for pair in found.pairs
+        for pair in answer.pairs
     ]  # fmt: skip
     return Table(
         name="Far pairs", columns=columns, rows=rows, screen=True,
-        title=f"Strongest links over more than {found.far} tokens, layer {found.layer}, "
-        + ("all heads" if found.head is None else f"head {found.head}"),
+        title=f"Strongest links over more than {answer.far} tokens, layer {answer.layer}, "
+        + ("all heads" if answer.head is None else f"head {answer.head}"),
         note="Special tokens and attention sinks are left out. The query attends to the key.",
     )  # fmt: skip
 
 
-def _receivers_of_map(found: "Matrix") -> Table:
+def _receivers_of_map(answer: "Matrix") -> Table:
     rows: list[list[Cell]] = [
         [
             receiver.place.text + (" (special)" if receiver.special else " (sink)" if receiver.sink else ""),
             receiver.place.token, receiver.received, receiver.largest, receiver.place.in_text(),
         ]
-        for receiver in found.receivers
+        for receiver in answer.receivers
     ]  # fmt: skip
     note = (
         "Received is the sum of the weights on the token (average: 1). Max weight is the largest from another token in "
-        f"any head. It is less than {number(ATTENDED)} for {found.unattended:,} of {found.tokens:,} tokens."
+        f"any head. It is less than {number(ATTENDED)} for {answer.unattended:,} of {answer.tokens:,} tokens."
     )
     columns = [Column("token"), Column("position", 0), Column("received", 2, bar=True, unbounded=True)]
     return Table(
-        name="Who receives most", rows=rows, note=note, screen=not found.pairs,
-        title=f"Tokens that receive most attention, layer {found.layer}, {found.whose}",
+        name="Who receives most", rows=rows, note=note, screen=not answer.pairs,
+        title=f"Tokens that receive most attention, layer {answer.layer}, {answer.whose}",
         columns=[*columns, Column("max weight", 2), Column("context")],
     )  # fmt: skip
 
 
-def _heads_of_map(found: "Matrix") -> Table:
+def _heads_of_map(answer: "Matrix") -> Table:
     """Return one row per head."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to learned sink"}
-    there = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in found.heads)]
+    there = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in answer.heads)]
     columns = [Column("head", 0), Column("spread", 2, unbounded=True), Column("distance", 2, bar=True, unbounded=True)]
     return Table(
-        name="Each head", title=f"Layer {found.layer}, {'each head' if found.head is None else f'head {found.head}'}",
+        name="Each head", title=f"Layer {answer.layer}, {'each head' if answer.head is None else answer.whose}",
         columns=[*columns, *(Column(shares[name], 2, unbounded=True) for name in there)],
-        rows=[
-            [head.head, math.exp(head.entropy), head.distance, *(100 * getattr(head, name) for name in there)]
-            for head in found.heads
-        ],
+        rows=[[head.head, math.exp(head.entropy), head.distance, *(100 * getattr(head, name) for name in there)]
+              for head in answer.heads],
         note="Means over all queries, in tokens. Spread is the number of equally attended tokens (exp(entropy)).",
     )  # fmt: skip
 
 
-def near_offsets_of_map(found: "Matrix") -> Heat:
+def near_offsets_of_map(answer: "Matrix") -> Heat:
     """Plot the mean weight of each head at each offset that has some, in a causal model earlier tokens only."""
-    values, first = found.near.values, found.near.first
+    values, first = answer.near.values, answer.near.first
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
     shown = range(there[0], there[-1] + 1)
     return Heat(
-        name="By distance", title=f"Mean weight by distance, layer {found.layer}, per head",
+        name="By distance", title=f"Mean weight by distance, layer {answer.layer}, per head",
         note="Offsets below 0 are earlier tokens.", axes=("head", "offset"),
-        rows=[f"head {head.head}" for head in found.heads], columns=[str(first + n) for n in shown],
+        rows=[f"head {head.head}" for head in answer.heads], columns=[str(first + n) for n in shown],
         values=[[row[n] for n in shown] for row in values], unit="mean weight",
     )  # fmt: skip
 

@@ -182,7 +182,7 @@ def rank_causes(
 ) -> Why:  # fmt: skip
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     if tokens_by not in TOKENS_BY:
-        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
+        raise RegardError(f"tokens_by: contribution {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
     causes: list[Cause] = []
@@ -198,11 +198,11 @@ def rank_causes(
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
             weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
-            given = float(torch.stack([share[:, place].sum() for share in shares]).mean())
-            given *= len(shares) if decision is not None else 1
+            contribution = float(torch.stack([share[:, place].sum() for share in shares]).mean())
+            contribution *= len(shares) if decision is not None else 1
             within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
             flags = {"sink": place in sinks, "special": token.special, "own": within}
-            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
+            causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind.part, **flags))
             if tokens_by == "edges":
                 sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
             else:
@@ -212,8 +212,8 @@ def rank_causes(
             for head in range(len(row)):
                 name = f"{NAMES[kind.part]}layer {layer}, head {head}"
                 on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
-                given = float(share[head].sum())
-                causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
+                contribution = float(share[head].sum())
+                causes.append(Cause(name, None, layer, head, on_own, contribution, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
     work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
     causes = _measured(own, word, causes, ablated(sets), work, progress, part, decision)
@@ -232,19 +232,19 @@ def _measured(
 ) -> list[Cause]:  # fmt: skip
     """The causes with what their ablation changed. trace: of the word's own text. work: of each run."""
     change, done = effects(trace, word), 0
-    found: dict[int, Cause] = {}
+    results: dict[int, Cause] = {}
     for number, run in runs:
         done += work[number]
         if progress is not None:
             progress(done, sum(work))
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
-        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+        results[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
         if decision is not None:
             (before, chance), (after, unlikely) = decision.measure(trace), decision.measure(again)
             fall = None if chance is None or unlikely is None else chance - unlikely
-            found[number] = replace(found[number], logit=before - after, probability=fall)
-    return [found[number] for number in range(len(causes))]
+            results[number] = replace(results[number], logit=before - after, probability=fall)
+    return [results[number] for number in range(len(causes))]
 
 
 def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:

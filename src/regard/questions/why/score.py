@@ -87,8 +87,8 @@ def _sides(answer: "ScoreSources", ways: Sequence[tuple[By, str]]) -> Table:
 
 def short_score_part_name(name: str) -> str:
     """Shorten the name of a component for a label: of a source token, the token and its number."""
-    found = CARRIED.fullmatch(name)
-    return name if found is None else f"{found[1] or found[2]} {found[3]}"
+    carried = CARRIED.fullmatch(name)
+    return name if carried is None else f"{carried[1] or carried[2]} {carried[3]}"
 
 
 def _score_less_other_keys(answer: "ScoreSources") -> "ScoreSources":
@@ -385,7 +385,7 @@ def split_score(
     plain = rule.scale * q[rows] @ k[cols].T
     capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
-    found = ScoreSources(
+    answer = ScoreSources(
         query=words[0], key=words[1], layer=layer, head=head, part=part,
         score=float(rule.scale * parts.whole @ looked_at.whole),
         softcapped=None if rule.softcap is None else float(capped.mean()),
@@ -396,25 +396,25 @@ def split_score(
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
         about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),
     )  # fmt: skip
-    error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
+    error = max(_error(answer), _error(replace(answer, key_parts=others, score=answer.mean)))
     if not error <= TOLERANCE:
         raise RegardError(
             f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, "
             f"allowed is {TOLERANCE:.0e} (the model computes in {str(own.query.dtype).removeprefix('torch.')})"
         )
-    return replace(found, error=error)
+    return replace(answer, error=error)
 
 
-def _error(found: ScoreSources) -> float:
+def _error(answer: ScoreSources) -> float:
     """How far the pairs of writers sum from the score, as a part of the sum of their absolute values.
 
     Where there is one pair alone, of a query and key almost at right angles, rounding is all that is left of its score:
     the sum counts as no less than a tenth of what the lengths would give.
     """
-    _, _, scores = found.table()
-    lengths = abs(found.scale) * float(found.query_parts.whole.norm() * found.key_parts.whole.norm())
+    _, _, scores = answer.table()
+    lengths = abs(answer.scale) * float(answer.query_parts.whole.norm() * answer.key_parts.whole.norm())
     size = max(float(scores.abs().sum()), lengths / 10, torch.finfo(torch.float64).tiny)
-    return abs(float(scores.sum()) - found.score) / size
+    return abs(float(scores.sum()) - answer.score) / size
 
 
 def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
