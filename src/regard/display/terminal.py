@@ -382,8 +382,9 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
     if panel.full is not None or panel.before:
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
+        note = [Text(visible(panel.note), style="dim")] if panel.note else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
-        shown: Any = Group(*title, *lines, *_note_line(panel), *([] if panel.joined else [Text()]))
+        shown: Any = Group(*title, *lines, *note, *([] if panel.joined else [Text()]))
         cut = [0.25 + 0.5 * (n % 2) for n in range(len(panel.tokens))]
         shades, said = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
         shown._repr_html_ = partial(tokens_html, panel.tokens, shades, said, panel.special, panel.full or 1.0)
