@@ -51,8 +51,8 @@ class Drawing:
 
 def drawn(panel: Panel, small: bool) -> Drawing:
     """Say how large a panel is, and what draws it; an empty panel draws a sentence. small: others are next to it."""
-    held = ("parts", "rows", "columns", "tokens", "series", "points")
-    empty = any(not len(vars(panel)[name]) for name in held if name in vars(panel))
+    fields = ("parts", "rows", "columns", "tokens", "series", "points")
+    empty = any(not len(vars(panel)[name]) for name in fields if name in vars(panel))
     empty |= isinstance(panel, Heat) and all(value is None for row in panel.values for value in row)
     return Drawing(6.0, 0.9, _say_nothing) if empty else _drawn(panel, small)
 

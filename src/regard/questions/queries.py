@@ -81,7 +81,7 @@ class HeadsQuery(Query):
     files: ClassVar[tuple[str, ...]] = ("figure", "html", "csv", "parquet", "json")
 
     store: Path | None = option(shown="examine the heads on TEXT")
-    tests: bool = option("Also test the heads on repeated random tokens and on shuffled tokens.", False)
+    tests: bool = option(default=False)
     seed: int = option(default=0, least=0, most=MAX_SEED)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
@@ -111,11 +111,9 @@ class HeadsQuery(Query):
 class OutcomeQuery(Query):
     """The options that choose an outcome."""
 
-    to: str | None = option(
-        "Measure this next token, or a classifier's label.", metavar="TOKEN", shown="required without --word"
-    )
+    to: str | None = option(metavar="TOKEN", shown="required without --word")
     against: str | None = option("With --to: measure the logit difference to this token.", metavar="TOKEN")
-    word: str | None = option("Examine this word.", metavar="WORD")
+    word: str | None = option(metavar="WORD")
 
     def check_outcome(self, called: Called) -> None:
         """Raise RegardError unless exactly one outcome is chosen."""
@@ -127,6 +125,7 @@ class OutcomeQuery(Query):
         self.need("against", "to", called, "a token's logit is meant")
 
 
+AT = "Use this position: a word of the text or a token number."
 METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-patching")
 
 
@@ -142,15 +141,13 @@ class AttributionQuery(OutcomeQuery):
     inputs: ClassVar[tuple[str, ...]] = ("targets", "seconds", "model")
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
 
-    at: str | None = option(
-        "Use this position: a word of the text or a token number.", metavar="WORD", shown="the last token"
-    )
+    at: str | None = option(AT, metavar="WORD", shown="the last token")
     like: str | None = option("Split the cosine of --word and this word.", metavar="WORD")
-    method: str = option("Measure with this method.", "direct", among=METHODS)
+    method: str = option(default="direct", among=METHODS)
     by: str | None = option(
         "Report a number for each token, word or head.", among=("token", "word", "head"), shown="token"
     )
-    steps: int | None = option("Take N steps.", metavar="N", shown="32 to 128 (integrated-gradients only)")
+    steps: int | None = option(metavar="N", shown="32 to 128 (integrated-gradients only)")
     top: int | None = option(shown="10", least=1)
 
     @property
@@ -210,17 +207,12 @@ class PatchQuery(OutcomeQuery):
     texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
 
     what: str = option("Patch these activations.", "hidden_states", among=WHATS)
-    by: str | None = option(
-        "Patch each position or each head.",
-        among=("positions", "heads"),
-        shown="heads if --what has them, else positions",
-    )
-    at: tuple[str, ...] = option(
-        "Use this position: a word of the text or a token number.", (), metavar="WORD", shown="all"
-    )
-    layers: tuple[int, ...] | None = option("Use these layers only, counted from 0.", metavar="N,N-N", shown="all")
+    by: str | None = option("Patch each position or each head.", among=("positions", "heads"),
+                            shown="heads if --what has them, else positions")  # fmt: skip
+    at: tuple[str, ...] = option(AT, (), metavar="WORD", shown="all")
+    layers: tuple[int, ...] | None = option(metavar="N,N-N", shown="all")
     noising: bool = option("Patch the corrupted text's activations into the clean run.", False)
-    part: str | None = option("Select the attention of an encoder-decoder.", among=PARTS)
+    part: str | None = option(among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""

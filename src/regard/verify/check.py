@@ -88,13 +88,8 @@ class Check(Answer):
     def findings(self) -> list[str]:
         """Count the checks that passed, and name the others."""
         passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
-        numbers = {
-            "passed": len(passed),
-            "tested": len(passed + failed),
-            "failed": failed or None,
-            "left": left or None,
-        }
-        return sentences(TABLE, numbers)
+        numbers = {"passed": len(passed), "tested": len(passed + failed)}
+        return sentences(TABLE, numbers | {"failed": failed or None, "left": left or None})
 
     def exactness(self) -> list[str]:
         """Name the library, device and threads."""

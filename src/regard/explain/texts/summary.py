@@ -167,17 +167,17 @@ def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], wor
     """The word in each text and in its target; it has to be in one of the two."""
     if word is None:
         return [], []
-    found: list[list[tuple[int, Any]]] = [[], []]
+    in_sources, in_targets = list[Any](), list[Any]()
     for number, both in enumerate(zip(sources, targets, strict=True)):
-        said = []
-        for side, trace in zip(found, both, strict=True):
+        missing = []
+        for side, trace in zip((in_sources, in_targets), both, strict=True):
             try:
                 side.append((number, trace.word(word)))
             except RegardError as error:
-                said.append(str(error))
-        if len(said) == 2:
-            raise word_in_neither_text(said[0], said[1], which_text(number + 1, len(sources)))
-    return found[0], found[1]
+                missing.append(str(error))
+        if len(missing) == 2:
+            raise word_in_neither_text(missing[0], missing[1], which_text(number + 1, len(sources)))
+    return in_sources, in_targets
 
 
 def _summary_of_texts_side(

@@ -68,19 +68,19 @@ def sinks_of(
     """
     size = len(tokens)
     known = [None] * len(maps) if received is None else received
-    given = [
-        (each, own)
-        for each, own in zip(maps, known, strict=True)
-        if each.shape[2] == size and (not itself or each.shape[1] == size)
+    of_text = [
+        (weights, own)
+        for weights, own in zip(maps, known, strict=True)
+        if weights.shape[2] == size and (not itself or weights.shape[1] == size)
     ]
-    if not given:
+    if not of_text:
         return []
-    causal = itself and all(float(each[:, 0][:, 1:].sum()) == 0 for each, _ in given)
+    causal = itself and all(float(weights[:, 0][:, 1:].sum()) == 0 for weights, _ in of_text)
     least = torch.full((size,), EXCESS, dtype=torch.float64)
     if causal:
         least[0] = FIRST
     candidates = torch.tensor([not token.special for token in tokens])
-    parts = [_Received(each, itself, own) for each, own in given]
+    parts = [_Received(weights, itself, own) for weights, own in of_text]
     seen_by = torch.stack([part.seen_by for part in parts]).amax(0)
     enough = seen_by >= SEEN_BY
     enough[0] |= causal and bool(seen_by[0] > 0)
