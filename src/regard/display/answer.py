@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of every format
 IN_PYTHON = ".rows() and .to_json()"
+MAX_TITLE = 60  # characters of a text in a title
 # of a terminal and pictures: the page shows all panels
 ELSEWHERE = (
     "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from regard.capture.interventions.activations import What
 from regard.capture.interventions.names import Part
-from regard.display.answer import Answer
+from regard.display.answer import MAX_TITLE, Answer
 from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
 from regard.display.sentences import Template, sentences
 from regard.explain.causes.outcomes import AnyTrace
@@ -208,7 +208,6 @@ def patch_name(sweep: "PatchSweep", row: int, column: int) -> str:
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
-MAX_TITLE = 60  # characters of a text in a title
 
 
 @dataclass(frozen=True, eq=False, repr=False)

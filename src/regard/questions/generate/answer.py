@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.interventions.activations import steer
-from regard.display.answer import Read, TracesAnswer
+from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Cell, Column, Data, Panel, Shares, Strip, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError, control_name
@@ -314,9 +314,6 @@ def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range,
         (word, None if apart & {*word} else sum(writing.received[n] for n in word))
         for word in words(tokens[: writing.given])
     ]
-
-
-MAX_TITLE = 60  # characters of a text in a title
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from regard.display.answer import Read, TracesAnswer
+from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
-MAX_TITLE = 60  # characters of a text in a title
 SMALLEST_DIFFERENCE = 1e-3  # from which on parts of the embeddings are missing
 MAX_NAMED_PARTS = 6  # of a text that a tokenizer doesn't know or drops
 

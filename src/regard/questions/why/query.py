@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.query import Called, Progress, Query, option, option_name
 from regard.errors import RegardError
+from regard.questions.queries import PARTS
 from regard.questions.why import TOKENS_BY
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from regard.questions.why.score import ScoreSources
     from regard.trace.trace import PairTrace, Trace
 
-PARTS = ("encoder", "decoder", "cross")
 STRONGEST = "that of the largest weight (with --edge only)"
 
 
