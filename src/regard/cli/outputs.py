@@ -288,9 +288,14 @@ def say_written_files(out: Console, errors: Console, files: Sequence[Path | None
 
 
 def report(
-    answer: "Answer", outputs: Outputs, top: int | None = None, first: "Sequence[RenderableType]" = (), *,
-    everything: bool | None = None, traces: Any = None,
-) -> None:  # fmt: skip
+    answer: "Answer",
+    outputs: Outputs,
+    top: int | None = None,
+    first: "Sequence[RenderableType]" = (),
+    *,
+    everything: bool | None = None,
+    traces: Any = None,
+) -> None:
     """Write the files of an answer, print it, and say which files were written."""
 
     notes = outputs.write(answer, traces) if any(outputs.files) else []

@@ -33,10 +33,20 @@ def heat_over_picture(axes: Axes, values: Any, largest: float, edges: Sequence[f
 
 
 def heatmap(
-    matrix: Float[Tensor, "rows columns"], rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, *,
-    title: str = "", diverging: bool = False, labels: tuple[str, str] = ("", ""), largest: float | None = None,
-    numbers: bool | None = None, unit: str = "", unbounded: bool = False, digits: int = 2, axes: Axes | None = None,
-) -> FigureBase:  # fmt: skip
+    matrix: Float[Tensor, "rows columns"],
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    title: str = "",
+    diverging: bool = False,
+    labels: tuple[str, str] = ("", ""),
+    largest: float | None = None,
+    numbers: bool | None = None,
+    unit: str = "",
+    unbounded: bool = False,
+    digits: int = 2,
+    axes: Axes | None = None,
+) -> FigureBase:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
     Cells without a number (NaN) are hatched.
@@ -115,9 +125,14 @@ def paint_heatmap(
 
 
 def paint_patches(
-    weights: AttentionMap, grid: PatchGrid, picture: Picture | None, query: int | None, head: int | None,
-    axes: Axes | None, name: str,
-) -> Axes:  # fmt: skip
+    weights: AttentionMap,
+    grid: PatchGrid,
+    picture: Picture | None,
+    query: int | None,
+    head: int | None,
+    axes: Axes | None,
+    name: str,
+) -> Axes:
     """Draw what a query of a map (H, L, S) attends to as an image, over a picture if there is one.
 
     query: None for that of the class token, or without a class token for the mean of all. head: None for the mean.

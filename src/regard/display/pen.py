@@ -61,18 +61,29 @@ class Pen:
         self.runs(24, 64, [(" ".join(said[1:]), GREY, False, 1.0)], 11, self.wide - 48)
 
     def title(
-        self, x: int | float, y: int | float, said: str, room: int | float, under: str = "",
+        self,
+        x: int | float,
+        y: int | float,
+        said: str,
+        room: int | float,
+        under: str = "",
         sizes: tuple[int | float, int | float] = (11.0, 8.6),
-    ) -> int | float:  # fmt: skip
+    ) -> int | float:
         """Write a panel's name, and a line on how to read it; returns where the panel begins."""
         self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
         self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
         return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
 
     def box(
-        self, x: int | float, y: int | float, wide: int | float, high: int | float, colour: str, edge: str = "none",
+        self,
+        x: int | float,
+        y: int | float,
+        wide: int | float,
+        high: int | float,
+        colour: str,
+        edge: str = "none",
         **more: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Draw a rectangle with round corners."""
         style = f"round,pad=0,rounding_size={min(2.2, high / 8)}"
         self.axes.add_patch(FancyBboxPatch((x, y), wide, high, style, fc=colour, ec=edge, **more))

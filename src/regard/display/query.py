@@ -23,9 +23,16 @@ MAX_SEED = (1 << 63) - 1
 
 
 def option(
-    help: str = "", default: Any = None, *, metavar: str = "", among: Sequence[str] = (), least: int | float = -inf,
-    most: int | float = inf, shown: str = "", needed: str = "",
-) -> Any:  # fmt: skip
+    help: str = "",
+    default: Any = None,
+    *,
+    metavar: str = "",
+    among: Sequence[str] = (),
+    least: int | float = -inf,
+    most: int | float = inf,
+    shown: str = "",
+    needed: str = "",
+) -> Any:
     """Declare an option.
 
     help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: its values. shown: its

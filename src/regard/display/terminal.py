@@ -150,9 +150,12 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
 
 
 def _grid_with_bars(
-    panel: Table, rows: Sequence[Sequence[Cell]], cells: Sequence[Sequence[RenderableType]],
-    widths: Sequence[int | None], bars: int,
-) -> Grid:  # fmt: skip
+    panel: Table,
+    rows: Sequence[Sequence[Cell]],
+    cells: Sequence[Sequence[RenderableType]],
+    widths: Sequence[int | None],
+    bars: int,
+) -> Grid:
     """Lay out the cells of rows, in as many columns as have a width; bars: how long those are, 0 for none."""
     grid = columns()
     barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether they have a sign

@@ -144,9 +144,15 @@ class LogitLens(Tabular):
 
 
 def logit_lens(
-    model: "Model | Readout", trace: Trace, place: Place, top: int = 5, *, names: Names | None = None, text: int = 0,
+    model: "Model | Readout",
+    trace: Trace,
+    place: Place,
+    top: int = 5,
+    *,
+    names: Names | None = None,
+    text: int = 0,
     occurrence: str | None = None,
-) -> LogitLens:  # fmt: skip
+) -> LogitLens:
     """Read the logits of each hidden state of a token, of a word its last token.
 
     model: the model that made the trace. For a decoder of an encoder-decoder, pass a `Readout` with its source.

@@ -116,9 +116,13 @@ class Distant:
 
 
 def whole_map(
-    weights: AttentionMap, values: Float[Tensor, "H L T"], keys: Int[Tensor, "H L T"], special: Bool[Tensor, " L"],
-    far: int, count: int,
-) -> Distant:  # fmt: skip
+    weights: AttentionMap,
+    values: Float[Tensor, "H L T"],
+    keys: Int[Tensor, "H L T"],
+    special: Bool[Tensor, " L"],
+    far: int,
+    count: int,
+) -> Distant:
     """Find the largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
 
     values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
@@ -148,9 +152,13 @@ def whole_map(
 
 
 def offer_rows(
-    best: Distant, weights: Float[Tensor, "r S"], head: int, rows: Int[Tensor, " r"], special: Bool[Tensor, " S"],
+    best: Distant,
+    weights: Float[Tensor, "r S"],
+    head: int,
+    rows: Int[Tensor, " r"],
+    special: Bool[Tensor, " S"],
     shift: int = 0,
-) -> None:  # fmt: skip
+) -> None:
     """Look at whole rows of a head for weights on distant keys."""
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]

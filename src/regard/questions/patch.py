@@ -56,10 +56,16 @@ TABLE: list[list[Template]] = [
 
 
 def by_construction(
-    run: AnyTrace, source: AnyTrace, part: Part | None, layers: Sequence[Layer],
-    places: Sequence[tuple[Tokens, Tokens]], outcomes: Sequence[Sequence[float]], ends: tuple[float, float], *,
+    run: AnyTrace,
+    source: AnyTrace,
+    part: Part | None,
+    layers: Sequence[Layer],
+    places: Sequence[tuple[Tokens, Tokens]],
+    outcomes: Sequence[Sequence[float]],
+    ends: tuple[float, float],
+    *,
     estimated: bool = False,
-) -> tuple[tuple[int, int, Reason], ...]:  # fmt: skip
+) -> tuple[tuple[int, int, Reason], ...]:
     """List (row, column, reason) of the trivial patches of hidden states, row by row.
 
     part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those

@@ -40,11 +40,20 @@ METHOD = "attribution-patching"
 
 
 def patch_sweep(
-    model: Model, clean: str, corrupted: str, outcome: Outcome, *, what: What = "hidden_states", by: By | None = None,
-    direction: Direction = "denoising", layers: Collection[Layer] | None = None,
-    at: Place | Sequence[Place] | None = None, targets: tuple[str, str] | None = None, part: Part | None = None,
+    model: Model,
+    clean: str,
+    corrupted: str,
+    outcome: Outcome,
+    *,
+    what: What = "hidden_states",
+    by: By | None = None,
+    direction: Direction = "denoising",
+    layers: Collection[Layer] | None = None,
+    at: Place | Sequence[Place] | None = None,
+    targets: tuple[str, str] | None = None,
+    part: Part | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> PatchSweep:  # fmt: skip
+) -> PatchSweep:
     """Patch one text's run with another's at every layer and position, or every head (activation patching).
 
     Runs go in batches. Layers below a patch aren't computed again, nor are the tokens before it in a causal model. The
@@ -112,9 +121,18 @@ def patch_sweep(
 
 
 def patch_traces(
-    model: Model, traces: Sequence[AnyTrace], *, to: str | None, against: str | None, word: str | None,
-    at: Sequence[str], noising: bool, part: Any, progress: Callable[[float, float], None] | None, **options: Any,
-) -> PatchSweep:  # fmt: skip
+    model: Model,
+    traces: Sequence[AnyTrace],
+    *,
+    to: str | None,
+    against: str | None,
+    word: str | None,
+    at: Sequence[str],
+    noising: bool,
+    part: Any,
+    progress: Callable[[float, float], None] | None,
+    **options: Any,
+) -> PatchSweep:
     """Sweep the texts of two traces, clean and corrupted, by the options of `regard patch`."""
     (clean, corrupted), side = traces, traces[0].sides[0 if part == "encoder" else -1]
     places = [int(place) if place.isdecimal() and isinstance(place_in(side, place), int) else place for place in at]
@@ -142,9 +160,14 @@ class _Cells:
 
     @staticmethod
     def of(
-        run: AnyTrace, source: AnyTrace, what: What, by: By, layers: Collection[Layer] | None,
-        at: Place | Sequence[Place] | None, part: Part | None,
-    ) -> "_Cells":  # fmt: skip
+        run: AnyTrace,
+        source: AnyTrace,
+        what: What,
+        by: By,
+        layers: Collection[Layer] | None,
+        at: Place | Sequence[Place] | None,
+        part: Part | None,
+    ) -> "_Cells":
         mine, theirs = (_side_to_patch(each, what, part) for each in (run, source))
         places = places_of_intervention("at", at)
         depth, heads = _patched_layers_and_heads(run, what, part)

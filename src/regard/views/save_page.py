@@ -122,13 +122,25 @@ def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
 
 
 def save_page(
-    traces: Any, file: str | Path, *, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None,
-    batch: int = 0, grid: Sequence[int] | None = None, image: Any = None, word: str | None = None,
-    references: Trace | Sequence[Trace] = (), control: Sequence[Trace] | None = None,
-    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None, numbers: Encoding = "int16",
-    steps: bool | Sequence[int] = False, title: str | None = None, findings: Sequence[str] | None = None,
+    traces: Any,
+    file: str | Path,
+    *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
+    word: str | None = None,
+    references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    numbers: Encoding = "int16",
+    steps: bool | Sequence[int] = False,
+    title: str | None = None,
+    findings: Sequence[str] | None = None,
     limit: int | None = LIMIT,
-) -> int:  # fmt: skip
+) -> int:
     """Write traces or any attention to one HTML file that works offline. It is interactive and exact at any length.
 
     The file has queries and keys, from which it computes weights: its size grows with the text, not with its square.
@@ -213,10 +225,16 @@ def put_together(
 
 
 def page_as_seen(
-    traces: Shown | Sequence[Shown], choice: Choice | None = None, word: str | None = None, *,
-    title: str | None = None, names: Sequence[str] | None = None, findings: Sequence[str] | None = None,
-    references: Sequence[Trace] = (), control: Sequence[Trace] | None = None,
-) -> Page:  # fmt: skip
+    traces: Shown | Sequence[Shown],
+    choice: Choice | None = None,
+    word: str | None = None,
+    *,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    findings: Sequence[str] | None = None,
+    references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+) -> Page:
     """Put together the page of some traces with what `see` says of them, and of a word its movement."""
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
@@ -232,9 +250,12 @@ def page_as_seen(
 
 
 def seen_on_page(
-    traces: Sequence[Any], word: str | None, references: Sequence[Any] = (), control: Sequence[Any] | None = None,
+    traces: Sequence[Any],
+    word: str | None,
+    references: Sequence[Any] = (),
+    control: Sequence[Any] | None = None,
     names: Sequence[str] | None = None,
-) -> Seen | Generation | list[str]:  # fmt: skip
+) -> Seen | Generation | list[str]:
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
     sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]

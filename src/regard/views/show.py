@@ -47,13 +47,26 @@ class StaticView(Shown):
 
 
 def show(
-    traces: Any, *, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
-    grid: Sequence[int] | None = None, image: Any = None, word: str | None = None,
-    references: Trace | Sequence[Trace] = (), control: Sequence[Trace] | None = None,
-    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None, numbers: Encoding = "int16",
-    steps: bool | Sequence[int] = False, title: str | None = None, findings: Sequence[str] | None = None,
-    limit: int | None = LIMIT, file: str | Path | None = None, bare: bool = False,
-) -> "AttentionWidget | StaticView | Path":  # fmt: skip
+    traces: Any,
+    *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
+    word: str | None = None,
+    references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    numbers: Encoding = "int16",
+    steps: bool | Sequence[int] = False,
+    title: str | None = None,
+    findings: Sequence[str] | None = None,
+    limit: int | None = LIMIT,
+    file: str | Path | None = None,
+    bare: bool = False,
+) -> "AttentionWidget | StaticView | Path":
     """Show what every token of some traces attends to, or what was found of them, to hover over: the live page.
 
     In a notebook (Jupyter, marimo) this returns the page as a widget, whose traits `text`, `layer`, `head`, `token`,

@@ -103,9 +103,14 @@ class Opening:
 
 
 def page_of(
-    traces: Shown | Sequence[Shown], choice: Choice | None = None, opening: Opening | None = None, *,
-    title: str | None = None, names: Sequence[str] | None = None, findings: Sequence[str] = (),
-) -> Page:  # fmt: skip
+    traces: Shown | Sequence[Shown],
+    choice: Choice | None = None,
+    opening: Opening | None = None,
+    *,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    findings: Sequence[str] = (),
+) -> Page:
     """Put together the page of some traces."""
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), plain_traces(each)

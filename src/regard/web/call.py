@@ -162,9 +162,13 @@ class CallName:
 
 
 def call_data(
-    weights: AttentionMap, name: CallName, numbers: NumberStore, *, norms: Float[Tensor, "H S"] | None = None,
+    weights: AttentionMap,
+    name: CallName,
+    numbers: NumberStore,
+    *,
+    norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
-) -> Data:  # fmt: skip
+) -> Data:
     """Write the map (H, L, S) of one call.
 
     A page computes exp(score - row maximum) / row sum. So given weights are written as their logarithms, a bias, with

@@ -94,9 +94,16 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
 
 
 def chosen_outcome(
-    model: Model, trace: AnyTrace, alone: Callable[..., Outcome], *, to: str | None, against: str | None,
-    word: str | None, like: str | None = None, at: int | None = None,
-) -> Outcome:  # fmt: skip
+    model: Model,
+    trace: AnyTrace,
+    alone: Callable[..., Outcome],
+    *,
+    to: str | None,
+    against: str | None,
+    word: str | None,
+    like: str | None = None,
+    at: int | None = None,
+) -> Outcome:
     """Make the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
 
     alone: makes that of a single token. like: the word that it is compared with; by default itself, in this trace.

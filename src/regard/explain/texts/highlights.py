@@ -75,9 +75,13 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
 
 
 def standing_out(
-    tokens: Sequence[Token], attention: Any, named: Sequence[Link], sinks: Collection[int], layers: Sequence[int],
+    tokens: Sequence[Token],
+    attention: Any,
+    named: Sequence[Link],
+    sinks: Collection[int],
+    layers: Sequence[int],
     heads: Sequence[int],
-) -> list[tuple[int, int, int, int, float]]:  # fmt: skip
+) -> list[tuple[int, int, int, int, float]]:
     """List (query, key, layer, head, weight) of all links that stand out in a short text, the named ones first.
 
     named: the links of the sentences, whose heads are kept. The other arguments are those of `distinctive_pairs`.

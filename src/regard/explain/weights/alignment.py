@@ -159,9 +159,13 @@ def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def _each(
-    pair: PairTrace, rows: Float[Tensor, "N S"], looked_at: Trace, head: int | None, top: int,
+    pair: PairTrace,
+    rows: Float[Tensor, "N S"],
+    looked_at: Trace,
+    head: int | None,
+    top: int,
     sinks: Collection[int] = (),
-) -> list[Attended]:  # fmt: skip
+) -> list[Attended]:
     numbers = kept_numbers(pair.decoder.cross)
     return [attended(row[None], looked_at.tokens, n, head, top, sinks)[0] for n, row in zip(numbers, rows, strict=True)]
 

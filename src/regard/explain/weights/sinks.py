@@ -58,9 +58,12 @@ def cross_sinks(pair: PairTrace) -> list[Sink]:
 
 
 def sinks_of(
-    maps: Sequence[AttentionMap], tokens: Sequence[Token], *, itself: bool = True,
+    maps: Sequence[AttentionMap],
+    tokens: Sequence[Token],
+    *,
+    itself: bool = True,
     received: Sequence[Float[Tensor, "_ S"]] | None = None,
-) -> list[Sink]:  # fmt: skip
+) -> list[Sink]:
     """Find the sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
 
     received: what the maps' `received()` gives, where it is known already. Maps whose keys are not these tokens alone

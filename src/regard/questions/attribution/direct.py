@@ -153,9 +153,14 @@ def _heads_of_calls(result: "Attribution", heads: Heads) -> Heat:
 
 
 def head_grid(
-    title: str, names: Sequence[str], texts: Sequence[Sequence[Token]], sums: Sequence[Mapping[int, float]],
-    sources: Sequence[Mapping[int, Sequence[float]]], *, picture: bool = False,
-) -> Heat:  # fmt: skip
+    title: str,
+    names: Sequence[str],
+    texts: Sequence[Sequence[Token]],
+    sums: Sequence[Mapping[int, float]],
+    sources: Sequence[Mapping[int, Sequence[float]]],
+    *,
+    picture: bool = False,
+) -> Heat:
     """Draw a row of heads for each attention call, and behind each head what its source tokens contribute.
 
     names, texts: of the calls, with the tokens that they attend to. sums, sources: of each call's heads, by number.
@@ -281,9 +286,15 @@ class Attribution(Answer):
 
 
 def attribution(
-    model: Model, trace: Trace | PairTrace, place: Place | None = None, token: str | int | None = None, *,
-    to: str | int | None = None, against: str | int | None = None, toward: Float[Tensor, " M"] | None = None,
-) -> Attribution:  # fmt: skip
+    model: Model,
+    trace: Trace | PairTrace,
+    place: Place | None = None,
+    token: str | int | None = None,
+    *,
+    to: str | int | None = None,
+    against: str | int | None = None,
+    toward: Float[Tensor, " M"] | None = None,
+) -> Attribution:
     """Split a logit, a logit difference or a cosine into the components written directly (direct logit attribution).
 
     Args:

@@ -190,9 +190,14 @@ class TokenAttribution(Answer):
 
 
 def attribute_to_tokens(
-    model: Model, trace: AnyTrace, outcome: Outcome, *, method: Method = "integrated gradients",
-    steps: int | None = None, baseline: Literal["mean", "zero"] | int = "mean",
-) -> TokenAttribution:  # fmt: skip
+    model: Model,
+    trace: AnyTrace,
+    outcome: Outcome,
+    *,
+    method: Method = "integrated gradients",
+    steps: int | None = None,
+    baseline: Literal["mean", "zero"] | int = "mean",
+) -> TokenAttribution:
     """Attribute an outcome to the tokens of a trace, by gradients.
 
     Args:
@@ -324,9 +329,18 @@ class HeadAttribution(Answer):
 
 
 def attribute(
-    model: Model, traces: Sequence[AnyTrace], *, to: str | None, against: str | None, word: str | None, at: str | None,
-    like: str | None, method: str, by: str | None, steps: int | None,
-) -> "Attribution | TokenAttribution | HeadAttribution | PatchSweep":  # fmt: skip
+    model: Model,
+    traces: Sequence[AnyTrace],
+    *,
+    to: str | None,
+    against: str | None,
+    word: str | None,
+    at: str | None,
+    like: str | None,
+    method: str,
+    by: str | None,
+    steps: int | None,
+) -> "Attribution | TokenAttribution | HeadAttribution | PatchSweep":
     """Attribute the outcome that the options of `regard attribute` name. Attribution patching has two traces."""
     trace, side = traces[0], traces[0].sides[-1]
     unit: Unit = "word" if by == "word" else "token"

@@ -108,9 +108,15 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 
 
 def matrix_of(
-    sums: MapSums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read,
+    sums: MapSums,
+    tokens: Sequence[Token],
+    layer: int,
+    head: int | None,
+    *,
+    top: int,
+    about: Read,
     traces: Sequence[Trace],
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """Make the numbers for a person from the sums of a pass."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
@@ -140,9 +146,14 @@ def matrix_of(
 
 
 def map_of_source(
-    source: Source, text: str | None, progress: Callable[[float, float], None], *, layer: int | None, head: int | None,
+    source: Source,
+    text: str | None,
+    progress: Callable[[float, float], None],
+    *,
+    layer: int | None,
+    head: int | None,
     **options: int,
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """Compute the matrix of a text, or of a saved trace (None). Windows aren't kept. options: top and far."""
     advance = _parts_of(progress, 2)  # the pass, and the walk over the matrix
     if text is None:
@@ -188,9 +199,15 @@ def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int
 
 
 def windowed(
-    plan: Plan, traces: Iterable[Trace], layer: int, head: int | None = None, *, top: int = 10, far: int = 64,
+    plan: Plan,
+    traces: Iterable[Trace],
+    layer: int,
+    head: int | None = None,
+    *,
+    top: int = 10,
+    far: int = 64,
     progress: Progress | None = None,
-) -> Matrix:  # fmt: skip
+) -> Matrix:
     """Compute `matrix` of one layer from the traces of a plan's windows, which may come one after another and go again.
 
     A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands

@@ -26,7 +26,8 @@ TABLE: list[list[Template]] = [
     [("{where}{aside}{links}.", None)],
     [("{where}the word order changes: the translation has {a} before {b}, the source has {b_source} before "
       "{a_source}.", None),
-     ("{where}the words keep their order: none of the {clear} links between words with weight {least} or more crosses another.",
+     ("{where}the words keep their order: none of the {clear} links between words with weight {least} or more "
+      "crosses another.",
       lambda n: n["clear"] > 2)],
     [("{where}no word of the translation attends most to {left}.", None)],
 ]  # fmt: skip

@@ -186,9 +186,14 @@ class Seen(TracesAnswer):
 
 
 def seen(
-    traces: Sequence[Any], word: str | None = None, *, layer: int | None = None, head: int | None = None,
-    kind: type[Seen] = Seen, **how: Any,
-) -> Seen:  # fmt: skip
+    traces: Sequence[Any],
+    word: str | None = None,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    kind: type[Seen] = Seen,
+    **how: Any,
+) -> Seen:
     """Summarise traces of one kind; those of texts that were read in windows are unfolded to their windows.
 
     kind: of the answer. word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
@@ -226,10 +231,19 @@ def see(
     top: int = 5,
 ) -> Seen: ...  # fmt: skip
 def see(
-    texts: Any, word: str | None = None, *, references: Any = (), control: Any = None,
-    target: str | Sequence[str] | None = None, window: int | None = None, stride: int | None = None,
-    model: Model | str | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
-) -> Seen:  # fmt: skip
+    texts: Any,
+    word: str | None = None,
+    *,
+    references: Any = (),
+    control: Any = None,
+    target: str | Sequence[str] | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    model: Model | str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> Seen:
     """Look at a word in texts or traces, or without one at what is most worth a look: what `regard see` prints.
 
     Args:

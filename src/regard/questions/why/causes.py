@@ -123,10 +123,15 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
 
 
 def why(
-    model: Model, trace: Trace | PairTrace, word: str | Word | None = None, *, to: str | int | None = None,
-    part: Literal["encoder", "decoder"] | None = None, tokens_by: TokensBy = "removal",
+    model: Model,
+    trace: Trace | PairTrace,
+    word: str | Word | None = None,
+    *,
+    to: str | int | None = None,
+    part: Literal["encoder", "decoder"] | None = None,
+    tokens_by: TokensBy = "removal",
     progress: Callable[[int, int], None] | None = None,
-) -> Why:  # fmt: skip
+) -> Why:
     """Rank the tokens and heads that affect a word, or a classifier's label, by ablating each of them.
 
     Args:
@@ -155,9 +160,14 @@ def why(
 
 
 def why_of_texts(
-    model: Model, traces: Sequence[Trace | PairTrace], word: str | None, *, to: str | None = None,
-    tokens_by: Any = "removal", progress: Callable[[float, float], None] | None = None,
-) -> WhyOfTexts:  # fmt: skip
+    model: Model,
+    traces: Sequence[Trace | PairTrace],
+    word: str | None,
+    *,
+    to: str | None = None,
+    tokens_by: Any = "removal",
+    progress: Callable[[float, float], None] | None = None,
+) -> WhyOfTexts:
     """Answer `why` for every occurrence of a word, or for a label (to) of whole texts."""
     of_texts: list[Any] = [[(None, None)] if word is None else occurrences_to_ask_why(trace, word) for trace in traces]
     answers: list[tuple[str, Why]] = []
@@ -176,10 +186,15 @@ def why_of_texts(
 
 
 def rank_causes(
-    trace: Trace | PairTrace, word: Word, ablated: Ablated, *, part: Part | None = None,
-    tokens_by: TokensBy = "removal", progress: Callable[[int, int], None] | None = None,
+    trace: Trace | PairTrace,
+    word: Word,
+    ablated: Ablated,
+    *,
+    part: Part | None = None,
+    tokens_by: TokensBy = "removal",
+    progress: Callable[[int, int], None] | None = None,
     decision: Decision | None = None,
-) -> Why:  # fmt: skip
+) -> Why:
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     if tokens_by not in TOKENS_BY:
         raise RegardError(f"tokens_by: contribution {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")

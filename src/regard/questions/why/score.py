@@ -334,9 +334,15 @@ def score_sources(
 
 
 def named_score(
-    model: Model, trace: Trace | PairTrace, *, query: str | int, key: str | int, layer: int | None, head: int | None,
+    model: Model,
+    trace: Trace | PairTrace,
+    *,
+    query: str | int,
+    key: str | int,
+    layer: int | None,
+    head: int | None,
     part: Any,
-) -> ScoreSources:  # fmt: skip
+) -> ScoreSources:
     """Split the score of named places. layer, head: None for those in which the query attends to the key most."""
     queries, keys, maps = texts_behind_score(trace, part)
     places = [place_in(side, place) if isinstance(place, str) else place
