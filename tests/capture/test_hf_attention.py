@@ -10,7 +10,8 @@ from transformers import masking_utils as patterns
 from regard.attention import masks
 from regard.attention.masks import Mask
 from regard.capture import hf_attention, session
-from regard.capture.hf_attention import ModelMask, TensorMaskError, attention_settings, specification, through_interface
+from regard.capture.eager_attention import attention_settings
+from regard.capture.hf_attention import ModelMask, TensorMaskError, specification, through_interface
 from regard.capture.options import CaptureOptions
 from regard.capture.state import Capture
 from regard.models.model import Model

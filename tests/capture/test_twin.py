@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 import regard
-from regard.capture.hf_attention import attention_settings
+from regard.capture.eager_attention import attention_settings
 from regard.capture.twin import Twin
 from regard.models.model import Model
 from tests.support import RIVER

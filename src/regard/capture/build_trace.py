@@ -7,7 +7,7 @@ calls hold of a text is taken from them by `_Calls`: its own calls, and of a dec
 
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from regard.attention.recording import Call
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.inputs import ModelInput
-from regard.capture.interventions.names import CallNumbering, KnownCallIds
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.interventions.names import CallNumbering
+from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack, computing_dtype
 from regard.checks import numbers_there
@@ -49,67 +49,13 @@ REUSED = (FROM_WITHIN, WHOLE_TEXT)
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5
 
 
-def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, ...]:
-    """What was left out because it was not asked for. depth: how many layers there are. has_head: a language head."""
-    notes: tuple[str, ...] = ()
-    if keep.layers == NO_LAYERS:
-        notes += ("No layers were kept, so no weights were checked.",)
-    elif keep.layers is not None:
-        notes += (f"The trace has only layers {', '.join(map(str, sorted(keep.layers)))} of {depth}.",)
-    if not keep.attention:
-        notes += ("No attention was kept, so no weights were checked.",)
-    if not keep.logits and has_head:
-        notes += ("Logits were left out.",)
-    if not keep.attention_outputs and keep.attention:
-        notes += (NO_OUTPUTS,)
-    return notes
-
-
-def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth: int, longest: int) -> tuple[str, ...]:
-    """Which layers have attention, which make several calls of it, and which attend to more than the tokens."""
-    counts = Counter(layer for layer, _ in made)
-    notes: tuple[str, ...] = ()
-    if len(counts) < depth:  # hybrids
-        notes += (f"Layers with attention: {', '.join(map(str, sorted(counts)))} (of {depth}).",)
-    several = [layer for layer, count in sorted(counts.items()) if count > 1]
-    if several:  # DiffLlama
-        which = ", ".join(map(str, several))
-        notes += (
-            f"Layers {which} call attention several times: attention[n] is the first call, attention[n, 1] the second.",
-        )
-    more = [layer for (layer, _), call in calls.items() if call.weights.shape[-1] != longest]
-    if more:
-        which = ", ".join(map(str, dict.fromkeys(more)))
-        notes += (f"In layers {which}, some keys are not tokens of the text. The weights include them.",)
-    return notes
-
-
-def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tensor], itemsize: int) -> tuple[str, ...]:
-    """What is particular to the model's family."""
-    notes: tuple[str, ...] = ()
-    reported = any(call.kernel == KERNEL for call in calls)
-    if (capture.comparison.weights or 0.0) > WEIGHTS_APART and not reported:
-        notes += (OTHER_WEIGHTS if capture.comparison.outputs <= OUTPUTS_APART else OTHER_OUTPUTS,)
-    streams = [state.shape[1] for state in states.values() if state.ndim == 3]
-    if streams:
-        notes += (f"Each token has {streams[0]} residual streams, so hidden states have shape (L, {streams[0]}, M).",)
-    if capture.contradiction:
-        notes += (CONTRARY,)
-    if reported:
-        notes += (NOTE,) if itemsize >= 4 else (NOTE, ROUNDED)
-    if capture.keep.written_masks:
-        notes += ("Masks are stored as tensors, because this model computes with them.",)
-    return notes
-
-
 @dataclass
 class CapturedPass:
     """One forward pass of a batch, and everything that was captured of it.
 
-    last: the base model's last hidden state, and its encoder's, where it has one. embeddings: one group of parts for
-    each sequence that was read. call_ids: those of its attention calls, None for joined passes. earlier: of a pass that
-    began within the text, what an earlier one gave for the tokens before. notes: for the status of every trace. labels:
-    of a classifier.
+    calls, stacks, attention_outputs: those to show. call_ids: of its attention calls, None for joined passes. earlier:
+    of a pass that began within the text, what an earlier one gave for the tokens before. notes: for the status of every
+    trace. labels: of a classifier.
     """
 
     name: str
@@ -117,13 +63,11 @@ class CapturedPass:
     sources: list[Encoded]
     targets: list[Encoded] | None
     calls: list[Call]
-    embeddings: list[EmbeddingParts]
     stacks: dict[str, LayerStack]
-    last: dict[str, Tensor]
     logits: Float[Tensor, "B ..."] | None
     capture: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
-    call_ids: CallNumbering | KnownCallIds | None = None
+    call_ids: CallNumbering | None = None
     earlier: EarlierRows | None = None
     notes: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -138,9 +82,9 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     stack = max(stacks, key=lambda stack: stack.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
-    side, parts = _Side(captured, n, captured.sources, stack), captured.embeddings or [EmbeddingParts()]
+    side, parts = _Side(captured, n, captured.sources, stack), captured.capture.embeddings or [EmbeddingParts()]
     calls = _Calls(side, side, cross=None)
-    trace = side.trace(calls, parts[0], captured.last.get("last_hidden_state"), captured.logits)
+    trace = side.trace(calls, parts[0], captured.capture.last.get("last_hidden_state"), captured.logits)
     left_out = len(captured.calls) - len(calls.calls)
     if left_out:
         trace.status.notes += (f"Attention calls outside the stack {stack.path!r} are left out: {left_out}.",)
@@ -155,10 +99,10 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
         raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {paths}")
     first, second = captured.stacks.values()
     source, target = _Side(captured, n, captured.sources, first), _Side(captured, n, captured.targets, second)
-    parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
-    last, calls = captured.last.get("encoder_last_hidden_state"), _Calls(source, source, cross=None)
+    parts = [*captured.capture.embeddings, EmbeddingParts(), EmbeddingParts()]
+    last, calls = captured.capture.last.get("encoder_last_hidden_state"), _Calls(source, source, cross=None)
     encoder = source.trace(calls, parts[0], last, None)
-    last, calls = captured.last.get("last_hidden_state"), _Calls(target, target, cross=False)
+    last, calls = captured.capture.last.get("last_hidden_state"), _Calls(target, target, cross=False)
     decoder = target.trace(calls, parts[1], last, captured.logits)
     cross = _Calls(target, source, cross=True)
     for call in cross.calls.values():
@@ -183,7 +127,8 @@ def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
     side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda stack: stack.count))
     trace = copy.copy(first)
     trace.status = replace(first.status)
-    _, trace.last_hidden_state, trace.logits = side.ends(captured.last.get("last_hidden_state"), captured.logits)
+    last = captured.capture.last.get("last_hidden_state")
+    _, trace.last_hidden_state, trace.logits = side.ends(last, captured.logits)
     return trace
 
 
@@ -204,18 +149,6 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
         raise RegardError(
             f"model {captured.name!r}: its layers {stack.path!r} have {length} tokens where {expected} were given, in "
             f"states of shape {tuple(stack.hidden_states[0].shape)}: it cannot be traced"
-        )
-
-
-def _check_layers(requested: frozenset[int], calls: "_Calls", name: str) -> None:
-    """Refuse layers that were asked for where module paths do not say which calls belong to them."""
-    listed = ", ".join(map(str, sorted(requested)))
-    if max(requested) >= calls.depth:
-        raise RegardError(f"layers: given {listed}, {numbers_there('layer', calls.depth, f'{name} has')}")
-    if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in requested]:
-        raise RegardError(
-            f"layers: given {listed}, but which attention calls of {name} belong to them is known only after "
-            "they are made: trace all"
         )
 
 
@@ -240,17 +173,22 @@ class _Side:
         """The trace of the text. calls: those among its own tokens. last: what the stack gives after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
-            _check_layers(keep.layers, calls, captured.name)
+            given, name = f"layers: given {', '.join(map(str, sorted(keep.layers)))}", captured.name
+            if max(keep.layers) >= depth:
+                raise RegardError(f"{given}, {numbers_there('layer', depth, f'{name} has')}")
+            if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in keep.layers]:
+                which = f"which attention calls of {name} belong to them is known only after they are made"
+                raise RegardError(f"{given}, but {which}: trace all")
         states, last_hidden_state, own_logits = self.ends(last, logits)
-        positions = parts.position_embeddings
+        embeddings = {name: part[self.n, self.run] for name, part in parts.named.items()}
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
-        model, comparison, made = captured.model, captured.capture.comparison, list(calls.calls.values())
+        model, comparison = captured.model, captured.capture.comparison
         return Trace(
             text=self.text.text,
             tokens=self.text.tokens,
-            token_embeddings=None if parts.token_embeddings is None else parts.token_embeddings[self.n, self.run],
-            position_embeddings=None if positions is None else positions[self.n, self.run],
-            segment=None if parts.segment is None else parts.segment[self.n, self.run],
+            token_embeddings=embeddings.get("token_embeddings"),
+            position_embeddings=embeddings.get("position_embeddings"),
+            segment=embeddings.get("segment"),
             input=None if parts.input is None else parts.input[self.n, self.run],
             hidden_states=tuple(states[n] for n in sorted(states))
             if keep.layers is None
@@ -261,7 +199,7 @@ class _Side:
             values=values,
             status=Status(
                 model=captured.name,
-                kernels=tuple(sorted({call.kernel for call in made})),
+                kernels=tuple(sorted({call.kernel for call in calls.calls.values()})),
                 device=str(model.device),
                 dtype=computing_dtype(model)[1],
                 difference=comparison.weights,
@@ -270,11 +208,7 @@ class _Side:
                 embedding_difference=parts.difference(),
                 unknown=self.text.unknown,
                 dropped=self.text.dropped,
-                notes=self.text.notes
-                + captured.notes
-                + notes_on_capture_options(keep, depth, model.get_output_embeddings() is not None)
-                + of_calls(calls.calls, calls.made, depth, self.longest)
-                + of_model(captured.capture, made, states, computing_dtype(model)[0].itemsize),
+                notes=(*self.text.notes, *captured.notes, *self._notes(calls, states)),
             ),
             attention_outputs=attention_outputs,
             names=self.text.names,
@@ -283,6 +217,47 @@ class _Side:
             turns=self.text.turns,
             labels=() if own_logits is None or own_logits.shape[-1] != len(captured.labels) else captured.labels,
         )
+
+    def _notes(self, calls: "_Calls", states: Mapping[int, Tensor]) -> Iterator[str]:
+        """Say what was left out, which layers attend, and to what, and what is particular to the model's family."""
+        capture, depth, made = self.captured.capture, calls.depth, list(calls.calls.values())
+        keep, model, comparison = capture.keep, self.captured.model, capture.comparison
+        if keep.layers == NO_LAYERS:
+            yield "No layers were kept, so no weights were checked."
+        elif keep.layers is not None:
+            yield f"The trace has only layers {', '.join(map(str, sorted(keep.layers)))} of {depth}."
+        if not keep.attention:
+            yield "No attention was kept, so no weights were checked."
+        if not keep.logits and model.get_output_embeddings() is not None:
+            yield "Logits were left out."
+        if not keep.attention_outputs and keep.attention:
+            yield NO_OUTPUTS
+        counts = Counter(layer for layer, _ in calls.made)
+        if len(counts) < depth:  # hybrids
+            yield f"Layers with attention: {', '.join(map(str, sorted(counts)))} (of {depth})."
+        if several := ", ".join(str(layer) for layer, count in sorted(counts.items()) if count > 1):  # DiffLlama
+            yield (
+                f"Layers {several} call attention several times: attention[n] is the first call, attention[n, 1] the "
+                "second."
+            )
+        more = [layer for (layer, _), call in calls.calls.items() if call.weights.shape[-1] != self.longest]
+        if more:
+            which = ", ".join(map(str, dict.fromkeys(more)))
+            yield f"In layers {which}, some keys are not tokens of the text. The weights include them."
+        reported = any(call.kernel == KERNEL for call in made)
+        if (comparison.weights or 0.0) > WEIGHTS_APART and not reported:
+            yield OTHER_WEIGHTS if comparison.outputs <= OUTPUTS_APART else OTHER_OUTPUTS
+        streams = next((state.shape[1] for state in states.values() if state.ndim == 3), None)
+        if streams is not None:
+            yield f"Each token has {streams} residual streams, so hidden states have shape (L, {streams}, M)."
+        if capture.contradiction:
+            yield CONTRARY
+        if reported:
+            yield NOTE
+            if computing_dtype(model)[0].itemsize < 4:
+                yield ROUNDED
+        if keep.written_masks:
+            yield "Masks are stored as tensors, because this model computes with them."
 
     def ends(
         self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B ..."] | None

@@ -17,7 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
-from regard.capture.state import Capture, LayerStack, of_transformers
+from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 
@@ -35,12 +35,6 @@ SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred r
 SAME = 1e-4
 
 
-def uses_attention_interface(model: Any) -> bool:
-    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
-    parts = (module for module in model.modules() if of_transformers(module, "PreTrainedModel"))
-    return any(part._can_set_attn_implementation() for part in parts)
-
-
 def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
     """The attention setting of every config in a model of these modules."""
     candidates: list[Any] = []
@@ -53,6 +47,17 @@ def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | No
             configs[id(config)] = config
             candidates += [getattr(config, name, None) for name in config.sub_configs]
     return [(config, config._attn_implementation_internal) for config in configs.values()]
+
+
+@contextmanager
+def settings_put_back(modules: Iterable[nn.Module]) -> Iterator[list[Any]]:
+    """Give the configs in a model of these modules; their settings of attention are as before after the block."""
+    before = attention_settings(modules)
+    try:
+        yield [config for config, _ in before]
+    finally:
+        for config, name in before:  # each its own: a part may not take what the whole has
+            config._attn_implementation_internal = name
 
 
 class Products(OperationMode):
@@ -80,17 +85,11 @@ class Products(OperationMode):
 
 @contextmanager
 def reporting(model: Any, capture: Capture) -> Iterator[Products]:
-    """Run a model with its own eager attention; its own setting comes back after."""
-    before = attention_settings(model.modules())
-    products = Products(capture)
-    try:
-        for config, _ in before:  # not through set_attn_implementation, which passes such families over
+    """Run a model with its own eager attention."""
+    with settings_put_back(model.modules()) as configs, Products(capture) as products:
+        for config in configs:  # not through set_attn_implementation, which passes such families over
             config._attn_implementation_internal = "eager"
-        with products:
-            yield products
-    finally:
-        for config, name in before:
-            config._attn_implementation_internal = name
+        yield products
 
 
 def reported_calls(

@@ -118,13 +118,9 @@ class _EmbeddingWatch:
     def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
             return
-        index = args[0] if args and isinstance(args[0], Tensor) else None
-        if (
-            self.group is None
-            and index is not None
-            and not index.is_floating_point()
-            and any(index.shape == ids_read.shape and torch.equal(index, ids_read) for ids_read in self.ids)
-        ):
+        index = args[0] if args and isinstance(args[0], Tensor) and not args[0].is_floating_point() else None
+        of_ids = index is not None and any(index.shape == ids.shape and torch.equal(index, ids) for ids in self.ids)
+        if self.group is None and of_ids:
             self.group = EmbeddingParts(token_embeddings=output.detach())
             self.groups.append(self.group)
             for kind, early in self.early:
@@ -132,13 +128,7 @@ class _EmbeddingWatch:
             self.early.clear()
             return
         positional = any(word in name for word in POSITIONAL)
-        if (
-            not positional
-            and index is not None
-            and not index.is_floating_point()
-            and index.ndim
-            and index.shape[-1] > 1
-        ):
+        if not positional and index is not None and index.ndim and index.shape[-1] > 1:
             positional = bool((index.diff(dim=-1) == 1).all())  # indices that count up are positions
         kind = "position_embeddings" if positional else "segment"
         if self.group is None:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +19,8 @@ from regard.attention.recording import current_call_path, hooked_calls
 from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.names import CallId, CallNumbering
-from regard.capture.interventions.states import Stacks, is_hidden_states
-from regard.capture.options import CaptureOptions
+from regard.capture.interventions.states import LayerHooks, Stacks
+from regard.capture.options import CaptureOptions, masks_as_needed
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError
@@ -103,6 +102,7 @@ class GradientPass:
         ]
 
 
+@masks_as_needed
 def gradient_pass(
     session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None,
     *, heads: bool = False, written_masks: bool = False,
@@ -111,7 +111,7 @@ def gradient_pass(
 
     exchange: puts others in the place of token embeddings. heads: whether what each head gives is kept.
     """
-    result, model = GradientPass(), session.model
+    result, model, kept = GradientPass(), session.model, _KeptStates(session.model, stacks)
     inputs = session.inputs([source], None if target is None else [target], CaptureOptions())
     with (
         session.alone(),
@@ -119,7 +119,7 @@ def gradient_pass(
         torch.enable_grad(),
         kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as head_calls,
         _exchanged(model, result, exchange),
-        _kept_states(model, stacks, result),
+        kept.opened(),
         record_last_hidden_states(model, head_input=True) as last,
     ):
         output = model(**inputs)
@@ -130,7 +130,7 @@ def gradient_pass(
     if not result.embeddings or "last_hidden_state" not in last:
         what = "token embeddings" if not result.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
-    result.last_hidden_state = last["last_hidden_state"][0]
+    result.states, result.last_hidden_state = kept.states, last["last_hidden_state"][0]
     logits = logits_in(output, session.labels)
     result.logits = None if logits is None else logits[0]
     return result
@@ -158,23 +158,19 @@ def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> I
         yield
 
 
-@contextmanager
-def _kept_states(model: nn.Module, stacks: Stacks, result: GradientPass) -> Iterator[None]:
-    """Keep what enters each layer that runs inside the block, and what leaves the last one."""
-    result.states = [[] for _ in stacks]
-    ends: dict[int, Tensor] = {}
+class _KeptStates(LayerHooks):
+    """Keeps what enters each layer, and what leaves the last one, of each stack."""
 
-    def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        result.states[stack].append(next(filter(is_hidden_states, (*args, *kwargs.values()))))
+    def __init__(self, model: nn.Module, stacks: Stacks) -> None:
+        super().__init__(model, stacks)
+        self.states: list[list[Tensor]] = [[] for _ in stacks]
 
-    def leave(stack: int, _module: nn.Module, _args: Any, output: Any) -> None:
-        ends[stack] = next(filter(is_hidden_states, output if isinstance(output, (tuple, list)) else (output,)))
+    def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Keep it in the place of what left the layer before."""
+        self.states[stack][layer:] = [states]
+        return states
 
-    with ExitStack() as hooks:
-        for n, (path, _) in enumerate(stacks):
-            for layer in model.get_submodule(path).children():  # each once, also if it is several layers
-                hooks.enter_context(layer.register_forward_pre_hook(partial(enter, n), with_kwargs=True))
-                hooks.enter_context(layer.register_forward_hook(partial(leave, n)))
-        yield
-    for n, end in ends.items():
-        result.states[n].append(end)
+    def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Keep it, until another layer is entered."""
+        self.states[stack][layer + 1 :] = [states]
+        return states

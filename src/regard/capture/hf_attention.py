@@ -29,7 +29,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.attention.scores import ScoreRule
-from regard.capture.eager_attention import attention_settings
+from regard.capture.eager_attention import settings_put_back
 from regard.capture.options import TensorMaskError, WindowsError
 from regard.capture.output_path import follow_context
 from regard.capture.state import Capture, ModuleIndex, compared_batch_texts, sampled_rows
@@ -72,9 +72,8 @@ class ModelMask(Mask):
     __getattr__ = __getitem__ = __setitem__ = __len__ = __float__ = __int__ = _refuse_mask_as_tensor
     __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_mask_as_tensor
     __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse_mask_as_tensor
-    __or__ = __xor__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rmatmul__ = __rand__ = __ror__ = (
-        __rxor__
-    ) = _refuse_mask_as_tensor
+    __or__ = __xor__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = _refuse_mask_as_tensor
+    __rmatmul__ = __rand__ = __ror__ = __rxor__ = _refuse_mask_as_tensor
 
 
 def specification(function: MaskFunction, query_start: int, key_start: int) -> Mask | None:
@@ -106,16 +105,6 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
     return None
 
 
-def as_function(function: MaskFunction, query_start: int, key_start: int) -> Mask:
-    """A mask function of one text, evaluated tile by tile as it stands."""
-
-    def predicate(i: Any, j: Any) -> Any:
-        batch = i.new_zeros(())
-        return function(batch, batch, i + query_start, j + key_start)
-
-    return masks.function(predicate)
-
-
 NAME = "regard"
 
 
@@ -134,22 +123,19 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
     """Run a model with regard's attention function; its own setting comes back after."""
     token = _capture.set(capture)
     index = capture.index or ModuleIndex(model)
-    before = attention_settings(index.modules)
-    configs = [config for config, _ in before]
     try:
-        if index.attention is None or index.attention[0] != list(map(id, configs)):
-            model.set_attn_implementation(NAME)
-            taken = [config for config in configs if config._attn_implementation_internal == NAME]
-            index.attention = list(map(id, configs)), taken
-        for config in index.attention[1]:
-            config._attn_implementation_internal = NAME
-        yield
-        with torch._C.DisableTorchFunction():
-            _compare(capture, capture.to_compare or ())
+        with settings_put_back(index.modules) as configs:
+            if index.attention is None or index.attention[0] != list(map(id, configs)):
+                model.set_attn_implementation(NAME)
+                taken = [config for config in configs if config._attn_implementation_internal == NAME]
+                index.attention = list(map(id, configs)), taken
+            for config in index.attention[1]:
+                config._attn_implementation_internal = NAME
+            yield
+            with torch._C.DisableTorchFunction():
+                _compare(capture, capture.to_compare or ())
     finally:
         _capture.reset(token)
-        for config, name in before:  # each its own: a part may not take what the whole has
-            config._attn_implementation_internal = name
 
 
 def attention(
@@ -189,7 +175,7 @@ def attention(
         rule["bias"] = attention_mask[..., : key.shape[2]]
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
-    path = capture.path_of(module) if capture else ""
+    path = capture.index.paths.get(id(module), "") if capture is not None and capture.index is not None else ""
     if capture is not None and capture.keep.windows:
         return _within_windows(capture, path, (query, key, value), rule), None
     with scope(path), torch._C.DisableTorchFunction():  # what is done inside is not to be followed
@@ -231,8 +217,14 @@ def mask(
     skippable = bool(rest.get("allow_is_bidirectional_skip"))
     rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     known = specification(mask_function, *starts)
+
+    def predicate(i: Any, j: Any) -> Any:
+        """Evaluate the mask function of one text as it stands, tile by tile."""
+        batch = i.new_zeros(())
+        return mask_function(batch, batch, i + starts[0], j + starts[1])
+
     if known is None and batch_size == 1:
-        known = as_function(mask_function, *starts)
+        known = masks.function(predicate)
 
     def written_out(queries: int, query_start: int) -> Tensor:
         written = sdpa_mask(

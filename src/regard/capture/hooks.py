@@ -6,8 +6,8 @@ called in any of them. An encoder-decoder has two stacks. Nothing of this knows 
 
 import inspect
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,13 +15,8 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.attention.map_statistics import Statistics
-from regard.attention.recording import record
-from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.interventions.states import first_hidden_states
-from regard.capture.output_path import follow_outputs
 from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
-from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 _Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
@@ -29,41 +24,16 @@ _Reader = tuple[str, nn.Module, tuple[str, ...]]
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
-@contextmanager
-def record_pass(
-    model: Any,
-    capture: Capture,
-    ids: Sequence[Int[Tensor, "B _"]],
-    *,
-    head_input: bool,
-    layers: Collection[int] | None = None,
-    keep: Collection[str] | None = None,
-    statistics: Statistics | None = None,
-) -> Iterator[None]:
-    """Record the forward pass that is made inside the block in `capture`; the model's hooks are taken off after it."""
-    index = None
-    if not capture.skipped_layers and capture.keep.layers is None and 0 < sum(tensor.numel() for tensor in ids) <= FEW:
-        index = capture.index  # what they did in other passes tells what they do in this, but beside others' hooks
-        if index is not None and any(
-            hook not in capture.hooks
-            for module in index.modules
-            for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
-        ):
-            index = None
-    parts: AbstractContextManager[list[EmbeddingParts]] = (
-        record_embeddings(capture.index or ModuleIndex(model), ids) if capture.keep.embeddings else nullcontext([])
-    )
-    followed: AbstractContextManager[list[AttentionOutput | UnverifiedOutput]] = (
-        follow_outputs(index) if capture.keep.attention_outputs else nullcontext([])
-    )
-    with (
-        record(layers, keep, statistics or False) as capture.calls,
-        parts as capture.embeddings,
-        record_layers(model, capture),
-        followed as capture.attention_outputs,
-        record_last_hidden_states(model, head_input=head_input) as capture.last,
-    ):
-        yield
+def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleIndex | None:
+    """The index by which a pass of few tokens is watched, or that learns from it; None for any other pass.
+
+    What modules did in other passes tells what they do in this, but beside others' hooks.
+    """
+    few = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
+    for module in capture.index.modules if few and capture.index is not None else ():
+        if any(h not in capture.hooks for h in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())):
+            return None
+    return capture.index if few else None
 
 
 @contextmanager
@@ -82,14 +52,12 @@ def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[
     def keep_head_input(_module: Any, args: Any) -> None:
         last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
 
-    ends = (model.base_model, model)  # what the model itself returns replaces what its base model returned
-    hooks = ExitStack()
-    for end in ends:
-        hooks.enter_context(end.register_forward_hook(keep_last))
-    head = model.get_output_embeddings() if head_input else None
-    if head is not None:
-        hooks.enter_context(head.register_forward_pre_hook(keep_head_input))
-    with hooks:
+    with ExitStack() as hooks:
+        for end in (model.base_model, model):  # what the model itself returns replaces what its base model returned
+            hooks.enter_context(end.register_forward_hook(keep_last))
+        head = model.get_output_embeddings() if head_input else None
+        if head is not None:
+            hooks.enter_context(head.register_forward_pre_hook(keep_head_input))
         yield last
 
 
@@ -101,19 +69,18 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     """
     stacks: dict[str, LayerStack] = {}
     capture.stacks, capture.made, capture.layer = stacks, Counter(), None
-    watch, hooks = _LayerWatch(capture), []
+    watch, hooks = _LayerWatch(capture), ExitStack()
     items, readers = (capture.index or ModuleIndex(model)).once(_watched_modules)
     for path, parent, module in items:
-        hooks.append(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
+        hooks.enter_context(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
         # also where it raises, or the item would seem to run for ever
-        hooks.append(module.register_forward_hook(partial(watch.leave, path), always_call=True))
+        hooks.enter_context(module.register_forward_hook(partial(watch.leave, path), always_call=True))
     for path, module, names in readers:
-        hooks.append(module.register_forward_pre_hook(partial(watch.crosses, path, names), with_kwargs=True))
+        hooks.enter_context(module.register_forward_pre_hook(partial(watch.crosses, path, names), with_kwargs=True))
     try:
-        yield stacks
+        with hooks:
+            yield stacks
     finally:
-        for hook in hooks:
-            hook.remove()
         capture.layer = capture.entered = None
         for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
             del stacks[path]
@@ -154,7 +121,7 @@ class _LayerWatch:
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
         capture = self.capture
         calls, entered = self.running.pop()
-        left = first_hidden_states(output if isinstance(output, (tuple, list)) else (output,))
+        left = first_hidden_states(output)
         if self.running:
             return
         capture.layer = capture.entered = None

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.state import LayerStack
+from regard.capture.state import LayerStack, shown_stacks
 from regard.errors import RegardError
 from regard.images import Patches, patch_tokens
 from regard.text.tokens import Encoded, Token
@@ -62,10 +62,9 @@ def named_tokens(
     """
     if item.tokens:
         return replace(item, tensors=None)
-    found_stacks = list(stacks.values())
-    if not found_stacks:
+    if not stacks:
         raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")
-    stack = found_stacks[0] if pairs else max(found_stacks, key=lambda stack: stack.count)
+    stack = shown_stacks(stacks, pairs=pairs)[0]
     length = stack.hidden_states[0].shape[1]
     for n, state in enumerate(stack.hidden_states):
         if state.ndim != 3 or tuple(state.shape[:2]) != (1, length):

@@ -264,14 +264,9 @@ class LinearPass(operations.OperationMode):
                 x, factor = factor, x
             if x not in self._attended or factor in self._attended:
                 return None
-        elif (
-            isinstance(factor, Tensor)
-            and self.reason(factor) is not None
-            and not (
-                # held fixed although it is made of linear tensors: a statistic, or a gate of attention's output
-                operations.is_norm_statistic(factor, x) or x in self._attended
-            )
-        ):
+        elif isinstance(factor, Tensor) and not (
+            self.reason(factor) is None or operations.is_norm_statistic(factor, x) or x in self._attended
+        ):  # of what is made of linear tensors, a statistic and a gate of attention's output are held fixed
             return None
         if divides and x is not first:
             return None

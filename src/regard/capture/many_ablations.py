@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from regard.capture.build_trace import FROM_WITHIN, WHOLE_TEXT, CapturedPass, trace_of
 from regard.capture.interventions.activations import Patch, Steer
-from regard.capture.interventions.names import Ablate, CallId, Head, KnownCallIds, tokens_at
-from regard.capture.interventions.resolve import Intervention, checked
+from regard.capture.interventions.names import Ablate, CallId, CallIds, Head, tokens_at
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
 from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, PassReuse, attends_back, without_first
 from regard.capture.session import Session
+from regard.capture.state import shown_stacks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
@@ -48,7 +48,7 @@ class LayerOutputs:
 
     layers: tuple[tuple[str, ...], ...]
     outputs: Mapping[str, Any]
-    call_ids: KnownCallIds
+    call_ids: CallIds
 
     def before(self, start: Start) -> list[str]:
         """The paths of the layers that run before an ablation of this start."""
@@ -96,10 +96,20 @@ class _Text:
 
     def run_plain(self, *, within: bool) -> None:
         """Make the plain pass. within: whether passes are to begin within the text."""
-        done, self.plain = _plain_pass(self._passes, self._source, self._target)
-        self._last = done.last
-        depth = 0 if self.plain is None else sum(map(len, self.plain.layers))
-        takes = not self._passes.pairs and {"past_key_values", "use_cache"} <= self._passes.takes
+        passes, outputs = self._passes, dict[str, list[Any]]()
+        reuse = PassReuse(context=partial(kept_layer_outputs, passes.model, outputs))
+        targets = None if self._target is None else [self._target]
+        done = passes.run([self._source], targets, [()], LAYERS_ALONE, reuse)
+        self._last = done.capture.last
+        stacks = shown_stacks(done.stacks, pairs=passes.pairs)
+        layers = tuple(tuple(f"{stack.path}.{n}" for n in range(stack.count - 1)) for stack in stacks)
+        assert done.call_ids is not None
+        ids, paths = dict(done.call_ids.ids), [path for of_stack in layers for path in of_stack]
+        once = all(len(outputs.get(path, ())) == 1 for path in paths)
+        if once and all(_call_is_of_layer(path, call, layers) for (path, _), call in ids.items()):
+            self.plain = LayerOutputs(layers, {path: outputs[path][0] for path in paths}, ids)
+        depth = 0 if self.plain is None else len(paths)
+        takes = not passes.pairs and {"past_key_values", "use_cache"} <= passes.takes
         if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
             return
         # the text once more, with a cache, which is kept where it is what it has to be
@@ -110,7 +120,7 @@ class _Text:
             raise
         except Exception:  # a family that keeps something else in its cache: whatever that raises
             return
-        if all(_same_layer_states(again.last[name][0], plain[0]) for name, plain in self._last.items()):
+        if all(_same_layer_states(again.capture.last[name][0], plain[0]) for name, plain in self._last.items()):
             self.keys = cached.of(depth, len(self._source.tokens))
             trace = trace_of(again, 0)
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
@@ -140,7 +150,7 @@ class _Text:
             done = self.run(rows, reuse)
             unchanged = [length] * added + (list(firsts) if past else [])
             same = all(
-                _same_layer_states(done.last[name][row, : stop - past], plain[0, past:stop])
+                _same_layer_states(done.capture.last[name][row, : stop - past], plain[0, past:stop])
                 for name, plain in self._last.items()
                 for row, stop in enumerate(unchanged)
             )
@@ -161,7 +171,7 @@ def ablated(
     passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
     """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch)."""
-    starts = [_start_of_ablation_set(interventions, source if target is None else None) for interventions in sets]
+    starts = [_start_of_changes(interventions, source if target is None else None) for interventions in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
     if any(start > (0, 0, 0) for start in starts) and not passes.reports_weights:
@@ -191,24 +201,6 @@ def ablated(
         yield [(n, row) for row, n in enumerate(numbers)], done
 
 
-def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
-    """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
-    outputs: dict[str, list[Any]] = {}
-    reuse = PassReuse(context=partial(_kept_layer_outputs, passes.model, outputs))
-    done = passes.run([source], None if target is None else [target], [()], LAYERS_ALONE, reuse)
-    stacks = list(done.stacks.values())
-    if not passes.pairs:
-        stacks = [max(stacks, key=lambda stack: stack.count)] if stacks else []
-    layers = tuple(tuple(f"{stack.path}.{n}" for n in range(stack.count - 1)) for stack in stacks)
-    assert done.call_ids is not None
-    known = KnownCallIds.of(done.call_ids)
-    once = all(len(outputs.get(path, ())) == 1 for paths in layers for path in paths)
-    in_place = all(_call_is_of_layer(path, call, layers) for (path, _), call in known.ids.items())
-    if not (once and in_place):
-        return done, None
-    return done, LayerOutputs(layers, {path: outputs[path][0] for paths in layers for path in paths}, known)
-
-
 def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
     """Whether a call's module belongs to the layer that made the call."""
     if call is None:  # outside the layers that are shown: nothing of it is skipped
@@ -218,16 +210,14 @@ def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[
 
 
 @contextmanager
-def _kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
-    """Keep what the items of all lists of modules give, in the order they run."""
-    hooks = ExitStack()
+def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
+    """Keep what the items of all lists of modules give inside the block, in the order they run, by their paths."""
     outputs.clear()  # of a pass that had to be made once more
-    for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList):
-            for number, item in enumerate(module):
-                gave = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
-                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, gave=gave: gave.append(out)))
-    with hooks:
+    with ExitStack() as hooks:
+        for path, module in model.named_modules():
+            for number, item in enumerate(module) if isinstance(module, nn.ModuleList) else ():
+                given = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
+                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, given=given: given.append(out)))
         yield
 
 
@@ -243,29 +233,26 @@ def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
     return output
 
 
-def _start_of_ablation_set(interventions: Sequence[Any], text: Encoded | None) -> Start:
+def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Start:
     """Where a set begins: stack, layer, and the first token that it changes. text: None for no tokens, all are 0."""
-    starts = [_start_of_intervention(checked(change), text) for change in interventions]
+    starts: list[tuple[tuple[int, int], int]] = []
+    for change in interventions:
+        first = 0
+        if isinstance(change, Ablate):
+            place, part = change.target, change.target.part
+            layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
+        else:
+            part = change.part
+            of_states = isinstance(change, Steer) or change.what == "hidden_states"
+            layer = change.state if of_states else int(change.layer)
+            # a refusal of given weights names the token, as the pass counts it: there it has to be that of the text
+            places = None if isinstance(change, Patch) and change.what == "weights" else change.at
+            if text is not None and places is not None:
+                first = min(tokens_at("at", text.text, text.tokens, places), default=0)
+        starts.append(((1 if part in ("decoder", "cross") else 0, layer), first))
     if not starts:
         return 0, 0, 0
-    stack, layer = min(start[:2] for start in starts)
-    return stack, layer, min(start[2] for start in starts)
-
-
-def _start_of_intervention(intervention: Intervention, text: Encoded | None) -> Start:
-    first = 0
-    if isinstance(intervention, Ablate):
-        place, part = intervention.target, intervention.target.part
-        layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
-    else:
-        part = intervention.part
-        of_states = isinstance(intervention, Steer) or intervention.what == "hidden_states"
-        layer = intervention.state if of_states else int(intervention.layer)
-        # a refusal of given weights names the token, as the pass counts it: there it has to be that of the text
-        places = None if isinstance(intervention, Patch) and intervention.what == "weights" else intervention.at
-        if text is not None and places is not None:
-            first = min(tokens_at("at", text.text, text.tokens, places), default=0)
-    return (1 if part in ("decoder", "cross") else 0), layer, first
+    return *min(place for place, _ in starts), min(first for _, first in starts)
 
 
 def _same_layer_states(a: Tensor, b: Tensor) -> bool:

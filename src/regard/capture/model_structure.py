@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.capture.build_trace import CapturedPass
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.resolve import Changes, Pass, check_patch_source_states, needs_stacks, resolve
-from regard.capture.interventions.states import Stacks, StateHooks, first_hidden_states
+from regard.capture.interventions.states import FeedForwardPaths, LayerHooks, Stacks, StateHooks
 from regard.capture.operations import (
     ADDS,
     PRODUCTS,
@@ -30,11 +30,11 @@ from regard.capture.operations import (
     storage_of,
     tensors_within,
 )  # fmt: skip
+from regard.capture.state import shown_stacks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
-FeedForwardPaths = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 Sum = tuple[list[int], int, int]  # storages of the terms and of what they gave, and when they were added
 ModuleOutput = tuple[int, str, int]  # storage of what a module gave, its path below the layer, and when it gave it
 
@@ -47,11 +47,14 @@ class _SumLog(OperationMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.running = False
-        self.size = 0
+        self.begin(0)
+        self.running, self.time = False, 0
+
+    def begin(self, size: int) -> None:
+        """Begin with a layer whose states have so many numbers."""
+        self.running, self.size = True, size
         self.sums: list[Sum] = []
         self.written: list[tuple[int, int]] = []
-        self.time = 0
         self.scaled: dict[int, int] = {}  # from what a tensor times a number is to the tensor
         self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
 
@@ -74,60 +77,60 @@ class _SumLog(OperationMode):
         return result
 
 
-@contextmanager
-def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) -> Iterator[FeedForwardPaths]:
-    """Watch the pass inside the block; fills the modules found. attention_paths: modules that call attention."""
-    paths: FeedForwardPaths = {}
-    sums = _SumLog()
-    with ExitStack() as hooks:
-        for number, (path, _) in enumerate(stacks):
-            _Watch(number, model, path, attention_paths, sums, paths).hook(hooks)
-        hooks.enter_context(sums)
-        yield paths
+class _FeedForwardSearch(LayerHooks):
+    """Finds the modules that give feed-forward outputs. attention: paths of the modules that call attention."""
 
+    def __init__(self, model: nn.Module, stacks: Stacks, attention: Sequence[str]) -> None:
+        super().__init__(model, stacks)
+        self.paths: dict[tuple[int, int], str] = {}
+        self._attention, self._sums = attention, _SumLog()
+        self._order: list[ModuleOutput] = []
 
-class _Watch:
-    """Watches the layers of one stack."""
+    @contextmanager
+    def opened(self, past: int = 0) -> Iterator[None]:
+        """Watch the pass inside the block."""
+        with ExitStack() as hooks:
+            for path, _ in self._stacks:
+                for n, layer in self._model.get_submodule(path).named_children():
+                    for below, module in layer.named_modules():
+                        if below and not any(f"{path}.{n}.{below}.".startswith(f"{p}.") for p in self._attention):
+                            hooks.enter_context(module.register_forward_hook(partial(self._gave, below)))
+            hooks.enter_context(super().opened(past))
+            hooks.enter_context(self._sums)
+            yield
 
-    def __init__(
-        self, stack: int, model: nn.Module, path: str, attention: Sequence[str], sums: _SumLog, paths: FeedForwardPaths
-    ) -> None:
-        self.stack, self.model, self.path, self.sums, self.paths = stack, model, path, sums, paths
-        self.attention = attention
-        self.count = self.depth = 0
-        self.order: list[ModuleOutput] = []
-
-    def hook(self, hooks: ExitStack) -> None:
-        for n, layer in self.model.get_submodule(self.path).named_children():  # each once, also if it is several layers
-            hooks.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
-            for below, module in layer.named_modules():
-                if below and not any(f"{self.path}.{n}.{below}.".startswith(f"{p}.") for p in self.attention):
-                    hooks.enter_context(module.register_forward_hook(partial(self._gave, below)))
-            hooks.enter_context(layer.register_forward_hook(self._leave))
-
-    def _enter(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        self.depth += 1
-        if self.depth == 1:
-            states = first_hidden_states((*args, *kwargs.values()))
-            self.sums.size = 0 if states is None else states.numel()
-            self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
-            self.sums.scaled, self.sums.written = {}, []
+    def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
+        """Begin with the sums of a layer."""
+        self._sums.begin(states.numel())
+        self._order = []
+        return states
 
     def _gave(self, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
         first = next(tensors_within(output), None)
-        if first is not None and first.numel() == self.sums.size and first.is_floating_point():
-            self.order.append((storage_of(first), below, self.sums.time))
-            self.sums.held.append(first)
+        if first is not None and first.numel() == self._sums.size and first.is_floating_point():
+            self._order.append((storage_of(first), below, self._sums.time))
+            self._sums.held.append(first)
 
-    def _leave(self, _module: nn.Module, _args: Any, _output: Any) -> None:
-        self.depth -= 1
-        if self.depth:
-            return
-        self.sums.running = False
-        path = _last_feed_forward_term(self.sums.sums, self.order, self.sums.written)
-        if path is not None and [below for _, below, _ in self.order].count(path) == 1:  # XMOD runs one twice
-            self.paths[self.stack, self.count] = path
-        self.count += 1
+    def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Look for the module that gave a term of the last sum."""
+        self._sums.running = False
+        path = _last_feed_forward_term(self._sums.sums, self._order, self._sums.written)
+        if path is not None and [below for _, below, _ in self._order].count(path) == 1:  # XMOD runs one twice
+            self.paths[stack, layer] = path
+        return states
+
+
+class _FeedForwardOutputs(LayerHooks):
+    """Keeps the feed-forward outputs of a pass, (B, L, M), by (stack, layer)."""
+
+    def __init__(self, model: nn.Module, stacks: Stacks, paths: FeedForwardPaths) -> None:
+        super().__init__(model, stacks, paths)
+        self.outputs: dict[tuple[int, int], Tensor] = {}
+
+    def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Keep one."""
+        self.outputs[stack, layer] = states.detach().clone()
+        return states
 
 
 def _last_feed_forward_term(
@@ -158,35 +161,6 @@ def feed_forward_not_found(layer: int, name: str) -> str:
     )
 
 
-@contextmanager
-def recording(model: nn.Module, stacks: Stacks, paths: FeedForwardPaths) -> Iterator[dict[tuple[int, int], Tensor]]:
-    """Keep the feed-forward outputs of the pass inside the block, (B, L, M), by (stack, layer)."""
-    outputs: dict[tuple[int, int], Tensor] = {}
-    running: dict[int, int] = {}  # of each stack, the layer that runs
-    shape: dict[int, Any] = {}
-
-    def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        running[stack] = running.get(stack, -1) + 1
-        states = first_hidden_states((*args, *kwargs.values()))
-        assert states is not None
-        shape[stack] = states.shape
-
-    def keep(stack: int, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
-        if paths.get((stack, running[stack])) == below:
-            first = next(tensors_within(output))
-            outputs[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
-
-    with ExitStack() as hooks:
-        for stack, (path, _) in enumerate(stacks):
-            of_stack = {below for (number, _), below in paths.items() if number == stack}
-            for layer in model.get_submodule(path).children():
-                hooks.enter_context(layer.register_forward_pre_hook(partial(enter, stack), with_kwargs=True))
-                for below, module in layer.named_modules():
-                    if below in of_stack:
-                        hooks.enter_context(module.register_forward_hook(partial(keep, stack, below)))
-        yield outputs
-
-
 # (source, target of an encoder-decoder, what is opened around the model's forward) -> the plain pass of one text
 PlainPass = Callable[[Encoded, Encoded | None, Callable[[], AbstractContextManager[None]]], CapturedPass]
 
@@ -205,9 +179,7 @@ class ModelStructure:
         """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
         if self._stacks is None:
             done = self._pass(source, target, nullcontext)
-            stacks = list(done.stacks.values())
-            if not self._pairs:
-                stacks = [max(stacks, key=lambda stack: stack.count)] if stacks else []
+            stacks = shown_stacks(done.stacks, pairs=self._pairs)
             assert done.call_ids is not None
             modules = dict(self._model.named_modules())
             for stack in stacks:
@@ -224,29 +196,30 @@ class ModelStructure:
     def feed_forwards(self, source: Encoded, target: Encoded | None) -> FeedForwardPaths:
         """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
         if self._feed_forwards is None:
-            stacks = self.stacks(source, target)
-            paths: FeedForwardPaths = {}
-
-            @contextmanager
-            def watched() -> Iterator[None]:
-                with finding(self._model, stacks, self._attention) as seen:
-                    yield
-                paths.update(seen)
-
-            self._pass(source, target, watched)
-            self._feed_forwards = paths
+            search = _FeedForwardSearch(self._model, self.stacks(source, target), self._attention)
+            self._pass(source, target, search.opened)
+            self._feed_forwards = search.paths
         return self._feed_forwards
 
     def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
-        """What the feed-forward block of a layer added in a trace, found by running its tokens again."""
-        stack = 1 if part == "decoder" else 0
-        last = source.sides[-1]  # a pair cannot be a key
-        if last not in self._outputs:
-            self._outputs[last] = self._run_again(source)
-        outputs = self._outputs[last]
-        if (stack, layer) not in outputs:
+        """What the feed-forward block of a layer added in a trace, found by running its tokens again, once."""
+        sides = source.sides
+        if sides[-1] not in self._outputs:  # a pair cannot be a key
+            if (len(sides) == 2) != self._pairs:
+                needs = "the pair of an encoder-decoder" if self._pairs else "the trace of one text"
+                raise RegardError(f"source: {self._name} needs {needs} to take feed-forward outputs from")
+            texts = [Encoded(side.text, side.tokens, None, (), ()) for side in sides]
+            of_text = texts[0], texts[1] if self._pairs else None
+            stacks = self.stacks(*of_text)
+            recorder = _FeedForwardOutputs(self._model, stacks, self.feed_forwards(*of_text))
+            done = self._pass(*of_text, recorder.opened)
+            for side, (path, _) in zip(sides, stacks, strict=True):
+                check_patch_source_states([state[0] for state in done.stacks[path].hidden_states], side, self._name)
+            self._outputs[sides[-1]] = {key: output[0] for key, output in recorder.outputs.items()}
+        outputs, place = self._outputs[sides[-1]], (1 if part == "decoder" else 0, layer)
+        if place not in outputs:
             raise RegardError(feed_forward_not_found(layer, self._name))
-        return outputs[stack, layer]
+        return outputs[place]
 
     def changes(
         self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]
@@ -261,33 +234,18 @@ class ModelStructure:
             changes.states += resolved.states
         return changes
 
-    def hooks(self, changes: Changes, source: Encoded, target: Encoded | None) -> StateHooks:
-        """What makes the changes of states in a pass. source, target: a text, for what has to be learned first."""
+    def hooks(
+        self, changes: Changes, source: Encoded, target: Encoded | None
+    ) -> Callable[[int], AbstractContextManager[Any]]:
+        """What makes the changes of states in a pass that begins after so many tokens.
+
+        source, target: a text, for what has to be learned first.
+        """
         if not changes.states:
-            return StateHooks(self._model, (), (), {}, self._name)
+            return nullcontext
         fed = any(change.feed_forward for change in changes.states)
         paths = self.feed_forwards(source, target) if fed else {}
         for change in changes.states:
             if change.feed_forward and (change.stack, change.number) not in paths:
                 raise RegardError(feed_forward_not_found(change.number, self._name))
-        return StateHooks(self._model, changes.states, self.stacks(source, target), paths, self._name)
-
-    def _run_again(self, trace: Trace | PairTrace) -> dict[tuple[int, int], Tensor]:
-        sides = trace.sides
-        if (len(sides) == 2) != self._pairs:
-            needs = "the pair of an encoder-decoder" if self._pairs else "the trace of one text"
-            raise RegardError(f"source: {self._name} needs {needs} to take feed-forward outputs from")
-        texts = [Encoded(side.text, side.tokens, None, (), ()) for side in sides]
-        source, target = texts[0], texts[1] if self._pairs else None
-        paths, recorded_outputs = self.feed_forwards(source, target), {}
-
-        @contextmanager
-        def recorded() -> Iterator[None]:
-            with recording(self._model, self.stacks(source, target), paths) as outputs:
-                yield
-            recorded_outputs.update(outputs)
-
-        done = self._pass(source, target, recorded)
-        for side, (path, _) in zip(sides, self.stacks(source, target), strict=True):
-            check_patch_source_states([state[0] for state in done.stacks[path].hidden_states], side, self._name)
-        return {key: output[0] for key, output in recorded_outputs.items()}
+        return StateHooks(self._model, self.stacks(source, target), paths, changes.states, self._name).opened

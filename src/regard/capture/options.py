@@ -1,9 +1,10 @@
 """Choose what of a forward pass is kept, such as which layers and whether logits, and how it is run."""
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from torch import nn
 
@@ -12,11 +13,27 @@ from regard.attention.recording import layer_of_call_path
 from regard.checks import numbers_there
 from regard.errors import RegardError
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
 
 
 class TensorMaskError(TypeError, AttributeError):
     """A model computed with its mask, which needs to be written out as a tensor for that."""
+
+
+def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Have a function of `written_masks` called again with masks written out, where a model computes with its mask."""
+
+    @functools.wraps(run)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            return run(*args, **kwargs)
+        except TensorMaskError:
+            kwargs["written_masks"] = True
+            return run(*args, **kwargs)
+
+    return called
 
 
 class WindowsError(RegardError):
@@ -106,8 +123,7 @@ def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iter
     """Call progress with each layer's share of the pass as it ends; never where the layers are not found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
-    hooks = ExitStack()
-    for layer in lists[0] if lists else ():
-        hooks.enter_context(layer.register_forward_hook(lambda *_: progress(1 / len(lists[0]))))
-    with hooks:
+    with ExitStack() as hooks:
+        for layer in lists[0] if lists else ():
+            hooks.enter_context(layer.register_forward_hook(lambda *_: progress(1 / len(lists[0]))))
         yield

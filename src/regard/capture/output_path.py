@@ -34,7 +34,7 @@ Where anything is otherwise, the pass is made again and followed operation by op
 import functools
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -164,17 +164,6 @@ def _detached(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach()
 
 
-@contextmanager
-def readers_noted(index: ModuleIndex, note: Any) -> Iterator[None]:
-    """Call note(module, tensor) for what every module without parts gets first, inside the block."""
-    with ExitStack() as hooks:
-        for module in index.modules:
-            if not module._modules:
-                hook = module.register_forward_pre_hook(lambda module, args: note(module, args[0]) if args else None)
-                hooks.enter_context(hook)
-        yield
-
-
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
@@ -188,31 +177,14 @@ def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionO
     index: of the model, where passes before may tell its modules, and this one those of later passes.
     """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
-    if index is not None and index.outputs:
-        watch = KnownWatch(index)
-        token = _open.set(watch)
-        try:
-            with watch.opened():
-                yield outputs
-        finally:
-            _open.reset(token)
-        outputs.extend(watch.results())
-        return
-    follower = _Follower()
-    learning: AbstractContextManager[None] = nullcontext()
-    if index is not None and index.followed == 1:  # of the second pass: the first is often the only one
-        follower.learns, learning = True, readers_noted(index, follower.note_reader)
+    follower = KnownWatch(index) if index is not None and index.outputs else _Follower(index)
     token = _open.set(follower)
     try:
-        with learning, follower:
+        with follower.opened():
             yield outputs
     finally:
         _open.reset(token)
-    outputs.extend(path.result() for path in follower.paths)
-    if index is not None:
-        index.followed += 1
-        if follower.learns:
-            index.outputs = known_outputs(index, outputs, [(path.entered, path.readers) for path in follower.paths])
+    outputs.extend(follower.results())
 
 
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
@@ -272,15 +244,9 @@ class _ContextPath:
         assert self.weight is not None
         assert self.residual is not None
         assert self.projected is not None
-        return AttentionOutput(
-            self.kind,
-            self.weight.detach(),
-            None if self.bias is None else self.bias.detach(),
-            self.residual.detach(),
-            self.projected.detach(),
-            self.norm if self.kind == "post-norm" else None,
-            self.scaling,
-        )
+        weight, residual, projected = self.weight.detach(), self.residual.detach(), self.projected.detach()
+        bias, norm = None if self.bias is None else self.bias.detach(), self.norm if self.kind == "post-norm" else None
+        return AttentionOutput(self.kind, weight, bias, residual, projected, norm, self.scaling)
 
     def add_to_residual(self, residual: Tensor, added: Tensor, factors: Factors) -> str | None:
         """Take the terms of a sum for the residual and for what attention adds to it; returns why they cannot be."""
@@ -303,21 +269,20 @@ class _ContextPath:
 class _Follower(TorchFunctionMode):
     """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage).
 
-    learns: whether later passes shall know the modules by this one.
+    index: of the model. learns: whether later passes shall know the modules by this one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: ModuleIndex | None) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
-        self.learns = False
+        self.index, self.learns = index, index is not None and index.followed == 1  # the first is often the only one
         self._outside = current_call_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
-        if (
-            not self._followed or name == "__get__" or current_call_path() != self._outside
-        ):  # an attribute; inside an attention call
+        # nothing is followed; an attribute; inside an attention call
+        if not self._followed or name == "__get__" or current_call_path() != self._outside:
             return func(*args, **kwargs)
         storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
         followed = [storage for storage in dict.fromkeys(storages) if storage in self._followed]
@@ -339,10 +304,30 @@ class _Follower(TorchFunctionMode):
                 path.newer |= new
         return result
 
-    def note_reader(self, module: nn.Module, tensor: Any) -> None:
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Follow operations inside the block, and learn which modules without parts read a sum."""
+        with ExitStack() as hooks:
+            for module in self.index.modules if self.learns and self.index is not None else ():
+                if not module._modules:
+                    hooks.enter_context(module.register_forward_pre_hook(self._note_reader))
+            hooks.enter_context(self)
+            yield
+
+    def results(self) -> list[AttentionOutput | UnverifiedOutput]:
+        """The outputs of all calls."""
+        outputs = [path.result() for path in self.paths]
+        if self.index is not None:
+            self.index.followed += 1
+            if self.learns:
+                seen = [(path.entered, path.readers) for path in self.paths]
+                self.index.outputs = known_outputs(self.index, outputs, seen)
+        return outputs
+
+    def _note_reader(self, module: nn.Module, args: Any) -> None:
         """Note a module that is given the sum of a residual and what attention adds to it."""
-        if isinstance(tensor, Tensor):
-            path, act = self._followed.get(storage_of(tensor), (None, None))
+        if args and isinstance(args[0], Tensor):
+            path, act = self._followed.get(storage_of(args[0]), (None, None))
             if path is not None and act == self._sum_read:
                 path.readers.append(module)
 
@@ -399,10 +384,8 @@ class _Follower(TorchFunctionMode):
             else:
                 path.reason = BESIDE
             return self._drop(path)
-        path.norm = (
-            None if path.read else operations.followed_layer_norm(seen)
-        )  # a second reader: the sum goes on beside its norm
-        path.read = True
+        # a second reader: the sum goes on beside its norm
+        path.norm, path.read = None if path.read else operations.followed_layer_norm(seen), True
         if path.kind is not None:
             return self._give_up(path, ODD)
         if path.norm is not None and seen.result is not None:

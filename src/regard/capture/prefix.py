@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.interventions.names import KnownCallIds
+from regard.capture.interventions.names import CallIds
 
 MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
 
@@ -30,7 +30,7 @@ class PassReuse:
     past: how many tokens of the text it begins after.
     """
 
-    call_ids: KnownCallIds | None = None
+    call_ids: CallIds | None = None
     skipped: frozenset[str] = frozenset()
     context: Callable[[], AbstractContextManager[None]] = nullcontext
     inputs: Callable[[dict[str, Any]], dict[str, Any]] = dict
@@ -73,20 +73,12 @@ class KeptKeys:
     def of(self, depth: int, length: int) -> KeysValues | None:
         """What the cache holds of a text of so many tokens; None where it is not the keys of each of so many layers."""
         layers = [] if self._cache is None else self._cache.layers
-        if len(layers) != depth:
+        # kinds of it keep a window, or rounded keys
+        if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
             return None
-        keys_values = []
-        for layer in layers:
-            # kinds of it keep a window, or rounded keys
-            if type(layer).__name__ != "DynamicLayer" or not layer.is_initialized:
-                return None
-            key, value = layer.keys, layer.values
-            if key is None or value is None:
-                return None
-            if any(x.ndim != 4 or x.shape[0] != 1 or x.shape[2] != length for x in (key, value)):
-                return None
-            keys_values.append((key, value))
-        return KeysValues(tuple(keys_values))
+        kept = tuple((layer.keys, layer.values) for layer in layers)
+        whole = all(x is not None and x.ndim == 4 and x.shape[::2] == (1, length) for pair in kept for x in pair)
+        return KeysValues(kept) if whole else None
 
 
 def attends_back(call: Call) -> bool:

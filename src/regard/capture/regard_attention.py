@@ -31,15 +31,14 @@ AT_ONCE = 1 << 20  # numbers of keys that are compared at a time
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow every attention call inside the block; the hooks are taken off after."""
-    hooks = ExitStack()
     capture.comparison.reference = DEFINITION
-    for path, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            capture.hooks.append(partial(_see_context, module, path, capture))
-            hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
-            if path.endswith(".cross"):
-                capture.cross_paths.add(path)
-    with hooks:
+    with ExitStack() as hooks:
+        for path, module in model.named_modules():
+            if isinstance(module, MultiHeadAttention):
+                capture.hooks.append(partial(_see_context, module, path, capture))
+                hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
+                if path.endswith(".cross"):
+                    capture.cross_paths.add(path)
         yield
     _compare_later(capture.comparison, capture.to_compare or ())
 

@@ -8,6 +8,7 @@ passes back over what is linear.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,7 @@ from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.names import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
-from regard.capture.options import CaptureOptions, TensorMaskError
+from regard.capture.options import CaptureOptions, masks_as_needed
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError
@@ -89,45 +90,32 @@ def score_path(
     return gradients_of[0], gradients_of[1:]
 
 
+@masks_as_needed
 def run_linearly(
     session: Session,
     source: Encoded,
     target: Encoded | None,
     call: CallId | None,
     logits_of: Sequence[int] | None = None,
+    *,
+    written_masks: bool = False,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen."""
-    with session.alone():
-        try:
-            return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
-        except TensorMaskError:  # the family computes with its mask: once more, with it written out
-            return _run_pass_linearly(session, source, target, call, logits_of, written_masks=True)
-
-
-def _run_pass_linearly(
-    session: Session,
-    source: Encoded,
-    target: Encoded | None,
-    call: CallId | None,
-    logits_of: Sequence[int] | None,
-    *,
-    written_masks: bool,
-) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     keep = CaptureOptions(
         logits=call is None, attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks,
         last_row=call is not None and "logits_to_keep" in session.takes,
     )  # fmt: skip
-    capture = Capture(session.index, keep=keep, compare=False)
-    inputs = session.inputs([source], None if target is None else [target], keep)
-    if logits_of is not None and "logits_to_keep" in session.takes:
-        inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)
-    ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
-    numbering = CallNumbering(session.model, capture, pairs=session.pairs)
-    watched, last = LinearPass(ids, call, numbering, capture), dict[str, Tensor]()
-    watched.holds_activations = bool(session.labels)
-    output = None
-    try:
+    output, last = None, dict[str, Tensor]()
+    with session.alone():
+        capture = Capture(session.index, keep=keep, compare=False)
+        inputs = session.inputs([source], None if target is None else [target], keep)
+        if logits_of is not None and "logits_to_keep" in session.takes:
+            inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)
+        ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
+        watched = LinearPass(ids, call, CallNumbering(session.model, capture, pairs=session.pairs), capture)
+        watched.holds_activations = bool(session.labels)
         with (
+            suppress(ReachedError),  # the call was made: what comes after it is not needed
             quiet(),
             torch.no_grad(),
             session.capture_attention(capture),
@@ -137,8 +125,6 @@ def _run_pass_linearly(
             watched,
         ):
             output = session.model(**inputs)
-    except ReachedError:  # the call was made: what comes after it is not needed
-        pass
     return watched, logits_in(output, session.labels), last
 
 

@@ -31,20 +31,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.attention.recording import record
 from regard.capture import eager_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.classes import class_names, logits_in, one_choice
-from regard.capture.embeddings import EmbeddingParts
-from regard.capture.hooks import record_pass
+from regard.capture.embeddings import EmbeddingParts, record_embeddings
+from regard.capture.hooks import index_of_few, record_last_hidden_states, record_layers
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
-from regard.capture.interventions.names import CallNumbering, KnownCallIds
+from regard.capture.interventions.names import CallNumbering
 from regard.capture.interventions.resolve import Changes
 from regard.capture.model_structure import ModelStructure
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, TensorMaskError
-from regard.capture.output_path import OTHERWISE
+from regard.capture.output_path import OTHERWISE, follow_outputs
 from regard.capture.prefix import NO_REUSE, PassReuse
-from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype
+from regard.capture.state import FEW, Capture, ModuleIndex, computing_dtype, of_transformers
 from regard.capture.twin import Twin
 from regard.errors import RegardError
 from regard.model_files.stored_weight import HALVES, StoredWeight
@@ -73,13 +74,14 @@ class Session:
         self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
-        self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype that was computed in
+        self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype, notes on it, measured on the first text
         self.index = ModuleIndex(self.model)
         self.labels = class_names(model)
         # without a padding token, a classifier of a text's last token cannot tell which that is
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
         self.reads_padding: bool | None = True if self._unpadded else None
-        self.reports_weights: bool | None = None if eager_attention.uses_attention_interface(model) else True
+        parts = (module for module in model.modules() if of_transformers(module, "PreTrainedModel"))
+        self.reports_weights: bool | None = None if any(x._can_set_attn_implementation() for x in parts) else True
 
     @staticmethod
     def watch(model: Any, capture: Capture) -> AbstractContextManager[None]:
@@ -134,8 +136,11 @@ class Session:
             changed = any(interventions)
             if changed and isinstance(sources[0], ModelInput):
                 raise RegardError("interventions: they work on texts, so they cannot be used with inputs or images")
-            if computing_dtype(self.model)[0].itemsize < torch.float32.itemsize:
-                self.arithmetic_notes(sources[0], None if targets is None else targets[0])
+            dtype, name = computing_dtype(self.model)
+            if dtype.itemsize < torch.float32.itemsize and name not in self._arithmetic:
+                self._arithmetic[name] = ()  # of the passes that measure it
+                target = None if targets is None else targets[0]
+                self._arithmetic[name] = half_precision_notes(self, sources[0], target, name)
             changes = self.structure.changes(sources, targets, interventions) if changed else Changes()
             # whether weights are reported is known by now, if planning changes of states has made a pass
             last_row = "logits_to_keep" in self.takes and not keep.logits
@@ -153,16 +158,6 @@ class Session:
                 return done
             self._check_reported(keep, changes)
             return _run_as_needed(run_once, replace(keep, reported=True))
-
-    def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
-        """Say how far half precision is from float32 arithmetic, measured on the first text that is asked about."""
-        dtype, name = computing_dtype(self.model)
-        if dtype.itemsize >= torch.float32.itemsize:
-            return ()
-        if name not in self._arithmetic:
-            self._arithmetic[name] = ()  # of the passes that measure it
-            self._arithmetic[name] = half_precision_notes(self, source, target, name)
-        return self._arithmetic[name]
 
     @contextmanager
     def capture_attention(
@@ -208,22 +203,22 @@ class Session:
             opened.enter_context(quiet())
             opened.enter_context(torch.no_grad())
             factors = opened.enter_context(self.capture_attention(capture, reported=keep.reported))
-            opened.enter_context(hooks.opened(reuse.past))  # before what records: it shall see the states as they go on
-            recording = record_pass(
-                self.model,
-                capture,
-                ids,
-                head_input=not keep.last_row,
-                # changes are checked against every call
-                layers=None if changes.calls else keep.layers if keep.attention else NO_LAYERS,
-                keep=("value", "output") if changes.calls else None,
-                statistics=keep.statistics if even else None,
-            )
-            opened.enter_context(recording)
+            opened.enter_context(hooks(reuse.past))  # before what records: it shall see the states as they go on
+            # changes are checked against every call
+            layers = None if changes.calls else keep.layers if keep.attention else NO_LAYERS
+            kept = ("value", "output") if changes.calls else None
+            index = index_of_few(capture, ids)
+            capture.calls = opened.enter_context(record(layers, kept, (even and keep.statistics) or False))
+            if keep.embeddings:
+                capture.embeddings = opened.enter_context(record_embeddings(self.index, ids))
+            opened.enter_context(record_layers(self.model, capture))
+            if keep.attention_outputs:
+                capture.attention_outputs = opened.enter_context(follow_outputs(index))
+            watched = record_last_hidden_states(self.model, head_input=not keep.last_row)
+            capture.last = opened.enter_context(watched)
             if changes.calls or keep.call_ids:
-                known: dict[str, Any] = {"call_ids": reuse.call_ids, "past": reuse.past}
-                change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
-                applying = opened.enter_context(change)
+                numbering = CallNumbering(self.model, capture, pairs=self.pairs, known=reuse.call_ids)
+                applying = opened.enter_context(applied(changes.calls, numbering, self.name, reuse.past))
             opened.enter_context(reuse.context())
             try:
                 output = self.model(**inputs)
@@ -240,21 +235,21 @@ class Session:
         # both ask the model for something else than its plain pass, which may compute something else
         if keep.reported or (keep.written_masks and not changes):
             again = reuse.inputs(self.inputs(sources, targets, keep))  # a cache among them was filled
-            with hooks.opened(reuse.past):
+            with hooks(reuse.past):
                 eager_attention.check_plain(self.model, again, output, self.name)
         return done
 
     def _collect(
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
-        read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | KnownCallIds | None,
+        read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | None,
     ) -> CapturedPass:  # fmt: skip
         """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be.
 
         read: how many sequences of ids the model read. factors: those of all products, where weights are reported.
         """
-        keep, calls, stacks, embeddings = capture.keep, list(capture.calls.values()), capture.stacks, capture.embeddings
+        keep, calls, stacks = capture.keep, list(capture.calls.values()), capture.stacks
         if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
-            embeddings[:read] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
+            capture.embeddings[:read] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
@@ -269,11 +264,9 @@ class Session:
             places = [(call.path, call.nth) for call in calls]
             outputs = dict(zip(places, capture.attention_outputs, strict=True))
         return CapturedPass(
-            name=self.name, model=self.model, sources=sources, targets=targets, calls=calls,
-            embeddings=embeddings, stacks=stacks, last=capture.last,
+            name=self.name, model=self.model, sources=sources, targets=targets, calls=calls, stacks=stacks,
             logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
-            capture=capture, attention_outputs=outputs,
-            call_ids=call_ids,
+            capture=capture, attention_outputs=outputs, call_ids=call_ids,
             notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
         )  # fmt: skip
 
@@ -321,7 +314,7 @@ def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: Cap
     outputs = done.attention_outputs.values()
     if any(isinstance(output, UnverifiedOutput) and output.reason == OTHERWISE for output in outputs):
         done = run_once(keep)  # what was known of the model's modules is forgotten by now
-    if keep.last_row and "last_hidden_state" not in done.last:
+    if keep.last_row and "last_hidden_state" not in done.capture.last:
         # its last hidden state is seen only where it enters the head, in full
         done = run_once(replace(keep, last_row=False))
     return done
@@ -351,8 +344,8 @@ def half_precision_notes(session: Any, source: Encoded, target: Encoded | None, 
         for ours, theirs in zip(half.calls, full.calls, strict=True)
     ]
     states = [
-        float((half.last[key].float() - wide).abs().max() / wide.abs().max().clamp(min=1e-30))
-        for key, wide in full.last.items()
+        float((half.capture.last[key].float() - wide).abs().max() / wide.abs().max().clamp(min=1e-30))
+        for key, wide in full.capture.last.items()
     ]
     return (
         f"The model computes in {name}. Compared with float32, attention weights differ by up to "

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -160,6 +160,12 @@ class LayerStack:
         self.hidden_states.append(state.detach())
 
 
+def shown_stacks(stacks: Mapping[str, LayerStack], *, pairs: bool) -> list[LayerStack]:
+    """The stacks that a trace shows: those of an encoder-decoder (pairs), of other models the one with most layers."""
+    found = list(stacks.values())
+    return found if pairs or not found else [max(found, key=lambda stack: stack.count)]
+
+
 @dataclass
 class Capture:
     """The state of one captured pass: what is set before it, and what is observed during it.
@@ -204,10 +210,6 @@ class Capture:
     cross_paths: set[str] = field(default_factory=set)
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     contradiction: bool = False
-
-    def path_of(self, module: nn.Module) -> str:
-        """The path of a module; empty without an index."""
-        return "" if self.index is None else self.index.paths.get(id(module), "")
 
     def count_call(self, path: str) -> None:
         """Count an attention call that the module of this path has just made."""

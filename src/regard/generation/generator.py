@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.activations import Patch, Steer
 from regard.capture.interventions.names import Ablate, Edge, Place, tokens_at
-from regard.capture.interventions.resolve import Intervention, checked
+from regard.capture.interventions.resolve import Intervention
 from regard.capture.options import NO_LAYERS, CaptureOptions, statistics_to_capture
 from regard.capture.session import Session
 from regard.checks import check_seed, is_whole
@@ -120,8 +120,6 @@ class Generator(ABC, Generic[S]):
         if seed is not None:
             check_seed(seed)
         settings, notes = self.settings(options, max_new_tokens, seed)
-        for intervention in interventions:
-            checked(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
         wanted = statistics_to_capture(statistics)
         request = Request(max_new_tokens, seed, strings, tuple(interventions), settings, notes, wanted, progress)

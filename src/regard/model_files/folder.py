@@ -202,30 +202,32 @@ def check_there(name: str) -> None:
     raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
 
+def file_of_model(folder: Path | str, file: str) -> Path | None:
+    """A file of a model's folder or of a hub name, None where there is none."""
+    if isinstance(folder, Path):
+        return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
+    from transformers.utils.hub import cached_file
+
+    path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
+    return None if path is None else Path(path)
+
+
 def check_hub(name: str) -> CheckpointSizes | None:
     """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some."""
     from transformers.utils.hub import cached_file, cached_files
 
-    def had(file: str) -> Path | None:
-        path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
-        return None if path is None else Path(path)
-
-    config, where = read_json(str(cached_file(name, "config.json"))), f"model {name!r}: config.json"
+    config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
     check_sizes_in_config(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")
-    if had("adapter_config.json") is not None:
+    if file_of_model(name, ADAPTER) is not None:
         raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needs a merged one")
-    whole = had(SINGLE)
-    if whole is not None:
+    if (whole := file_of_model(name, SINGLE)) is not None:
         files = [whole]
-    else:
-        index = had(INDEX)
-        if index is None:
-            return None
+    elif (index := file_of_model(name, INDEX)) is not None:
         files = [Path(file) for file in cached_files(name, files_in_weight_index(index)) or ()]
-    for file in files:
-        check_regular(file, "weights")
+    else:
+        return None
     checkpoint = held(files)
     check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)

@@ -8,6 +8,7 @@ zero, and counts are checked against the number of tensors in the checkpoint.
 """
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,12 +50,12 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
 
     Links may lead to the blobs of the hub cache that the folder belongs to, and nowhere else outside.
     """
-    name = config.get("transformers_weights") or (SINGLE if _weight_file_present(folder / SINGLE) else INDEX)
+    name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
         raise RegardError(f"{where}: transformers_weights is {name!r}, needs the name of a safetensors file")
     file = _weight_file_inside_folder(folder, name, where)
-    if name == INDEX and not _weight_file_present(file):
+    if name == INDEX and not os.path.lexists(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
             raise RegardError(
@@ -119,7 +120,7 @@ def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:
         allowed.append(home.parent.parent / "blobs")
     if not any(real.is_relative_to(parent) for parent in allowed):
         raise RegardError(f"{where}: {name!r} is a link to {str(real)!r}, outside the folder: copy the file into it")
-    if _weight_file_present(file) or name != INDEX:
+    if os.path.lexists(file) or name != INDEX:
         check_regular(file, "weights")
     return file
 
@@ -128,11 +129,6 @@ def _check_plain_file_name(name: str, where: str) -> None:
     """Check that a name cannot lead out of its folder, on any system."""
     if any(character in name for character in "/\\:\0") or name.startswith("."):
         raise RegardError(f"{where}: weights are in {name!r}, needs the plain name of a file in the folder")
-
-
-def _weight_file_present(file: Path) -> bool:
-    """Whether there is something of that name, be it a link into nothing."""
-    return file.exists() or file.is_symlink()
 
 
 # What sizes and counts of heads are called, family by family; each is one number, or one for each layer, or null.

@@ -30,6 +30,7 @@ from regard.model_files.folder import (
     check_model_folder,
     check_there,
     default_folder,
+    file_of_model,
     missing_model_file_error,
     names_default_model,
 )
@@ -219,7 +220,7 @@ def _load_checkpoint(
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
             pictures_alone = model.main_input_name == "pixel_values"
             files = (PROCESSOR_FILE,) if pictures_alone else (BOTH_FILE, PROCESSOR_FILE)
-            if any(_file_of_model(folder, candidate) for candidate in files):
+            if any(file_of_model(folder, candidate) for candidate in files):
                 processor = read_processor(folder, texts=not pictures_alone)
     if spread:
         check_not_on_disk(model, name)
@@ -260,16 +261,6 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, C
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
-
-
-def _file_of_model(folder: Path | str, file: str) -> Path | None:
-    """A file of a model's folder or of a hub name, None where there is none."""
-    if isinstance(folder, Path):
-        return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
-    from transformers.utils.hub import cached_file
-
-    path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
-    return None if path is None else Path(path)
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:

@@ -360,6 +360,8 @@ class Model:
         if not single:
             raise RegardError("ablated: given several texts, needs one")
         sets = [tuple(each) for each in sets]
+        for interventions in sets:
+            check_interventions(interventions)
         yield from self._runner.ablated(source, None if targets is None else targets[0], sets, logits=logits)
 
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:

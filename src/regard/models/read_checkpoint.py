@@ -92,10 +92,8 @@ def read_checkpoint(
             model, missing, unused = bare, [], others
     if missing:
         raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
-    for (
-        module
-    ) in model.modules():  # in chunks, it reads no text whose tokens are not a multiple; the numbers are the same
-        if hasattr(module, "chunk_size_feed_forward"):
+    for module in model.modules():
+        if hasattr(module, "chunk_size_feed_forward"):  # in chunks it reads no other number of tokens than multiples
             module.chunk_size_feed_forward = 0
     if unused:
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)

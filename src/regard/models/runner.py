@@ -196,7 +196,7 @@ class Runner:
             raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
         plans = [self._plan(source, window, stride) for source in sources]
         pieces = [piece for plan in plans for piece in plan.pieces()]
-        traces = dict(self._texts(pieces, interventions, keep))
+        traces: dict[int, Any] = dict(self.traces(pieces, None, interventions, keep))  # of single texts
         firsts = accumulate((len(plan.spans) for plan in plans), initial=0)
         return [
             joined(plan, [traces[n] for n in range(first, first + len(plan.spans))])
@@ -209,20 +209,8 @@ class Runner:
         """A text's windows, and their traces one after another."""
         plan = self._plan(source, window, stride)
         pieces = plan.pieces()  # of one length, so that they come in order
-        return plan, (trace for _, trace in self._texts(pieces, (), keep, streamed=True))
-
-    def _texts(
-        self,
-        pieces: Sequence[Encoded],
-        interventions: Sequence[Intervention],
-        keep: CaptureOptions,
-        *,
-        streamed: bool = False,
-    ) -> Iterator[tuple[int, Trace]]:
-        """`traces` of a model that reads a single text."""
-        for number, trace in self.traces(pieces, None, interventions, keep, streamed=streamed):
-            assert isinstance(trace, Trace)
-            yield number, trace
+        traces: Iterator[tuple[int, Any]] = self.traces(pieces, None, (), keep, streamed=True)
+        return plan, (trace for _, trace in traces)
 
     def _plan(self, source: Encoded, window: int, stride: int | None) -> Plan:
         name = self.session.name

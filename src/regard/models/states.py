@@ -100,18 +100,14 @@ class _Reading:
             except WindowsError:
                 index.packs = False
             except Exception:  # families raise whatever they run into, such as more tokens than they have positions for
-                together = []
-        if together and index.packs:
-            yield from together
-            return
-        separate = [text for batch in pack for text in self.read([batch])] if together else []
-        if together:
-            pairs = [(joined.states, alone.states) for joined, alone in zip(together, separate, strict=True)]
+                pass
+        separate: Iterator[StateBatch] = (text for batch in pack for text in self.read([batch]))
+        if together and index.packs is None:
+            alone = list(separate)
+            pairs = [(one.states, other.states) for one, other in zip(together, alone, strict=True)]
             index.packs = all(bool((a - b).abs().max() <= SAME * b.abs().max()) for a, b in pairs)
-            yield from together if index.packs else separate
-            return
-        for batch in pack:
-            yield from self.read([batch])
+            separate = iter(alone)
+        yield from together if index.packs and together else separate
 
     def read(self, pack: Sequence[list[int]]) -> list[StateBatch]:
         """Make one pass of batches of one length each, several of them side by side in one row."""
@@ -130,7 +126,7 @@ class _Reading:
             raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
         check_length(done, stack, texts)
         states = stack.numbered
-        states[depth] = done.last.get("last_hidden_state", states[depth])
+        states[depth] = done.capture.last.get("last_hidden_state", states[depth])
         check_finite({layer + 1: states[layer + 1] for layer in self.layers}, model.name)
         maps: list[AttentionMap] = []
         if self.attention:

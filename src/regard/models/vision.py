@@ -105,10 +105,11 @@ class WatchedSession(Session):
             item = replace(item, patches=replace(patches, rows=grid[0], columns=grid[1]) if known else None)
         named = named_tokens(item, self.model.config, {"": stack}, calls, False, self.name)
         normed = end == len(layers) and isinstance(final, Tensor) and final.shape == layers[-1].left.shape
+        last = {"last_hidden_state": final.flatten(1, -2)} if normed else {}
+        capture = Capture(keep=keep, comparison=comparison, last=last)
         return CapturedPass(
-            name=self.name, model=self.model, sources=[named], targets=None, calls=calls, embeddings=[],
-            stacks={stack.path: stack}, last={"last_hidden_state": final.flatten(1, -2)} if normed else {}, logits=None,
-            capture=Capture(keep=keep, comparison=comparison), attention_outputs={}, notes=tuple(notes),
+            name=self.name, model=self.model, sources=[named], targets=None, calls=calls, stacks={stack.path: stack},
+            logits=None, capture=capture, attention_outputs={}, notes=tuple(notes),
         )  # fmt: skip
 
     def _layers(self, item: ModelInput) -> tuple[list[WatchedLayer], list[str], Any]:

@@ -207,9 +207,8 @@ class WindowedTrace(ShownTrace):
         first = self.windows[0].hidden_states
         numbers = first.kept if isinstance(first, LayerSubset) else range(len(first))
         items: dict[int, Any] = {n: self._joined(lambda trace, n=n: trace.hidden_states[n]) for n in numbers}  # type: ignore[misc]
-        return (
-            LayerSubset("hidden_states", len(first), items) if isinstance(first, LayerSubset) else tuple(items.values())
-        )
+        subset = isinstance(first, LayerSubset)
+        return LayerSubset("hidden_states", len(first), items) if subset else tuple(items.values())
 
     def _joined(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
         """Rows of every token's own window."""

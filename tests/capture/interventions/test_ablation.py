@@ -231,7 +231,7 @@ def test_keys_that_are_no_tokens_have_no_edges() -> None:
             record() as calls,
             record_layers(model, watch) as stacks,
             through_interface(model, watch),
-            applied([ablated], model, watch, pairs=False, name="bert") as ablations,
+            applied([ablated], names.CallNumbering(model, watch, pairs=False), "bert") as ablations,
         ):
             model(IDS)
         ablations.check(stacks, calls, [11])

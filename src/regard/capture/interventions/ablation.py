@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import nn
-
 from regard.attention.ablation import Ablation, CallPatch, EdgeAblation, OpenAblations, PatchError, ablating
 from regard.attention.recording import Calls
-from regard.capture.interventions.names import OF, CallNumbering, KnownCallIds, Part
-from regard.capture.state import Capture, LayerStack
+from regard.capture.interventions.names import OF, CallNumbering, Part
+from regard.capture.state import LayerStack
 from regard.checks import numbers_there
 from regard.errors import OutOfRangeError, RegardError
 
@@ -47,101 +45,81 @@ class CallChange:
         return replace(change, layers=names, **moved)
 
 
+@dataclass(frozen=True, eq=False)
 class AppliedAblations:
     """The ablations of one forward pass, for `check` after it.
 
-    call_ids: those of the pass's calls. past: how many tokens of the text the pass begins after.
+    call_ids: those of the pass's calls. name: the model's. past: how many tokens of the text the pass begins after.
     """
 
-    def __init__(
-        self,
-        ablations: Sequence[CallChange],
-        opened: OpenAblations,
-        call_ids: CallNumbering | KnownCallIds,
-        name: str,
-        past: int = 0,
-    ) -> None:
-        self._ablations, self._opened, self.call_ids, self._name = ablations, opened, call_ids, name
-        self._past = past
+    ablations: Sequence[CallChange]
+    opened: OpenAblations
+    call_ids: CallNumbering
+    name: str
+    past: int = 0
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
         """Refuse a pass in which an ablation met something else than what it means.
 
         lengths: tokens of the padded text, and of the target of an encoder-decoder.
         """
-        if not self._ablations:
+        if not self.ablations:
             return
         if not self.call_ids.matches(stacks):
             raise RegardError(
-                f"interventions: which calls of {self._name} make which layer was known only after they were made: "
+                f"interventions: which calls of {self.name} make which layer was known only after they were made: "
                 "they cannot be ablated"
             )
-        for ablation in self._ablations:
-            for layer in (None,) if ablation.layers is None else ablation.layers:
-                self._check_layer(ablation.part, layer, stacks)
-        unmet = self._opened.unmet
-        for ablation, opened in zip(self._ablations, self._opened.ablations, strict=True):
+        depths = [stack.count - 1 for stack in stacks.values()]
+        for ablation in self.ablations:
+            count = max(depths, default=0) if ablation.part is None else depths[ablation.part != "encoder"]
+            for layer in ablation.layers or (0,):  # all layers: of a part that may have none at all
+                if layer >= count:
+                    there = f"{self.name} has no layers"
+                    there = numbers_there("layer", count, f"{self.name} has") if count else there
+                    raise RegardError(f"interventions: layer {layer} is out of range, {there}{OF[ablation.part]}")
+        unmet = self.opened.unmet
+        for ablation, opened in zip(self.ablations, self.opened.ablations, strict=True):
             if opened in unmet:
                 layers = " and ".join(map(str, ablation.layers or (0,)))
                 nth_call = "" if ablation.nth is None else f" call {ablation.nth}"
                 raise RegardError(
-                    f"interventions: layer {layers} of {self._name} has no attention{nth_call} that could be ablated "
+                    f"interventions: layer {layers} of {self.name} has no attention{nth_call} that could be ablated "
                     "or patched"
                 )
         for (path, nth), call in calls.items():
             call_id = self.call_ids(path, nth)
             if call_id is not None and any(isinstance(change, (EdgeAblation, CallPatch)) for change in call.ablations):
                 shape, part = tuple(call.weights.shape[-2:]), call_id.part
-                expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + self._past
+                expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"] + self.past
                 if shape != expected:
                     raise RegardError(
-                        f"interventions: layer {call_id.layer} of {self._name} attends to {shape[-1]} keys for "
+                        f"interventions: layer {call_id.layer} of {self.name} attends to {shape[-1]} keys for "
                         f"{expected[1]} tokens: which of them a word is, is not known, so nothing can be done to it by "
                         "tokens"
                     )
 
-    def _check_layer(self, part: Part | None, layer: int | None, stacks: Mapping[str, LayerStack]) -> None:
-        """Raise RegardError for a layer that a part does not have; None: for a part that has no layers at all."""
-        depths = [stack.count - 1 for stack in stacks.values()]
-        count = max(depths, default=0) if part is None else depths[part != "encoder"]
-        if count == 0 or (layer is not None and layer >= count):
-            there = numbers_there("layer", count, f"{self._name} has") if count else f"{self._name} has no layers"
-            raise RegardError(f"interventions: layer {layer or 0} is out of range, {there}{OF[part]}")
-
 
 @contextmanager
 def applied(
-    ablations: Sequence[CallChange],
-    model: nn.Module,
-    capture: Capture,
-    *,
-    pairs: bool,
-    name: str,
-    call_ids: KnownCallIds | None = None,
-    past: int = 0,
+    ablations: Sequence[CallChange], call_ids: CallNumbering, name: str, past: int = 0
 ) -> Iterator[AppliedAblations]:
-    """Apply ablations to the forward pass inside the block."""
-    numbering = call_ids or CallNumbering(model, capture, pairs=pairs)
+    """Apply ablations to the forward pass inside the block; the arguments are those of `AppliedAblations`."""
 
     def name_of(path: str, nth: int) -> str:
-        call = numbering(path, nth)
+        call = call_ids(path, nth)
         return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
         with ablating([change.for_attend(past) for change in ablations], name_of) as opened:
-            yield AppliedAblations(ablations, opened, numbering, name, past)
-    except (OutOfRangeError, PatchError) as error:
-        raise of_model(error, name) from error
-
-
-def of_model(error: OutOfRangeError | PatchError, name: str) -> RegardError:
-    """Word what `attend` refused, or a patch, for who asked it of a model."""
-    if isinstance(error, PatchError):
-        return RegardError(f"patch: {error}")
-    if error.axis != "heads" or error.size is None:
-        return error
-    there = numbers_there("head", error.size, f"{name} has")
-    return RegardError(f"interventions: head {error.given} is out of range, {there}")
+            yield AppliedAblations(ablations, opened, call_ids, name, past)
+    except PatchError as error:
+        raise RegardError(f"patch: {error}") from error
+    except OutOfRangeError as error:
+        if error.axis != "heads" or error.size is None:
+            raise
+        there = numbers_there("head", error.size, f"{name} has")
+        raise RegardError(f"interventions: head {error.given} is out of range, {there}") from error
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, overload
 from torch import nn
 
 from regard.attention.ablation import EdgeAblation, HeadAblation
-from regard.capture.state import Capture, LayerStack
+from regard.capture.state import Capture, LayerStack, shown_stacks
 from regard.checks import arguments_named, is_whole
 from regard.errors import RegardError
 from regard.text.quoting import quoted
@@ -248,14 +248,17 @@ class CallId:
     nth: int = 0
 
 
+CallIds = Mapping[Recorded, CallId | None]
+
+
 class CallNumbering:
     """Gives the calls of one forward pass their ids. A call outside the layers that a trace shows has None.
 
-    ids: of the calls made so far.
+    ids: of the calls made so far. known: those of an earlier pass, which was checked, of which this makes some again.
     """
 
-    def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool) -> None:
-        self._capture, self._pairs = capture, pairs
+    def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool, known: CallIds | None = None) -> None:
+        self._capture, self._pairs, self._known = capture, pairs, known
         lists = {path: module for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
         items = ((path, n) for path, module in lists.items() for n in range(len(module)))
         self._items = {f"{path}.{n}" if path else str(n) for path, n in items}  # layers are among them
@@ -265,6 +268,8 @@ class CallNumbering:
 
     def __call__(self, path: str, nth: int) -> CallId | None:
         """The id of the n-th call of a path. Each call has to be asked for while it is made, inside its layer."""
+        if self._known is not None:
+            return self._known[path, nth]
         if (path, nth) not in self.ids:
             shown, part = self._part(path)
             self.ids[path, nth] = None
@@ -276,10 +281,9 @@ class CallNumbering:
 
     def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
         """Whether the trace numbers these calls in the same way, now that the pass is over and its stacks are known."""
-        if self._pairs:
-            traced = list(stacks)
-        else:
-            traced = [max(stacks.values(), key=lambda stack: stack.count).path] if stacks else []
+        if self._known is not None:
+            return True
+        traced = [stack.path for stack in shown_stacks(stacks, pairs=self._pairs)]
         return self._stacks[: 2 if self._pairs else 1] == traced and all(
             self._part(path) == ((False, None) if call is None else (True, call.part))
             for (path, _), call in self.ids.items()
@@ -306,23 +310,3 @@ class CallNumbering:
     def _crosses(self, path: str) -> bool:
         """Whether calls of this path are known so far to take keys from another sequence."""
         return path in self._capture.cross_paths
-
-
-@dataclass(frozen=True)
-class KnownCallIds:
-    """The ids that the calls of an earlier pass had, for a pass in which some of them are not made."""
-
-    ids: Mapping[Recorded, CallId | None]
-
-    @staticmethod
-    def of(numbering: "CallNumbering | KnownCallIds") -> "KnownCallIds":
-        """A copy of the ids that calls were given so far."""
-        return KnownCallIds(dict(numbering.ids))
-
-    def __call__(self, path: str, nth: int) -> CallId | None:
-        """The id of the n-th call of a path."""
-        return self.ids[path, nth]
-
-    def matches(self, _stacks: Mapping[str, LayerStack]) -> bool:
-        """True: the earlier pass was checked."""
-        return True

@@ -207,7 +207,7 @@ class Pass:
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
     """Translate interventions, in order."""
     changes = Changes()
-    for intervention in map(checked, interventions):
+    for intervention in interventions:
         of.check_part(intervention.target.part if isinstance(intervention, Ablate) else intervention.part)
         if isinstance(intervention, Ablate):
             changes.calls.append(_ablation(intervention.target, of))
@@ -227,7 +227,7 @@ def needs_stacks(interventions: Sequence[Any]) -> bool:
     """Whether interventions change states, so that the model's stacks of layers have to be known before the pass."""
     return any(
         isinstance(intervention, Steer) or (isinstance(intervention, Patch) and intervention.what not in OF_HEADS)
-        for intervention in map(checked, interventions)
+        for intervention in interventions
     )
 
 
@@ -288,6 +288,6 @@ def check_interventions(interventions: Any) -> None:
 
 def intervention_names_tokens(intervention: Any) -> bool:
     """Whether an intervention means tokens of one text, so that it has no meaning in a window of it."""
-    if isinstance(checked(intervention), Ablate):
+    if isinstance(intervention, Ablate):
         return isinstance(intervention.target, Edge)
     return isinstance(intervention, Patch) or intervention.at is not None

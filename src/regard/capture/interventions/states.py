@@ -1,10 +1,11 @@
-"""Change hidden states and feed-forward outputs while a model runs, by hooks on its layers.
+"""Follow the layers of a model while it runs, by hooks, and change hidden states and feed-forward outputs.
 
 Layers are counted as they run, as `capture/hooks.py` counts them: a module that is every layer (ALBERT) is
 changed in the one that is meant.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 
 Stacks = Sequence[tuple[str, int]]  # (path of a stack's list of layers, how many run), the encoder's first
+FeedForwardPaths = Mapping[tuple[int, int], str]  # (stack, layer) -> the path of a module below its layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,64 +38,59 @@ class StateChange:
     feed_forward: bool = False
 
 
-class StateHooks:
-    """The changes of a model's states, made in the passes inside `opened`.
+class LayerHooks:
+    """Hooks of the layers of a model's stacks: a subclass looks at the states in its passes, or changes them.
 
-    stacks: of `Stacks`. feed_forwards: the path, below its layer, of the module that gives a feed-forward output, by
-    (stack, layer).
+    `entered`, `left` and `fed` get a stack's number, the number of the layer that runs, and states (B, L, M). What they
+    return goes on in the place of these. feed_forwards: of the modules whose outputs `fed` gets.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        changes: Sequence[StateChange],
-        stacks: Stacks,
-        feed_forwards: Mapping[tuple[int, int], str],
-        name: str,
-    ) -> None:
-        self._changes, self._name = list(changes), name
-        self._layers: list[tuple[int, nn.Module, dict[str, nn.Module]]] = []
-        feed_forward_places = {(change.stack, change.number) for change in changes if change.feed_forward}
-        for stack in sorted({change.stack for change in changes}):
-            path, _ = stacks[stack]
-            below = {feed_forwards[key] for key in feed_forward_places if key[0] == stack}
-            for layer in model.get_submodule(path).children():  # each once, also if it is several layers
-                modules = dict(layer.named_modules()) if below else {}
-                self._layers.append((stack, layer, {path: modules[path] for path in below if path in modules}))
-        self._feed_forwards = feed_forwards
-        self._past = 0
-        self._count: dict[int, int] = {}
-        self._depth: dict[int, int] = {}
-        self._shape: torch.Size = torch.Size()
+    def __init__(self, model: nn.Module, stacks: Stacks, feed_forwards: FeedForwardPaths | None = None) -> None:
+        self._model, self._stacks, self._feed_forwards = model, stacks, feed_forwards or {}
+        self._shape, self._past = torch.Size(), 0
+
+    def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
+        """Take the states that enter a layer."""
+        return states
+
+    def left(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
+        """Take the states that leave a layer."""
+        return states
+
+    def fed(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
+        """Take the feed-forward output of a layer."""
+        return states
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Change what runs inside the block. past: how many tokens of the text went through the model before."""
-        if not self._changes:
-            yield
-            return
-        self._past, self._count, self._depth = past, {}, {}
+        """Call the methods in what runs inside the block. past: how many tokens of the text it begins after."""
+        self._past, self._count, self._depth = past, Counter[int](), Counter[int]()
         with ExitStack() as hooks:
-            hooked: set[int] = set()
-            for stack, layer, below in self._layers:
-                if id(layer) not in hooked:
-                    hooks.enter_context(layer.register_forward_pre_hook(partial(self._enter, stack), with_kwargs=True))
-                    hooks.enter_context(layer.register_forward_hook(partial(self._leave, stack)))
-                    hooked.add(id(layer))
-                for path, module in below.items():
-                    if id(module) not in hooked:
-                        hooks.enter_context(module.register_forward_hook(partial(self._feed_forward, stack, path)))
-                        hooked.add(id(module))
+            hooked: set[nn.Module] = set()
+            for stack, (path, _) in enumerate(self._stacks):
+                below = {name for key, name in self._feed_forwards.items() if key[0] == stack}
+                for layer in self._model.get_submodule(path).children():  # each once, also if it is several layers
+                    if layer not in hooked:
+                        before = layer.register_forward_pre_hook(partial(self._enter, stack), with_kwargs=True)
+                        hooks.enter_context(before)
+                        hooks.enter_context(layer.register_forward_hook(partial(self._leave, stack)))
+                    for name, module in layer.named_modules() if below else ():
+                        if name in below and module not in hooked:
+                            hooks.enter_context(module.register_forward_hook(partial(self._give, stack, name)))
+                            hooked.add(module)
+                    hooked.add(layer)
             yield
 
     def _enter(self, stack: int, _module: nn.Module, args: Any, kwargs: Any) -> Any:
-        depth = self._depth[stack] = self._depth.get(stack, 0) + 1
-        if depth > 1:
+        self._depth[stack] += 1
+        if self._depth[stack] > 1:
             return None
         for key, argument in (*enumerate(args), *kwargs.items()):
             if is_hidden_states(argument):
                 self._shape = argument.shape
-                states = self._changed(stack, 0, argument) if self._count.get(stack, 0) == 0 else argument
+                states = self.entered(stack, self._count[stack], argument)
+                if states is argument:
+                    return None
                 if isinstance(key, str):
                     return args, kwargs | {key: states}
                 return (*args[:key], states, *args[key + 1 :]), kwargs
@@ -103,19 +100,42 @@ class StateHooks:
         self._depth[stack] -= 1
         if self._depth[stack]:
             return None
-        self._count[stack] = self._count.get(stack, 0) + 1
-        return change_first_hidden_states(output, lambda states: self._changed(stack, self._count[stack], states))
+        self._count[stack] += 1
+        return change_first_hidden_states(output, lambda states: self.left(stack, self._count[stack] - 1, states))
 
-    def _feed_forward(self, stack: int, path: str, _module: nn.Module, _args: Any, output: Any) -> Any:
-        layer = self._count.get(stack, 0)
+    def _give(self, stack: int, path: str, _module: nn.Module, _args: Any, output: Any) -> Any:
+        layer = self._count[stack]
         if self._feed_forwards.get((stack, layer)) != path:
             return None
 
-        def changed(states: Tensor) -> Tensor:
+        def fed(states: Tensor) -> Tensor:
             shaped = states.reshape(*self._shape[:2], -1)
-            return self._changed(stack, layer, shaped, feed_forward=True).reshape(states.shape)
+            made = self.fed(stack, layer, shaped)
+            return states if made is shaped else made.reshape(states.shape)
 
-        return change_first_hidden_states(output, changed, least=2)
+        return change_first_hidden_states(output, fed, least=2)
+
+
+class StateHooks(LayerHooks):
+    """The changes of a model's states, made in the passes inside `opened`. name: the model's."""
+
+    def __init__(
+        self, model: nn.Module, stacks: Stacks, paths: FeedForwardPaths, changes: Sequence[StateChange], name: str
+    ) -> None:
+        super().__init__(model, stacks, paths)
+        self._changes, self._name = changes, name
+
+    def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Change what enters the first layer."""
+        return states if layer else self._changed(stack, 0, states)
+
+    def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Change what leaves a layer."""
+        return self._changed(stack, layer + 1, states)
+
+    def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
+        """Change a feed-forward output."""
+        return self._changed(stack, layer, states, feed_forward=True)
 
     def _changed(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
         """The states with what is to be changed in them."""
@@ -161,16 +181,18 @@ def is_hidden_states(value: Any, least: int = 3) -> bool:
 
 
 def first_hidden_states(values: Any) -> Tensor | None:
-    """The first tensor of hidden states among some values."""
+    """The first tensor of hidden states among some values, or in what a module gave."""
+    values = values if isinstance(values, (tuple, list)) else (values,)
     return next((value for value in values if is_hidden_states(value)), None)
 
 
-def change_first_hidden_states(output: Any, function: Any, least: int = 3) -> Any:
-    """What a module gave, with a function of its first tensor of states in that one's place."""
-    if is_hidden_states(output, least):
-        return function(output)
-    if type(output) in (tuple, list):
-        for n, value in enumerate(output):
-            if is_hidden_states(value, least):
-                return type(output)((*output[:n], function(value), *output[n + 1 :]))
+def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> Any:
+    """What a module gave, with a function of its first tensor of states in that one's place; None for no change."""
+    several = type(output) in (tuple, list)
+    for n, value in enumerate(output if several else (output,)):
+        if is_hidden_states(value, least):
+            changed = function(value)
+            if changed is value:
+                return None
+            return type(output)((*output[:n], changed, *output[n + 1 :])) if several else changed
     return None

@@ -266,11 +266,8 @@ def ablated_weights(
     Raises:
         RegardError: something is patched, or edges are ablated in rows that are no part of a softmax.
     """
-    if (
-        ablations.values
-        or ablations.weights
-        or not all(isinstance(change, HeadAblation) for change in ablations.outputs)
-    ):
+    heads_alone = all(isinstance(change, HeadAblation) for change in ablations.outputs)
+    if ablations.values or ablations.weights or not heads_alone:
         raise RegardError(f"{path}: its attention is written by hand, so it can be ablated and not patched")
     maps = [layout.as_map(tensor, heads) for tensor in (weights, plain)]
     new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
