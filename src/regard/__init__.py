@@ -107,6 +107,8 @@ _METHODS = {  # what maps, calls, traces and tables are made of, shown and saved
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",
     "generated_parts": "regard.views.show",
+    "output_of": "regard.trace.transformers_output",
+    "output_of_pair": "regard.trace.transformers_output",
     "parts_html": "regard.display.notebook",
     "plain_text_of_parts": "regard.display.terminal_parts",
     "rows_parts": "regard.display.notebook",

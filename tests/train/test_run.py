@@ -20,10 +20,10 @@ import torch
 
 import regard
 from regard.train.follow import follow_run_in_terminal, train_and_follow
-from regard.train.run import RunOptions, prepare_text_run, run_training, stop_training_on_interrupt
+from regard.train.run import prepare_text_run, run_training, stop_training_on_interrupt
 from regard.train.run_files import read_log
 from regard.train.run_folder import save_checkpoint
-from regard.train.settings import Settings
+from regard.train.settings import RunOptions, Settings
 from tests.support import in_one_process
 
 SMALL = ["--set", "layers=2", "--set", "d_model=24", "--set", "heads=3", "--set", "block=17", "--set", "batch=5"]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regard.attention import region_scores
 from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels import cpu as compiled
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import forward as cpu
 
@@ -34,14 +35,12 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
 
 
 def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
-    from regard.attention.kernels.cpu import cell_means as fast  # numba is loaded when it is first needed
-
     query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.near_rule
-    step = ROWS * BLOCKS * threads.worker_thread_count()
+    step, compute = ROWS * BLOCKS * threads.worker_thread_count(), compiled.cell_means.tiled_cell_means
     for first in range(start, length, step):
         last = min(first + step, length)
         blocks = range(first, last, ROWS)
-        tasks = [partial(fast.tiled_cell_means, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
+        tasks = [partial(compute, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
         results = threads.run_on_worker_threads(tasks)
         row_max, row_sum = (torch.cat([result[n] for result in results]) for n in (1, 2))
         weights.keep_row_sums(slice(first, last), row_max, row_sum)

@@ -27,6 +27,7 @@ from regard.corpus.shard_reader import Cells, RowColumns, ShardReader, cells_at,
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
 from regard.model_files.folder import DEFAULT_NAME
+from regard.models.load import load
 from regard.models.model import Model
 
 if TYPE_CHECKING:
@@ -163,8 +164,6 @@ class StoreTables:
                 f"store {str(self.path)!r} says that {kept.source or kept.name!r} made it: what a store names is not "
                 "loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
             )
-        from regard.models.load import load
-
         model = named if isinstance(named, Model) else load(named)
         if model.tokenizer is None or digest_model(model) != kept.digest:
             raise RegardError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from regard.corpus.embed_texts import EmbedProgress
+    from regard.corpus.store import Store
 
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns, or - for standard input.")
@@ -68,21 +69,20 @@ def embed(
     files = find_files(paths, follow_links=follow_links)
     plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
     sizes = sum(each.stat().st_size for each in files) if plain else None  # about how many characters there are
-    from regard.corpus.embed_texts import embed as embed_texts
-    from regard.corpus.questions.embed import Embedded, missing_words
+    from regard.corpus.questions.embed import embedded
 
     _, errors = consoles(outputs.json)
     start.settle()
     try:
         with errors.status("Reading …") as status:
-            summary = embed_texts(
+            result = embedded(
                 paths, out, model=model, settings=chosen, columns=Columns(text_column, id_column), workers=workers,
                 progress=_progress_shown_in(status, sizes), prune=prune, follow_links=follow_links,
             )  # fmt: skip
     except KeyboardInterrupt:
         errors.print("Stopped. Run the same command to continue from what is written.", markup=False)
         raise
-    report(Embedded(summary, missing_words(out, chosen.where)), outputs)
+    report(result, outputs)
 
 
 def _layers_option_value(given: str) -> tuple[int, ...] | None:
@@ -122,6 +122,14 @@ def check_store(store: Path, layer: int | None = None) -> None:
     place_among_stored_layers(read_manifest(store).layers, layer)
 
 
+def _open_store(store: Path, model: str | None = None) -> "Store":
+    """Open a store that was checked."""
+    start.settle()
+    from regard.corpus.store import Store
+
+    return Store(store, model=model)
+
+
 @writes("html", "csv", "parquet", "json")
 def find(
     word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find.")],
@@ -142,9 +150,7 @@ def find(
     for each occurrence.
     """
     check_store(store, layer)
-    from regard.corpus.store import Store
-
-    with Store(store, model=model) as opened:
+    with _open_store(store, model) as opened:
         if like is not None:
             with waiting(outputs, "Loading the model …"):
                 _ = opened.model
@@ -174,10 +180,7 @@ def senses(
     --csv has a row for each occurrence.
     """
     check_store(store, layer)
-    start.settle()
-    from regard.corpus.store import Store
-
-    with Store(store, model=model) as opened, waiting(outputs, "Clustering, and cutting words …"):
+    with _open_store(store, model) as opened, waiting(outputs, "Clustering, and cutting words …"):
         found = opened.senses(
             word, k, by=by, layer=layer, examples=examples, words=words, checked=checked, context=context, seed=seed
         )  # fmt: skip
@@ -209,12 +212,9 @@ def shift(
         raise RegardError("--values needs --column: it names the two values of that column to compare")
     for store in stores:
         check_store(store, layer)
-    start.settle()
-    from regard.corpus.store import Store
-
     chosen = None if values is None else [each.strip() for each in values.split(",")]
     with ExitStack() as stack:
-        first, *others = [stack.enter_context(Store(each)) for each in stores]
+        first, *others = [stack.enter_context(_open_store(store)) for store in stores]
         with waiting(outputs, "Comparing …"):
             found = first.shift(
                 word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,

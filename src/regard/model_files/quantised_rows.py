@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -84,9 +85,7 @@ class QuantisedRows:
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
-        from regard.model_files.quantised_blocks import scales
-
-        result = scales(self.kind, *_flat(self))
+        result = passes().scales(self.kind, *_flat(self))
         return None if result is None else torch.from_numpy(result)
 
     def t(self) -> "QuantisedRows":
@@ -150,6 +149,13 @@ class QuantisedRows:
         return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, aside)
 
 
+def passes() -> ModuleType:
+    """The passes over blocks of numbers; numba is loaded, and compiles them, when the first is needed."""
+    from regard.model_files import quantised_blocks
+
+    return quantised_blocks
+
+
 def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
     """The bytes of rows as a run, and the run of what stands aside of them, None where nothing does."""
     return rows.bytes.reshape(-1).numpy(), None if rows.aside is None else rows.aside.reshape(-1).numpy()
@@ -162,9 +168,7 @@ def dequantize_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
 
 def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
     """Write the numbers of whole blocks into a run of float32."""
-    from regard.model_files.quantised_blocks import dequantize_blocks
-
-    numbers, size = sizes
+    (numbers, size), dequantize_blocks = sizes, passes().dequantize_blocks
 
     def part(first: int, end: int) -> None:
         scales = None if aside is None else aside[first:end]

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.model_files.quantised_rows import QuantisedRows, share_out
+from regard.model_files.quantised_rows import QuantisedRows, passes, share_out
 
 HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once: on a CPU so many that they stay in its cache,
@@ -253,16 +253,15 @@ def multiply_one_row(
             return None
     elif weight.ndim != 2 or weight.flipped:
         return None
-    from regard.model_files.quantised_blocks import BFLOAT16, PASSES, multiply_row
-
-    kind, packed = (BFLOAT16, weight.view(torch.uint16)) if isinstance(weight, Tensor) else (weight.kind, weight.bytes)
-    if kind not in (BFLOAT16, *PASSES) or not packed.is_contiguous():
+    blocks, packed = passes(), weight.view(torch.uint16) if isinstance(weight, Tensor) else weight.bytes
+    kind = blocks.BFLOAT16 if isinstance(weight, Tensor) else weight.kind
+    if kind not in (blocks.BFLOAT16, *blocks.PASSES) or not packed.is_contiguous():
         return None
     made = torch.empty(len(weight))
     rows, vector, into = packed.detach().numpy(), x.detach().contiguous().numpy(), made.numpy()
 
     def part(first: int, end: int) -> None:
-        multiply_row(kind, rows[first:end], vector, into[first:end])
+        blocks.multiply_row(kind, rows[first:end], vector, into[first:end])
 
     share_out(len(rows), made.numel() * len(vector), part)
     return made

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from regard.checks import refuse_both
 from regard.errors import RegardError
+from regard.files import parse_json, read_regular
+from regard.text.tokens import check_text, given_texts, readable_token
 
 if TYPE_CHECKING:
     from regard.generation.generator import Generated
     from regard.models.model import Model
 
 MAX_WRITTEN = 256  # tokens of a target that the model writes itself
-
-
-def load_any(name: str | None) -> "Model":
-    """Load a model, as `regard.load` does."""
-    from regard.models.load import load
-
-    return load(name)
 
 
 @dataclass
@@ -44,6 +39,7 @@ class Source:
     written: after reading, the targets that the model wrote.
     """
 
+    load: Callable[[str | None], "Model"]
     texts: Sequence[str] = ()
     targets: Sequence[str] = ()
     seconds: Sequence[str] = ()
@@ -53,7 +49,6 @@ class Source:
     open_file: Path | None = None
     chat: Path | None = None
     images: Sequence[Path] = ()
-    load: Callable[[str | None], "Model"] = load_any
     written: str = ""
 
     def need_texts(self, verb: str, texts: str) -> None:
@@ -63,8 +58,6 @@ class Source:
 
     def check(self, verb: str, texts: str = "TEXT...") -> None:
         """Refuse what can be refused without a model. texts: what the verb calls its texts."""
-        from regard.text.tokens import check_text
-
         others = {"--target-text": self.targets, "--second": self.seconds, "--window": self.window}
         if self.images:
             refuse_both("--image", others | {"--stride": self.stride, "--open": self.open_file, "--chat": self.chat})
@@ -127,18 +120,15 @@ class Source:
 
     def read_again(self) -> TracedTexts:
         """Trace the texts of a saved file anew, for what a file doesn't hold."""
-        from regard.text.tokens import given_texts
-        from regard.trace.trace import PairTrace
-
         old, model, new = self._opened(needs_model=False, names=False), self.load(self.model), []
         for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
             which = f"--open {str(self.open_file)!r}: trace {number}"
             if not text:
                 raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
-            if model.pairs != isinstance(saved, PairTrace):
+            if model.pairs != (len(saved.sides) == 2):
                 raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
             trace: Any
-            if isinstance(saved, PairTrace):  # the very tokens: a target that was written may be tokenised differently
+            if model.pairs:  # the very tokens: a target that was written may be tokenised differently
                 trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
             else:
                 first, second = given_texts(text, saved.turns)
@@ -153,13 +143,11 @@ class Source:
 
     def read_one(self, verb: str) -> Any:
         """Read the one trace of a single text, which isn't an encoder-decoder's."""
-        from regard.trace.trace import PairTrace
-
         traces = self.read().traces
         if len(traces) > 1:
             holds = f"{str(self.open_file)!r} holds {len(traces)} traces"
             raise RegardError(f"{verb}: {holds}, but {verb} shows one: save that trace alone")
-        if isinstance(traces[0], PairTrace):
+        if len(traces[0].sides) == 2:
             name = traces[0].decoder.status.model
             raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
         return traces[0]
@@ -182,7 +170,6 @@ class Source:
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
     """Read the messages in a JSON file."""
-    from regard.files import parse_json, read_regular
     from regard.text.reader import check_messages
 
     content = read_regular(file, "--chat")
@@ -194,8 +181,6 @@ def read_chat_file(file: Path) -> list[dict[str, str]]:
 
 def spelling(tokenizer: Any) -> Callable[[int], str] | None:
     """Return how a tokenizer spells token ids."""
-    from regard.text.tokens import readable_token
-
     return None if tokenizer is None else lambda number: readable_token(tokenizer, number)
 
 

@@ -202,9 +202,9 @@ def open_file(file: Path, limits: Limits) -> CachedPage:
     return CachedPage(page_as_seen(traces))
 
 
-def open_files(files: Sequence[Path], limits: Limits) -> list[CachedPage]:
+def open_files(files: Sequence[Path], limits: Limits | None = None) -> list[CachedPage]:
     """Read saved traces and maps, as `open_file`; of pages with one title each says in it which file it is of."""
-    opened = [open_file(file, limits) for file in files]
+    opened = [open_file(file, limits or Limits()) for file in files]
     titles = [each.page.title for each in opened]
     for each, file, name in zip(opened, files, names_apart(files), strict=True):
         if titles.count(title := each.page.title) > 1:
@@ -219,17 +219,6 @@ def tell_models_apart(models: Sequence[Model], sources: Sequence[str | None]) ->
     for model, name in zip(models, names_apart(folders), strict=True):
         if names.count(model.name) > 1:
             model.name = name
-
-
-def open_stores(folders: Sequence[Path]) -> "list[Store]":
-    """Open corpus stores. Raises RegardError for what is none, and where the extra `corpus` is not installed."""
-    if not folders:
-        return []
-    from regard.corpus.store import Store
-    from regard.lazy import import_from_corpus_extra
-
-    import_from_corpus_extra("duckdb")
-    return [Store(folder) for folder in folders]
 
 
 def bind_server_port(port: int) -> socket.socket:

@@ -13,8 +13,10 @@ from regard.cli.outputs import NOTHING, waiting
 from regard.cli.start import load_model, settle
 from regard.cli.verb import Verb
 from regard.errors import RegardError
-from regard.lazy import import_part
+from regard.lazy import import_from_corpus_extra, import_part
+from regard.model_files.folder import DEFAULT_NAME
 from regard.text.tokens import check_text
+from regard.web.built_page import check_page_built
 
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to show on the page.", show_default=False)
@@ -40,30 +42,24 @@ def serve(
         check_text(text, f"text {nth}")
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
-    from regard.web.built_page import check_page_built  # help doesn't wait for it
-
+        import_from_corpus_extra("duckdb")
     check_page_built(["live"])
-    from regard.model_files.folder import DEFAULT_NAME
-
-    import_part("regard.server.serve")  # which needs another part
-    from regard.server.serve import open_files, open_stores, tell_models_apart
-    from regard.server.serve import serve as run
-    from regard.server.tasks import Limits
+    server = import_part("regard.server.serve")  # which needs another part
 
     with ExitStack() as closed:
         with waiting(NOTHING, "Loading …"):
-            opened = open_files(files or [], Limits())
-            asked = [closed.enter_context(store) for store in open_stores(stores or [])]
+            opened = server.open_files(files or [])
+            asked = [closed.enter_context(import_part("regard.corpus.store").Store(store)) for store in stores or []]
             named: list[str | None] = [*(models or ())]
             own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
             if not named and (texts or own or not (opened or asked)):
                 named = [None]
             loaded = [load_model(name) for name in named]
-            tell_models_apart(loaded, named)
+            server.tell_models_apart(loaded, named)
         settle()
 
         said = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
-        run(loaded, texts or [], opened, stores=asked, port=port, started=lambda link: typer.echo(said + link))
+        server.serve(loaded, texts or [], opened, stores=asked, port=port, started=lambda link: typer.echo(said + link))
 
 
 SERVE = Verb(

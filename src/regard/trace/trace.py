@@ -232,9 +232,7 @@ class Trace(_Kept):
         Raises:
             RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
         """
-        from regard.trace.transformers_output import output_of  # which needs transformers
-
-        return output_of(self, attentions)
+        return from_above("output_of")(self, attentions)
 
 
 @dataclass
@@ -268,9 +266,7 @@ class PairTrace(_Kept):
 
         Arguments and errors are those of `Trace.as_transformers`.
         """
-        from regard.trace.transformers_output import output_of_pair  # which needs transformers
-
-        return output_of_pair(self, attentions)
+        return from_above("output_of_pair")(self, attentions)
 
 
 def is_causal(trace: Trace) -> bool:

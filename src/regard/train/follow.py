@@ -22,7 +22,6 @@ from regard.trace.trace import PairTrace, Trace
 from regard.train.data import Pair
 from regard.train.loop import ProcessGroup, StepMetrics, process_group, training_step_due
 from regard.train.run import (
-    RunOptions,
     TrainingRun,
     prepare_pair_run,
     prepare_repeated_run,
@@ -31,7 +30,7 @@ from regard.train.run import (
 )
 from regard.train.run_files import LOSS, SAMPLES, WATCH, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info
-from regard.train.settings import Settings, with_changes
+from regard.train.settings import RunOptions, Settings, with_changes
 from regard.train.training import training_of_log
 
 

@@ -49,7 +49,8 @@ from regard.train.run_folder import (
     training_device,
     write_run_info,
 )
-from regard.train.settings import Settings, text_config
+from regard.train.settings import RunOptions, Settings, text_config
+from regard.train.training import training_of_log
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,28 +90,10 @@ class TrainingRun:
         Raises:
             RegardError: there is no update in the run's log yet.
         """
-        from regard.train.training import training_of_log
-
         log = read_log(self.folder)
         if not log:
             raise RegardError(f"plot: {str(self.folder)!r} has no update in its log yet: train first")
         return training_of_log(log, self.model.config, self.settings).plot()
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run begins.
-
-    resume: go on where the folder's run stopped. watch: a sentence whose traces are kept on the way; of pairs one that
-    is held out, or one and its translation with a tab between. prompt: what samples on the way begin with; of pairs
-    what is translated, by default the first pair held out. is_main: whether this process writes; of several the first
-    one does, when the others have yet to come here.
-    """
-
-    resume: bool = False
-    watch: str | None = None
-    prompt: str | None = None
-    is_main: bool = True
 
 
 DEFAULT = RunOptions()

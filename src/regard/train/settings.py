@@ -118,6 +118,22 @@ class Settings:
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run begins.
+
+    resume: go on where the folder's run stopped. watch: a sentence whose traces are kept on the way; of pairs one that
+    is held out, or one and its translation with a tab between. prompt: what samples on the way begin with; of pairs
+    what is translated, by default the first pair held out. is_main: whether this process writes; of several the first
+    one does, when the others have yet to come here.
+    """
+
+    resume: bool = False
+    watch: str | None = None
+    prompt: str | None = None
+    is_main: bool = True
+
+
 def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     """Change some of the settings.
 

@@ -15,7 +15,7 @@ from regard.cli.verb import Verb
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.train.run_files import check_place_for_run, check_watched_traces
-from regard.train.settings import Settings, read_training_settings, with_changes
+from regard.train.settings import RunOptions, Settings, read_training_settings, with_changes
 
 Files = Annotated[
     list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files in UTF-8, to learn the next token.")
@@ -56,7 +56,6 @@ def train(
         read = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
     from regard.train.follow import train_and_follow
-    from regard.train.run import RunOptions
 
     options = RunOptions(resume, watch, prompt)
     train_and_follow(files or [], pairs, out, starting, changes, options, tensorboard=tensorboard)

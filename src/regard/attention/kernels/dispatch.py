@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu, statistics
+from regard.attention.kernels import cpu as compiled
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.scores import ScoreRule, subtract_row_bias
@@ -53,16 +54,14 @@ def compute_with_statistics(
     """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest."""
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
     fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
-    if fits and subtract_row_bias(query, key, rule).row_bias is None:
-        from regard.attention.kernels.cpu import forward_statistics  # numba is loaded when it is first needed
-
-        if forward_statistics.fits(query, key, rule):
-            done = forward_statistics.compute(query, key, value, rule, wanted, offset)
-            assert done.statistics is not None
-            if rule.sinks is None:
-                return done
-            corrected = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
-            return done._replace(statistics=corrected)
+    fits = fits and subtract_row_bias(query, key, rule).row_bias is None
+    if fits and compiled.forward_statistics.fits(query, key, rule):
+        done = compiled.forward_statistics.compute(query, key, value, rule, wanted, offset)
+        assert done.statistics is not None
+        if rule.sinks is None:
+            return done
+        corrected = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
+        return done._replace(statistics=corrected)
     result = compute(query, key, value, rule, dropout)
     return add_statistics(query, key, rule, result, wanted, offset)
 

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels import cpu as compiled
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.map_statistics import (
     MapStatistics,
@@ -47,10 +48,8 @@ def compute(
     """Compute the wanted statistics by the fastest routine for these arguments."""
     rule = subtract_row_bias(query, key, rule)
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
-        from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
-
         rows = kernel_rows if rule.row_bias is None else None  # those are of the scores as they are
-        result = fast.compute(query, key, rule, wanted, offset, rows, progress)
+        result = compiled.statistics.compute(query, key, rule, wanted, offset, rows, progress)
     else:
         result = blockwise(query, key, rule, wanted, offset, progress)
     return result if rule.sinks is None else with_distances_beside_sinks(query, key, rule, result, offset)

@@ -1,11 +1,13 @@
 """Hold what `regard embed` read and wrote: counts, and nothing left out in silence."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
-from regard.corpus.embed_texts import EmbedReport
-from regard.corpus.settings import Where
+from regard.corpus.embed_texts import EmbedReport, embed
+from regard.corpus.settings import Settings, Where
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Panel, Table
@@ -93,6 +95,11 @@ class Embedded(Answer):
             "tokens_per_second": report.new_tokens / report.seconds if report.new_tokens else None,
             "quarantined": self.rows(), "notes": [*report.notes, *([self.missing] if self.missing else [])],
         }  # fmt: skip
+
+
+def embedded(paths: Sequence[str], out: Path, *, settings: Settings, **options: Any) -> Embedded:
+    """Embed texts, as `embed` takes them and its options, and look for the words that the store was to keep."""
+    return Embedded(embed(paths, out, settings=settings, **options), missing_words(out, settings.where))
 
 
 def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:

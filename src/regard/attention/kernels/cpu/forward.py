@@ -10,6 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels import cpu as compiled
+from regard.attention.kernels import threads
+from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
@@ -69,18 +72,14 @@ def forward_rows(
     query, key, value, rule: as `forward` takes them; without a value only row maxima and row sums are written.
     texts, heads, rows: whose queries, and which.
     """
-    # numba is loaded, and the passes compiled, when they are first needed
-    from regard.attention.kernels import threads
-    from regard.attention.kernels.cpu.tiles import split_into_thread_tasks
-    from regard.attention.kernels.matmul import product
-
     call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()
     multiply = product()
 
     def task(b: int, h: int, start: int, stop: int) -> None:
         _forward_rows_of_head(*call, b, h, rows.start + start, rows.start + stop, multiply, result)
 
-    parts = split_into_thread_tasks(len(texts) * len(heads), rows.stop - rows.start, threads.worker_thread_count())
+    workers = threads.worker_thread_count()
+    parts = compiled.tiles.split_into_thread_tasks(len(texts) * len(heads), rows.stop - rows.start, workers)
     threads.run_on_worker_threads(
         [
             lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]
@@ -104,9 +103,8 @@ def _forward_rows_of_head(
     result: KernelResult,
 ) -> None:
     """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
-    from regard.attention.kernels.cpu import tiles, vector
-
     assert result.row_max_sum is not None
+    tiles, vector = compiled.tiles, compiled.vector
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
     head = tiles.HeadTiles.of(query, key, rule, b, h, multiply)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
