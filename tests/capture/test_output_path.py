@@ -1,7 +1,7 @@
 """What stands around attention, found by following the numbers: checked against the models' own modules."""
 
 import weakref
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -105,6 +105,17 @@ def test_others_hooks_are_followed() -> None:
     unknown = hooked.attention_outputs[1]  # what the hook makes of the projection is no known form, or is scaled
     assert not isinstance(unknown, AttentionOutput) or unknown.scaling is not None
     assert_same_outputs(model.trace(ids=IDS)[0], opened("gpt2").trace(ids=IDS)[0])
+
+
+def test_what_goes_another_way_is_followed_after_all() -> None:
+    model = opened("bert")
+    first, _ = (model.trace(ids=IDS)[0] for _ in range(2))
+    index = model._session.index
+    one, two = index.outputs or ()
+    index.outputs = one, replace(two, projection=model.model.encoder.layer[1].output.dense)
+    for _ in range(2):
+        assert_same_outputs(first, model.trace(ids=IDS)[0])
+        assert index.outputs == ()
 
 
 def test_a_projection_that_is_written_to_is_not_believed() -> None:

@@ -126,7 +126,7 @@ def test_a_store_without_rows_and_one_that_is_not_finished(tmp_path: Path) -> No
 def test_the_model_has_to_be_the_one_that_made_the_store(
     bank_folder: Path, minilm, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("regard.models.load.load", lambda _source: minilm)
+    monkeypatch.setattr("regard.corpus.store_tables.load", lambda _source: minilm)
     with StoreTables(bank_folder) as tables:
         assert tables.model is minilm
     other = shutil.copytree(bank_folder, tmp_path / "s")
@@ -138,7 +138,7 @@ def test_the_model_has_to_be_the_one_that_made_the_store(
 def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path: Path, monkeypatch) -> None:
     """A stranger's store could name any repository or folder: the user names the model, or it is the default one."""
     asked = []
-    monkeypatch.setattr("regard.models.load.load", lambda source: asked.append(source) or minilm)
+    monkeypatch.setattr("regard.corpus.store_tables.load", lambda source: asked.append(source) or minilm)
     monkeypatch.setattr("regard.corpus.store_tables.digest_model", lambda _: read_manifest(bank_folder).model.digest)
     folder = shutil.copytree(bank_folder, tmp_path / "s")
     data = change_manifest(folder)

@@ -57,7 +57,7 @@ def strangers_store(bank_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     def load(source: Any = None, **_: Any) -> None:
         raise AssertionError(source)
 
-    monkeypatch.setattr("regard.models.load.load", load)
+    monkeypatch.setattr("regard.corpus.store_tables.load", load)
     with Store(bank_folder) as store:
         made = replace(store.manifest.model, name="theirs", source="stranger/model; rm -r x")
         object.__setattr__(store.manifest, "model", made)

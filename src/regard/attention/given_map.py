@@ -60,6 +60,8 @@ class GivenMap(AttentionMap):
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
         """Return all weights as one tensor. differentiable: with the graph that the program computed them by."""
+        if dtype is not None and (dtype != torch.float32 or differentiable):
+            return super().dense(differentiable=differentiable, dtype=dtype)  # which refuses it
         weights = self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
         return weights if dtype is None else weights.to(dtype)
 

@@ -119,8 +119,8 @@ class _EmbeddingWatch:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
             return
         index = args[0] if args and isinstance(args[0], Tensor) and not args[0].is_floating_point() else None
-        of_ids = index is not None and any(index.shape == ids.shape and torch.equal(index, ids) for ids in self.ids)
-        if self.group is None and of_ids:
+        first = index if self.group is None else None
+        if first is not None and any(first.shape == ids.shape and torch.equal(first, ids) for ids in self.ids):
             self.group = EmbeddingParts(token_embeddings=output.detach())
             self.groups.append(self.group)
             for kind, early in self.early:

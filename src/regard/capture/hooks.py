@@ -1,4 +1,4 @@
-"""Hook one forward pass of a model: its attention calls, embeddings, hidden states and attention outputs.
+"""Hook one forward pass of a model: its layers, what reads another sequence, and its last hidden states.
 
 A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack where attention was
 called in any of them. An encoder-decoder has two stacks. Nothing of this knows the model's family.
@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from regard.capture.interventions.states import first_hidden_states
 from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
 
-# How attention modules call the sequence that they take keys from, where it is another than their own.
 _Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
+# How attention modules call the sequence that they take keys from, where it is another than their own.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 

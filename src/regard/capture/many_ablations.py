@@ -112,6 +112,7 @@ class _Text:
         takes = not passes.pairs and {"past_key_values", "use_cache"} <= passes.takes
         if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
             return
+        outputs.clear()  # before memory is needed for another pass
         # the text once more, with a cache, which is kept where it is what it has to be
         cached = KeptKeys()
         try:

@@ -124,9 +124,9 @@ def check_store(store: Path, layer: int | None = None) -> None:
 
 def _open_store(store: Path, model: str | None = None) -> "Store":
     """Open a store that was checked."""
-    start.settle()
     from regard.corpus.store import Store
 
+    start.settle()
     return Store(store, model=model)
 
 

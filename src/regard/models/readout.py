@@ -18,8 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
-from regard.capture.interventions.states import first_hidden_states
-from regard.capture.many_ablations import kept_layer_outputs
+from regard.capture.options import TensorMaskError
 from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.models.inputs import model_inputs_of_trace
@@ -63,17 +62,15 @@ class Readout:
     def _stack(self, trace: Trace) -> str | None:
         """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
         with self.model._session.alone():
-            outputs: dict[str, list[Any]] = {}
-            with kept_layer_outputs(self._own, outputs):
+            lists = {path: m for path, m in self._own.named_modules() if isinstance(m, nn.ModuleList)}
+            with _last_layer_outputs_read(lists) as left:
                 self.logits = self._pass(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
-        shape, near = (1, *expected.shape), 1e-4 * max(1.0, float(expected.abs().max()))
-        left = {path.rpartition(".")[0]: first_hidden_states(given[-1]) for path, given in outputs.items() if given}
+        near = 1e-4 * max(1.0, float(expected.abs().max()))
         stacks = [
             path
             for path, state in left.items()
-            if state is not None
-            if state.shape == shape and float((state[0] - expected.to(state.device)).abs().max()) <= near
+            if state.shape == (1, *expected.shape) and float((state[0] - expected.to(state.device)).abs().max()) <= near
         ]
         return stacks[-1] if stacks else None
 
@@ -114,6 +111,27 @@ class Readout:
 
 
 @contextmanager
+def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
+    """What the last item of each list gave, of a pass inside the block."""
+    left: dict[str, Tensor] = {}
+    hooks = ExitStack()
+
+    def keep(path: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            state = _state_in_layer_output(output)
+            if state is not None:
+                left[path] = state
+
+        return hook
+
+    for path, items in lists.items():
+        for module in items:
+            hooks.enter_context(module.register_forward_hook(keep(path)))
+    with hooks:
+        yield left
+
+
+@contextmanager
 def _layers_replaced_by_state(
     layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"], like: dict[nn.Module, Tensor]
 ) -> Iterator[None]:
@@ -123,7 +141,7 @@ def _layers_replaced_by_state(
     """
 
     def hook(module: nn.Module, _args: Any, output: Any) -> object:
-        output_state = first_hidden_states(output)
+        output_state = _state_in_layer_output(output)
         if output_state is None or output_state.shape != state.shape:
             return None
         mine = state.to(output_state)
@@ -140,6 +158,14 @@ def _layers_replaced_by_state(
             else:
                 hooks.enter_context(layer.register_forward_hook(hook))
         yield
+
+
+def _state_in_layer_output(output: Any) -> Tensor | None:
+    """The hidden states among what a layer gives: its first floating-point tensor of three axes or more."""
+    for value in output if isinstance(output, (tuple, list)) else (output,):
+        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
+            return value
+    return None
 
 
 def ablated_runs(model: "Model", trace: object, asker: str) -> Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]:
@@ -166,7 +192,11 @@ def gradient_run(
         raise RegardError(f"gradients: given {type(trace).__name__}, needs {needs}, of {model.name}")
     read, target = model_inputs_of_trace(model._reader, trace, "gradients")
     session = model._session
-    done = gradient_pass(session, read, target, session.structure.stacks(read, target), exchange, heads=heads)
+    run = partial(gradient_pass, session, read, target, session.structure.stacks(read, target), exchange, heads=heads)
+    try:
+        done = run()
+    except TensorMaskError:
+        done = run(written_masks=True)
     side = copy.copy(trace.sides[-1])
     assert done.last_hidden_state is not None
     if exchange is None:

@@ -16,7 +16,6 @@ from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra, import_part
 from regard.model_files.folder import DEFAULT_NAME
 from regard.text.tokens import check_text
-from regard.web.built_page import check_page_built
 
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to show on the page.", show_default=False)
@@ -43,6 +42,8 @@ def serve(
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
         import_from_corpus_extra("duckdb")
+    from regard.web.built_page import check_page_built  # help doesn't wait for it
+
     check_page_built(["live"])
     server = import_part("regard.server.serve")  # which needs another part
 

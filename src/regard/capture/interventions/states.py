@@ -188,11 +188,12 @@ def first_hidden_states(values: Any) -> Tensor | None:
 
 def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> Any:
     """What a module gave, with a function of its first tensor of states in that one's place; None for no change."""
-    several = type(output) in (tuple, list)
+    several = isinstance(output, (tuple, list))
     for n, value in enumerate(output if several else (output,)):
         if is_hidden_states(value, least):
             changed = function(value)
             if changed is value:
                 return None
-            return type(output)((*output[:n], changed, *output[n + 1 :])) if several else changed
+            make = getattr(type(output), "_make", type(output))  # a named tuple takes its values one by one
+            return make((*output[:n], changed, *output[n + 1 :])) if several else changed
     return None

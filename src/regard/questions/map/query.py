@@ -60,7 +60,6 @@ class MapQuery(Query):
 
 def read_file_argument(file: Path) -> str:
     """A file's text, without the mark of its encoding (BOM) where it begins with one."""
-
     check_readable(file)
     found = file.read_bytes()
     try:

@@ -197,7 +197,7 @@ def rank_causes(
 ) -> Why:
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     if tokens_by not in TOKENS_BY:
-        raise RegardError(f"tokens_by: contribution {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
+        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
     causes: list[Cause] = []
