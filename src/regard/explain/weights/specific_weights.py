@@ -304,7 +304,7 @@ def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
     return torch.where(_above(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
 
-def _above(numbers: Shaped[Tensor, "*n"], least: float) -> Bool[Tensor, "*n"]:
+def _above(numbers: Shaped[Tensor, "*n"], least: int | float) -> Bool[Tensor, "*n"]:
     """Compare numbers by NumPy, which takes a tenth of PyTorch's time for it."""
     return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
 
