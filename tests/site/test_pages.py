@@ -40,7 +40,7 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
                                     "The likeliest next", "Weights of the"],
     "8_across": ["Queries from one sequence", "An encoder block", "Cross-attention of both",
                  "Attention of a real translator", "The red square's patches", "A U-Net"],
-    "9_contextual_embeddings": ["MiniLM: self-attention", "Cosines of bank to five words", "Where bank ends"],
+    "9_contextual_embeddings": ["MiniLM: self-attention", "Cosines of bank to five words"],
     "10_words_that_paint": ["A picture of two digits", "a seven top left", "The heat of",
                             "Plain and contextual values"],
     "11_since_2017": ["Scores of one query", "The triangle of weights", "Nine query heads", "A band of width 4",
