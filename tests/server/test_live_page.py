@@ -140,8 +140,8 @@ def test_a_link_and_a_head_are_cut_in_words_and_taken_back(server: str, visit: A
     cosine = torch.cosine_similarity(*(t.last_hidden_state[bank].double() for t in (before, after)), dim=0)
     assert f"Without {says}, “bank” ends at cosine {number(float(cosine))} to before." in said(page)
     names = page.tab.inner_text(".names")
-    assert "1 as is, " in names
-    assert f"2 without {says}, " in names
+    assert "text 1: as is, " in names
+    assert f"text 2: without {says}, " in names
     row = [number(float(each)) for each in after.attention[link.layer][link.head, bank]]
     page.tab.wait_for_selector("[data-weight='1']")
     shown = set(page.tab.locator("[data-weight='1']").all_text_contents())
