@@ -343,7 +343,7 @@ def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) ->
     page.tab.check("label:has-text('two side by side') input")
     again("Matrix")
     page.open_view("Overview")
-    page.tab.select_option("[data-choose=score]", index=4)
+    page.tab.select_option("[data-choose=score]", index=5)
     assert "3" in again("Overview")
     page.open_view("Matrix")
     page.open_view("Overview")

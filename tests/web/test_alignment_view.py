@@ -62,13 +62,14 @@ def test_it_opens_at_what_the_library_chose_and_says_why(page_of: Any, pair: Any
     page = opened(page_of, pair)
     assert page.tab.input_value("[data-choose=head]") == "mean"
     assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
+    page.tab.click("summary:has-text('why this layer')")
     said = page.tab.inner_text("[data-best]")
     assert said.lower().startswith(why_these_layers(found).lower())
     assert f"layer {found.written_layer}" in said.lower()
     assert number(found.agreement) in said
     other = next(layer for layer in found.layers if layer != found.written_layer)
     page.choose("layer", f"{other}, cross")
-    page.tab.click("[data-best] button")
+    page.tab.click("[data-back]")
     assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
 
 

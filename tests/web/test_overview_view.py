@@ -44,6 +44,10 @@ def row(traces: Any, text: int, layer: int, head: int | None, token: int) -> lis
     return own
 
 
+def darkness(style: str) -> int:
+    return -sum(map(int, re.findall(r"\d+", style)))
+
+
 def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) -> None:
     page = first_view(two)
     assert set(two.page().overview) == fields("OfTexts")
@@ -56,18 +60,17 @@ def test_every_number_of_two_texts_is_the_library_s(first_view: Any, two: Seen) 
         link = occurrence.link
         told = {number(w) for w in row(two.traces, n, link.layer, link.head, occurrence.tokens[0])}
         assert number(link.weight) in shown_weights(page, n) <= {"<0.01", *told}
+        page.tab.locator("[data-choose=score]").nth(n).select_option("strongest link")
         for head in range(12):
             own = row(two.traces, n, 2, head, occurrence.tokens[0])
             sides = [*occurrence.tokens, 0, len(own) - 1]
             most = max(weight for k, weight in enumerate(own) if k not in sides)
             assert page.tab.get_attribute(f"[data-head='{n}-2-{head}']", "title").endswith(f" {number(most)}")
+        page.tab.locator("[data-choose=score]").nth(n).select_option("most unusual link")
         cell = page.tab.locator(f"[aria-selected=true][data-head^='{n}-']")  # of the link that the headline names
         assert cell.get_attribute("data-head") == f"{n}-{link.layer}-{link.head}"
-        largest = page.tab.inner_text(f"[data-largest='{n}']")  # another one is named
-        assert "largest: L" in largest
-        layer, head = map(int, re.findall(r"\d+", largest))
-        own = two.traces[n].attention[layer][head, occurrence.tokens[0]]
-        assert float(own.max()) > link.weight
+        shades = [page.tab.get_attribute(f"[data-head='{n}-{k // 12}-{k % 12}'] span", "style") for k in range(72)]
+        assert max(range(72), key=lambda k: darkness(shades[k])) == 12 * link.layer + link.head  # the darkest is framed
     for reference in summary.references:
         place = f"[data-cosine='{reference.word} {int(reference.occurrence) - 1}']"
         assert number(reference.last_hidden_state) in page.tab.text_content(place)

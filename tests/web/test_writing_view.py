@@ -9,6 +9,7 @@ import torch
 
 import regard
 from regard.explain.logits import logit_lens
+from regard.explain.weights.specific_weights import divergence_maps
 from regard.explain.wording import fixed, number
 from regard.questions.generate.answer import Generation, generated, telling
 from tests.support import SHARED, own_models
@@ -42,10 +43,13 @@ def check(page: Any, found: Generation, token: int) -> None:
     told = {number(float(weight)) for weight in rows.flatten()}
     assert set(page.tab.locator("[data-weight]").all_text_contents()) <= told
     apart = [n for n, each in enumerate(trace.tokens) if each.special or n in found.plain.how.sink_tokens]
-    rows[..., [*apart, *range(token - 1, len(trace.tokens))]] = 0
-    for head in range(rows.shape[1]):
-        said = page.tab.get_attribute(f"[data-head='0-1-{head}']", "title")
-        assert said.endswith(f" {number(float(rows[1, head].max()))}") or not float(rows[1, head].max())
+    maps = divergence_maps(trace.tokens, trace.attention, apart, range(layers), range(rows.shape[1]))
+    for layer, weights, divergence in maps:
+        for head, most in enumerate(divergence[:, token - 1].max(-1).values.tolist()):
+            said = page.tab.get_attribute(f"[data-head='0-{layer}-{head}']", "title")
+            key = int(divergence[head, token - 1].argmax())
+            usual = "no unusual link"
+            assert said.endswith(f" {number(float(weights[head, token - 1, key]))}" if most >= 0.0005 else usual)
 
 
 def test_every_number_is_the_library_s(first_view: Any, found: Generation, model: Any) -> None:

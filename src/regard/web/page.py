@@ -8,10 +8,13 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
+
+import torch
 
 from regard.explain.texts.highlights import MAX_WEIGHTS, Link, standing_out
 from regard.explain.texts.summary import Summary
+from regard.explain.weights.specific_weights import DivergenceMap, divergence_maps, largest_divergences
 from regard.explain.wording import ROUNDING
 from regard.images import Box, Patches
 from regard.models.windows import WindowedTrace
@@ -210,6 +213,7 @@ def texts_stage(
 ) -> Data | None:
     """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word."""
     links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
+    unusual: list[Any] = []
     shapes: set[Any] = set()
     for number, (tokens, attention) in enumerate(texts):
         calls, heads = self_attention(page, number)
@@ -218,6 +222,7 @@ def texts_stage(
         shapes.add((*(token.id for token in tokens), len(calls), len(heads)))
         if len(tokens) > LONGEST:
             links.append(None)
+            unusual.append(None)
             continue
         named: Any = summary.highlights[number].links if summary and summary.highlights else []
         occurrences = summary.occurrences if summary and not summary.windows else []
@@ -226,12 +231,13 @@ def texts_stage(
             at = word.tokens[0]  # of several tokens, link.weight is the mean
             weight = link.weight if len(word.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
             named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
-        sinks: Any = page.texts[number]["tokens"]
+        sinks = cast("Any", page.texts[number]["tokens"])["sinks"]
+        maps = [*divergence_maps(tokens, attention, sinks, [*calls], heads)]
         links.append([
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
-            for q, k, layer, h, weight in standing_out(tokens, attention, named, sinks["sinks"], [*calls], heads)
-            if layer in calls and h in heads
+            for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
         ])  # fmt: skip
+        unusual.append(unusual_by_head(page, maps, heads))
     occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
     rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
     words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
@@ -240,13 +246,23 @@ def texts_stage(
     if not words or None in links:
         words, rows = [], []
     return {
-        "kind": "texts", "chosen": chosen, "links": links, "tokens": words, "rows": rows,
+        "kind": "texts", "chosen": chosen, "links": links, "unusual": unusual, "tokens": words, "rows": rows,
         "difference": None if difference is None else {
             "words": list(difference.words),
             **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
                for name in ("mean", "low", "high")},
         },
     }  # fmt: skip
+
+
+def unusual_by_head(page: Page, maps: Sequence[DivergenceMap], heads: Sequence[int], first: int = 0) -> Data:
+    """Write each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
+
+    heads: those that the page has. first: the first token that is written.
+    """
+    largest, others = largest_divergences([divergence for _, _, divergence in maps])
+    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)  # (n, H, side, 2, L)
+    return page.numbers.add(values[:, heads, :, :, first:].permute(2, 3, 0, 1, 4).numpy().astype("uint16"))
 
 
 def self_attention(page: Page, number: int) -> tuple[dict[Any, int], list[int]]:
@@ -279,8 +295,12 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
         calls, heads = self_attention(page, number)
         if not (text.how.tokens and calls):
             return None
+        unusual, sinks = None, cast("Any", page.texts[number]["tokens"])["sinks"]
         if len(calls) * len(heads) * len(trace.tokens) ** 2 > MAX_WEIGHTS:
             page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
+        else:
+            maps = [*divergence_maps(trace.tokens, trace.attention, sinks, [*calls], heads)]
+            unusual = unusual_by_head(page, maps, heads, text.how.given - 1)
         steps = [
             {
                 "probability": step.probability,
@@ -293,7 +313,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
             }
             for step in text.how.tokens
         ]  # fmt: skip
-        texts.append({"text": number, "first": text.how.given, "steps": steps})
+        texts.append({"text": number, "first": text.how.given, "steps": steps, "unusual": unusual})
     return {"kind": "writing", "texts": texts, "words": list(names)}
 
 

@@ -14,8 +14,10 @@ from regard.explain.weights.specific_weights import (
     SAMPLED,
     choose_layer,
     distinctive_pairs,
+    divergence_maps,
     divergences,
     expected,
+    largest_divergences,
     specific_weights,
     word_links,
 )
@@ -142,7 +144,7 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
     for trace in bank:
         own = trace.word("bank")[0].tokens[0]
         apart = {sink.token for sink in sinks(trace)}
-        pairs = distinctive_pairs(trace.tokens, trace.attention, apart, range(6), range(12))
+        pairs = distinctive_pairs(divergence_maps(trace.tokens, trace.attention, apart, range(6), range(12)))
         best = next(pair for pair in pairs if pair[0] == own)
         (link,) = word_links(trace, [[own]], apart)
         assert best[1:5] == (link.token, link.layer, link.head, pytest.approx(link.weight))
@@ -150,9 +152,18 @@ def test_distinctive_pairs_have_the_head_of_the_word_s_link(bank: list[Trace]) -
         assert len({pair[:2] for pair in pairs}) == len(pairs)
         assert not any(trace.tokens[n].special for pair in pairs for n in pair[:2])
         broken = [*list(trace.attention)[:5], attend(*torch.full((3, 12, len(trace.tokens), 2), math.nan)).weights]
-        few, every = (distinctive_pairs(trace.tokens, broken, apart, range(n), range(12)) for n in (5, 6))
+        few, every = (
+            distinctive_pairs(divergence_maps(trace.tokens, broken, apart, range(n), range(12))) for n in (5, 6)
+        )
         assert few == every
-        assert {pair[2:4] for pair in distinctive_pairs(trace.tokens, broken, apart, [1], [3])} <= {(1, 3)}
+        maps = [*divergence_maps(trace.tokens, broken, apart, [1], [3])]
+        assert {pair[2:4] for pair in distinctive_pairs(maps)} <= {(1, 3)}
+        largest, others = largest_divergences([divergence for _, _, divergence in maps])
+        for query, key, _, _, _, divergence in distinctive_pairs(maps):
+            assert float(largest[0, 3, 0, query]) >= divergence
+            assert float(largest[0, 3, 1, key]) >= divergence
+            assert maps[0][2][3, query, others[0, 3, 0, query]] == largest[0, 3, 0, query]
+            assert maps[0][2][3, others[0, 3, 1, key], key] == largest[0, 3, 1, key]
 
 
 def test_masked_keys_with_very_large_scores_leave_the_divergences_of_a_long_text_exact() -> None:

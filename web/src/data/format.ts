@@ -45,10 +45,10 @@ export type Opened = OfTexts | OfWriting | { kind: "image" } | { kind: "pair" };
 
 /** Texts that a model wrote, from the token `first` on; words: the names of tokens. Of each step, which wrote a token: its probability, the others that were
  *  likeliest, its most distinctive links, and for each state, none without a logit lens: the token's rank and probability there, then the numbers (of words)
- *  and probabilities of the likeliest tokens. */
+ *  and probabilities of the likeliest tokens. unusual: as OfTexts has it, from the token before the first on. */
 export interface OfWriting {
   kind: "writing";
-  texts: { text: number; first: number; steps: { probability: number; others: [string, number][]; links: [key: number, call: number, head: number, weight: number][]; lens: number[][] }[] }[];
+  texts: { text: number; first: number; steps: { probability: number; others: [string, number][]; links: [key: number, call: number, head: number, weight: number][]; lens: number[][] }[]; unusual: Numbers | null }[];
   words: string[];
 }
 
@@ -59,6 +59,7 @@ export interface OfTexts {
   kind: "texts";
   chosen: boolean;
   links: ([query: number, key: number, call: number, head: number, weight: number][] | null)[]; // null: of a long text
+  unusual: (Numbers | null)[]; // uint16 (2, 2, calls, H, L): of each token as a query and as a key, in each head, the largest divergence in thousandths of a nat, and the token at the other end
   tokens: number[];
   rows: number[];
   difference: { words: [string, string]; mean: (number | null)[]; low: (number | null)[]; high: (number | null)[] } | null;

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import numpy
 import torch
@@ -14,7 +13,14 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Statistics
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import distinctive_pairs, divergences, runs_of_layers, weights_at_hand
+from regard.explain.weights.specific_weights import (
+    DivergenceMap,
+    distinctive_pairs,
+    divergence_maps,
+    divergences,
+    runs_of_layers,
+    weights_at_hand,
+)
 from regard.text.tokens import Token
 from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
@@ -74,20 +80,13 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     return Highlights(_words_by_movement(trace, own)[:top], [*islice(_links(trace, own, head), top)])
 
 
-def standing_out(
-    tokens: Sequence[Token],
-    attention: Any,
-    named: Sequence[Link],
-    sinks: Collection[int],
-    layers: Sequence[int],
-    heads: Sequence[int],
-) -> list[tuple[int, int, int, int, float]]:
+def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float]]:
     """List (query, key, layer, head, weight) of all links that stand out in a short text, the named ones first.
 
-    named: the links of the sentences, whose heads are kept. The other arguments are those of `distinctive_pairs`.
+    named: the links of the sentences, whose heads are kept. maps: as for `distinctive_pairs`.
     """
     first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
-    found = [pair[:5] for pair in distinctive_pairs(tokens, attention, sinks, layers, heads)]
+    found = [pair[:5] for pair in distinctive_pairs(maps)]
     return list({pair[:2]: pair for pair in [*first, *found, *first]}.values())
 
 
@@ -98,7 +97,7 @@ def unusual_links(trace: Trace, sinks: Collection[int]) -> dict[int, list[Link]]
     links: dict[int, list[Link]] = {}
     if len(layers) * len(heads) * len(tokens) ** 2 > MAX_WEIGHTS:
         return links
-    for q, k, layer, h, *numbers in distinctive_pairs(tokens, trace.attention, sinks, layers, heads):
+    for q, k, layer, h, *numbers in distinctive_pairs(divergence_maps(tokens, trace.attention, sinks, layers, heads)):
         links.setdefault(q, []).append(Link(layer, h, q, tokens[q].text, k, tokens[k].text, *numbers))
     return links
 

@@ -16,7 +16,7 @@ sinks, and tokens of the query's own word do not count as keys.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
 SMALL = 1 << 22  # weights of a map that is read as a whole
 AT_ONCE = 64  # of them
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
+DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # of a layer: weights, divergences
 
 
 @dataclass(frozen=True)
@@ -216,20 +217,19 @@ def _divergences_of_large_map(
     return found[0], found[1]
 
 
-def distinctive_pairs(
+def divergence_maps(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
-) -> list[tuple[int, int, int, int, float, float]]:
-    """Find the head in which each token's weight on another word has the largest divergence, of a short text.
+) -> Iterator[DivergenceMap]:
+    """Compute the weights of each layer of a short text, and their divergences: 0 where no word attends to another.
 
-    attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. Returned are
-    (query, key, layer, head, weight, divergence) of pairs with a divergence of at least 0.25 nats, the largest first.
+    attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. heads: the others
+    have divergences of 0.
     """
     asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(apart)]
     allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
     for word, keys in zip(asking, keys_of_other_words(tokens, asking, apart), strict=True):
         allowed[list(word)] = keys
     queries = torch.arange(len(allowed))
-    found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for run in runs_of_layers(attention, layers):
         weights, count = weights_at_hand([attention[layer] for layer in run]), attention[run[0]].shape[0]
         rows = weights[:, queries].double().cpu()
@@ -238,12 +238,34 @@ def distinctive_pairs(
         divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
         divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
         divergence.nan_to_num_(0)  # else a NaN would hide the links of other layers
+        yield from zip(run, rows.split(count), divergence.split(count), strict=True)
+
+
+def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
+    """Find the head in which each token's weight on another word has the largest divergence.
+
+    maps: of each layer, as `divergence_maps` has them. Returned are (query, key, layer, head, weight, divergence) of
+    pairs with a divergence of at least 0.25 nats, the largest first.
+    """
+    found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
+    for layer, weights, divergence in maps:
         best, head = divergence.max(0)
         for q, k in (best >= DISTINCTIVE).nonzero().tolist():
             if float(best[q, k]) > found.get((q, k), (0.0,))[-1]:
                 h = int(head[q, k])
-                found[q, k] = q, k, run[h // count], h % count, float(rows[h, q, k]), float(best[q, k])
+                found[q, k] = q, k, layer, h, float(weights[h, q, k]), float(best[q, k])
     return sorted(found.values(), key=lambda each: -each[-1])
+
+
+def largest_divergences(
+    divergences: Sequence[Float[Tensor, "H L L"]],
+) -> tuple[Float[Tensor, "n H 2 L"], Int[Tensor, "n H 2 L"]]:
+    """Find each token's most distinctive link in every head of some layers: as a query, and as a key.
+
+    Returned are the divergences, and the tokens at the other ends.
+    """
+    both = [torch.stack([layer, layer.mT], 1).max(-1) for layer in divergences]
+    return torch.stack([best.values for best in both]), torch.stack([best.indices for best in both])
 
 
 def expected(

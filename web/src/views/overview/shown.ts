@@ -1,6 +1,7 @@
 // What the first view shows, as plain functions: weights of a token in the chosen heads, the shape of an arc, the marks in a sentence.
 
 import { below, choice, type Choice } from "../../choice";
+import type { Values } from "../../data/bytes";
 import type { OfTexts, Paths } from "../../data/format";
 import type { PageState } from "../../page_state.svelte";
 
@@ -41,6 +42,15 @@ export function strongest(matrix: Float32Array, token: number, gives: boolean, h
   return [best, Math.max(0, most)];
 }
 
+export const DISTINCT = 250; // thousandths of a nat from which on the library calls a link distinctive
+
+/** Each head's most distinctive link of a token, [layer][head]: the token at its other end, −1 where no link is distinctive, and by how much, in thousandths of a nat. values: as OfTexts.unusual. */
+export function mostUnusual(values: Values, layers: number, heads: number, token: number, gives: boolean): [other: number, much: number][][] {
+  const size = values.length / (4 * layers * heads);
+  const at = (what: number, layer: number, head: number) => values[((((gives ? 0 : 2) + what) * layers + layer) * heads + head) * size + token]!;
+  return Array.from({ length: layers }, (_, l) => Array.from({ length: heads }, (_, h) => (at(0, l, h) ? [at(1, l, h), at(0, l, h)] : [-1, 0])));
+}
+
 const f = (value: number) => value.toFixed(1);
 
 /** An arc from a point, where it is thin, to another, where it is as wide as its weight. up: −1 above the line, 1 below it. */
@@ -74,11 +84,12 @@ const ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seven
  *  several: whether a single text has several occurrences, of which the clause names the first, the second, and so on. followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
 export function marked(sentence: string, texts: string[], followed: string | null, known: Set<string>, several = false): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
+  const both = several && /\bthe \w+ and the \w+ “/i.test(sentence); // occurrences, of which no word is
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
     const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| to\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
-    const of = texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
+    const of = both ? -1 : texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };

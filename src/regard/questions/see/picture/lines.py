@@ -12,7 +12,7 @@ from typing import Any
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
 from regard.explain.texts.summary import Occurrence, Summary, curves
 from regard.explain.weights.attended import check_heads
-from regard.explain.weights.specific_weights import specific_weights
+from regard.explain.weights.specific_weights import divergence_maps, specific_weights
 from regard.explain.wording import mean_or_head
 from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
@@ -118,7 +118,7 @@ def _line(
     named = summary.highlights[text].links if summary.highlights else []
     heads = range(trace.attention[layers[0]].shape[0])
     short = not row and len(trace.tokens) <= LONGEST
-    links = standing_out(trace.tokens, trace.attention, named, sinks, layers, heads) if short else []
+    links = standing_out(named, divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)) if short else []
     best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
     last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
     tokens = own.tokens if own is not None else [last if best is None else best.query]
