@@ -16,10 +16,9 @@ def test_two_texts_show_the_rows_of_the_heads_that_the_sentences_name(bank) -> N
         row = trace.attention[own.link.layer][own.link.head][own.tokens[0]].tolist()
         assert {k: weight for k, weight, *_ in line.arcs} == {k: w for k, w in enumerate(row) if k not in own.tokens}
         assert line.where() == f"layer {own.link.layer}, head {own.link.head}"
-        others = [k for k in range(len(row)) if k not in line.apart and k not in own.tokens]
-        for layer, strongest in zip(line.layers, line.strongest, strict=True):
-            given = trace.attention[layer].dense()[:, own.tokens[0], others].amax(1)
-            assert strongest == pytest.approx(given.tolist())
+        cells = {(layer, h): cell for layer, row in enumerate(line.cells) for h, cell in enumerate(row)}
+        assert max(cells, key=lambda at: cells[at]) == line.head  # the darkest is the framed one
+        assert max(cells.values()) == pytest.approx(1)
 
 
 def test_one_text_shows_the_links_that_stand_out(minilm) -> None:

@@ -39,7 +39,7 @@ def test_two_texts(compared, bank, shape: str) -> None:
         assert (told.get_text(), told.get_color()) == (number(strong[1]), TEXTS[n])
         np.testing.assert_allclose(artists(figure)[f"curve {n}"].get_ydata(), fork.curves[n])
         if shape == "slide":
-            np.testing.assert_allclose(artists(figure)[f"heads {n}"].get_array(), line.strongest)
+            np.testing.assert_allclose(artists(figure)[f"heads {n}"].get_array(), line.cells)
     shown = texts_of(figure)
     for each in compared.references:
         assert any(said.endswith(number(each.last_hidden_state)) for said in shown)
@@ -87,7 +87,7 @@ def test_deep_models_have_their_layers_across(minilm) -> None:
     from regard.display.pen import SLIDE, Pen
     from regard.questions.see.picture.stage import ON_SLIDE, Stage
 
-    deep = replace(line, layers=[*range(30)], strongest=[[0.5] * 9] * 30, head=(0, 1), arcs=[])
+    deep = replace(line, layers=[*range(30)], cells=[[0.5] * 9] * 30, head=(0, 1), arcs=[])
     figure = Figure()
     Stage(summarise([trace]), [deep], Pen(figure, *SLIDE), ON_SLIDE)._grid(0, 24, 338, 300, 172)
     assert artists(figure)["heads 0"].get_array().shape == (9, 30)

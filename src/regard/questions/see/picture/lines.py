@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any
 
+import torch
+
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
 from regard.explain.texts.summary import Occurrence, Summary, curves
 from regard.explain.weights.attended import check_heads
-from regard.explain.weights.specific_weights import divergence_maps, specific_weights
+from regard.explain.weights.specific_weights import DISTINCTIVE, divergence_maps, specific_weights
 from regard.explain.wording import mean_or_head
 from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
@@ -34,8 +36,9 @@ class TextLine:
     """A text, and what one of its words attends to.
 
     tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
-    head for the mean; None where each arc is of its own head. strongest[l][h]: the largest weight that the word gives
-    another word in that head. links: all that stand out, (query, key, layer, head, weight).
+    head for the mean; None where each arc is of its own head. cells[l][h]: how unusual the word's most distinctive link
+    in that head is, 1 for the largest; of a text of more than 160 tokens, its largest weight on another word. links:
+    all that stand out, (query, key, layer, head, weight).
     """
 
     label: str
@@ -45,7 +48,7 @@ class TextLine:
     head: tuple[int, int | None] | None
     arcs: Sequence[Arc]
     layers: list[int]
-    strongest: list[list[int | float]]
+    cells: list[list[int | float]]
     links: list[tuple[int, int, int, int, int | float]]
     asked: bool
 
@@ -53,6 +56,11 @@ class TextLine:
     def word(self) -> str:
         """The word, as sentences quote it."""
         return visible(spelling(self.trace.tokens, self.tokens))
+
+    @property
+    def kind(self) -> str:
+        """What the cells are of."""
+        return "most unusual link" if len(self.trace.tokens) <= LONGEST else "strongest link"
 
     @property
     def shown(self) -> range:
@@ -117,8 +125,9 @@ def _line(
     apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
     named = summary.highlights[text].links if summary.highlights else []
     heads = range(trace.attention[layers[0]].shape[0])
-    short = not row and len(trace.tokens) <= LONGEST
-    links = standing_out(named, divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)) if short else []
+    short = len(trace.tokens) <= LONGEST
+    maps = [*divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)] if short else []
+    links = standing_out(named, maps) if short and not row else []
     best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
     last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
     tokens = own.tokens if own is not None else [last if best is None else best.query]
@@ -128,7 +137,10 @@ def _line(
         best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
     rows = {n: gives(trace.attention[n], Word("", 0, 0, tuple(tokens))).double().cpu() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
-    strongest = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
+    cells = torch.stack([rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0 for n in layers])
+    if maps:
+        cells = torch.stack([divergence[:, list(tokens)].mean(1).amax(1) for *_, divergence in maps])
+        cells /= cells.max().clamp(min=DISTINCTIVE)
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
     asked, at = layer is not None or head is not None, None
     if asked or not arcs:
@@ -136,7 +148,7 @@ def _line(
         weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
         arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
     label = summary.labels[text] if own is None else own.label
-    return TextLine(label, trace, tokens, apart, at, arcs, layers, strongest, links, asked)
+    return TextLine(label, trace, tokens, apart, at, arcs, layers, cells.tolist(), links, asked)
 
 
 def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:

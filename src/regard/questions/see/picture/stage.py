@@ -58,7 +58,7 @@ class Stage:
         """Draw all of it, with the first sentence of what was found as its title."""
         pen, (right, high), first = self.pen, SLIDE, self.lines[0]
         write_headline(pen, self.summary, self.lines)
-        heads = f"{len(first.layers)} layers × {len(first.strongest[0])} heads"
+        heads = f"{len(first.layers)} layers × {len(first.cells[0])} heads"
         pen.text(24, high - 12, f"{first.trace.status.model} · {heads}", self.look.small, GREY, room=430)
         checked = exactness([line.trace.status for line in self.lines])
         pen.text(right - 24, high - 12, checked, self.look.small, GREY, "right", room=470)
@@ -241,14 +241,14 @@ class Stage:
             self._grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
 
     def _grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """A cell for every head: how large its strongest link is. Layers go across where they are more than heads."""
+        """A cell for every head: how unusual its links are. Layers go across where they are more than heads."""
         line, look, bottom = self.lines[n], self.look, y + high
         which = f"{line.label} · " if len(self.lines) > 1 else ""
         largest = sorted(line.arcs, key=lambda arc: -arc[1])[:3]
         caption = line.where() + "".join(f" · {line.name(k)} {number(w)}" for k, w, *_ in largest if w > 0.003)
-        title = f"{which}Every head: its strongest link from “{short(line.word, 14)}”"
+        title = f"{which}Every head: its {line.kind} from “{short(line.word, 14)}”"
         y, left = self._title(x, y, title, wide, caption) + look.small * 1.4, look.small * 2.6
-        values = np.array(line.strongest)
+        values = np.array(line.cells)
         names = [[str(each) for each in line.layers], [str(head) for head in range(values.shape[1])]]
         if turned := values.shape[0] > values.shape[1]:
             values, names = values.T, names[::-1]

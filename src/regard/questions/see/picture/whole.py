@@ -230,14 +230,14 @@ def _words(line: TextLine, places: Sequence[tuple[int | float, int | float, int]
 
 def _heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
     """A cell for every head, in shades, and how high they are. Layers go across where they are more than heads."""
-    turned = len(line.layers) > len(line.strongest[0])
-    down, across = (len(line.layers), len(line.strongest[0]))[:: -1 if turned else 1]
+    turned = len(line.layers) > len(line.cells[0])
+    down, across = (len(line.layers), len(line.cells[0]))[:: -1 if turned else 1]
     side, shades = min(18.0, (WIDE - LEFT) / across), [""] * (SHADES + 1)
-    for layer, weights in enumerate(line.strongest):
+    for layer, weights in enumerate(line.cells):
         for head, weight in enumerate(weights):
             i, j = (head, layer) if turned else (layer, head)
             at = f"M{LEFT + j * side:.1f} {y + i * side:.1f}"
             shades[round(SHADES * weight**0.75)] += f"{at}h{side - 1:.1f}v{side - 1:.1f}h{1 - side:.1f}z"
     cells = "".join(_tag("path", d=d, opacity=f"{0.07 + 0.93 * n / SHADES:.2f}") for n, d in enumerate(shades) if d)
-    title = f"{'head by layer' if turned else 'layer by head'}: strongest link from “{escape(line.word)}”"
+    title = f"{'head by layer' if turned else 'layer by head'}: {line.kind} from “{escape(line.word)}”"
     return _tag("g", _tag("text", title, x=LEFT, y=y - 7, style=SMALL) + cells, fill="currentColor"), side * down
