@@ -202,7 +202,7 @@ def test_it_plays_and_moves_unless_motion_is_unwanted(first_view: Any, one: Seen
     page.tab.wait_for_selector(".steps [data-layer='1'][aria-pressed=true]", timeout=5000)
     page.tab.click("text=Stop")
     page.tab.click("text=what stands out")
-    assert page.tab.inner_text("[data-caption] b") == "what stands out"
+    assert page.tab.inner_text("[data-caption] b") == "framed: the head of each arc"
 
 
 def test_other_views_are_reached_and_a_picture_is_saved(first_view: Any, two: Seen, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_one_of_several_texts_is_chosen(page_of: Any, bank: list[Trace]) -> None
     page.tab.select_option("[data-choose=text]", "1")
     assert page.tab.locator("[data-sentence]").count() == 1
     assert "money" in page.tab.inner_text("[data-sentence='0']")
-    assert page.tab.inner_text("[data-caption] b") == "what stands out"
+    assert page.tab.inner_text("[data-caption] b") == "framed: the head of each arc"
 
 
 def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm: Model, bank: list[Trace]) -> None:
@@ -243,7 +243,7 @@ def test_of_three_texts_the_two_that_differ_most_are_shown(page_of: Any, minilm:
     assert page.tab.inner_text(".left .other").startswith(f"3 {bank[1].text}")
     page = page_of([same, bank[0], bank[1]], word="bank", overview=True)
     pairs = page.tab.locator(".right [data-curve] title").all_text_contents()
-    assert sorted(pairs) == ["texts 1, 2", "texts 1, 3", "texts 2, 3"]
+    assert sorted(pairs) == ["texts 1 & 2", "texts 1 & 3", "texts 2 & 3"]
 
 
 def test_two_occurrences_in_a_text_have_a_sentence_each(first_view: Any, minilm: Model) -> None:

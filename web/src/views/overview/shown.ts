@@ -60,10 +60,11 @@ export function ribbon(x0: number, y0: number, x1: number, y1: number, width: nu
   return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + outer)} ${f(x1 - half)},${f(y1 + outer)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 + inner)} ${f(x0 + thin)},${f(y0 + inner)} ${f(x0 + thin)},${f(y0)}Z`;
 }
 
-/** A curve to another line of the text, from edge to edge. */
-export function curve(x0: number, y0: number, x1: number, y1: number): string {
-  const bend = (y1 - y0) * 0.6;
-  return `M${f(x0)},${f(y0)}C${f(x0)},${f(y0 + bend)} ${f(x1)},${f(y1 - bend)} ${f(x1)},${f(y1)}`;
+/** A curve to another line of the text, from edge to edge: thin where it begins, as wide as its weight where it ends. */
+export function curve(x0: number, y0: number, x1: number, y1: number, width: number): string {
+  const [bend, half, thin] = [(y1 - y0) * 0.6, width / 2, 0.6];
+  const aside = width * 0.4 * Math.sign((x1 - x0) * (y1 - y0)); // of its two edges, where it lies
+  return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + bend + aside)} ${f(x1 - half)},${f(y1 - bend + aside)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 - bend - aside)} ${f(x0 + thin)},${f(y0 + bend - aside)} ${f(x0 + thin)},${f(y0)}Z`;
 }
 
 /** A bracket in the margin from a line of the text to another; aside: how far it reaches towards the text. */
