@@ -129,6 +129,13 @@ def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
 
 
+def test_the_name_of_a_file_is_a_text_and_a_line_says_so(regard_command, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("A bank.")
+    told = regard_command("tokens", "notes.txt").stdout
+    assert "“notes.txt” was read as a text." in told
+    assert "was read" not in regard_command("tokens", "A bank.").stdout
+
+
 def test_without_a_standard_output_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)

@@ -527,9 +527,7 @@ def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: An
     page.tab.goto(server)
     page.tab.wait_for_selector("[data-head] [style]", timeout=60_000)
     numbers = {url for url in asked if "/numbers/" in url}
-    assert (
-        len(numbers) == 6 * 6 + 1
-    )  # queries, keys and sums of six layers, unusual links; nothing of the steps
+    assert len(numbers) == 6 * 6 + 1  # queries, keys and sums of six layers, unusual links; nothing of the steps
     assert all(url.startswith((server.split("/?")[0], "blob:")) for url in asked)
     assert np.all([url.count("token=") == 0 for url in asked[1:]])
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -14,7 +15,7 @@ from regard.cli.outputs import NOTHING, PARAMETER, Outputs, report, waiting, wri
 from regard.display.query import Query, option_name
 from regard.errors import RegardError
 from regard.models.source import Source
-from regard.text.quoting import visible
+from regard.text.quoting import quoted, visible
 
 INPUTS: dict[str, Any] = {  # what a verb may read, fields of `Source`
     "targets": options.Targets, "seconds": options.Seconds, "model": options.ModelName, "window": options.Window,
@@ -96,8 +97,13 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         answer = replace(answer, shape=outputs.shape)  # type: ignore[call-arg]
     if outputs.save.file is not None and outputs.save.layers is None:
         outputs = replace(outputs, save=replace(outputs.save, layers=answer.layers()))  # type: ignore[attr-defined]
-    message = visible(f"The model wrote the target itself: {source.written}\n")
-    first = [Text(message, style="dim")] if source.written and not query.names_targets else []
+    first = []
+    if source.written and not query.names_targets:
+        first.append(Text(f"The model wrote the target itself: {visible(source.written)}\n", style="dim"))
+    for text in source.texts if query.texts[0] != "FILE" else ():
+        if len(text) < 256 and "\0" not in text and Path(text).is_file():
+            hint = f'{quoted(text)} was read as a text. To read the file: regard {name} "$(cat {visible(text)})"\n'
+            first.append(Text(hint, style="dim"))
     traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:
         (traces,) = traces

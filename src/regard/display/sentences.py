@@ -39,8 +39,8 @@ class _Writer(string.Formatter):
             return "<1%" if 0 < value < 0.005 else f"{value:z.0%}".replace("-", "−")
         if format_spec == "+":
             return signed(float(value))
-        if isinstance(value, int):
-            return f"{value:,}"
+        if isinstance(value, int) or (format_spec == "n" and abs(value) >= 100):
+            return f"{value:,.0f}"
         return fixed(value, 2, unbounded=format_spec == "n") if format_spec in ("", "n") else format(value, format_spec)
 
 
