@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
 
 from regard.explain.texts.highlights import MAX_WEIGHTS, Link, standing_out
@@ -237,7 +238,7 @@ def texts_stage(
             [q, k, calls[layer], heads.index(h), round(weight, 4)]
             for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
         ])  # fmt: skip
-        unusual.append(unusual_by_head(page, maps, heads))
+        unusual.append(page.numbers.add(unusual_by_head(maps, heads)))
     occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
     rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
     words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
@@ -255,14 +256,14 @@ def texts_stage(
     }  # fmt: skip
 
 
-def unusual_by_head(page: Page, maps: Sequence[DivergenceMap], heads: Sequence[int], first: int = 0) -> Data:
-    """Write each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
+def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.ndarray:
+    """Each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
 
-    heads: those that the page has. first: the first token that is written.
+    heads: those that the page has. Returned is uint16 (2, 2, n, H, L): as a query and as a key; both numbers.
     """
     largest, others = largest_divergences([divergence for _, _, divergence in maps])
-    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)  # (n, H, side, 2, L)
-    return page.numbers.add(values[:, heads, :, :, first:].permute(2, 3, 0, 1, 4).numpy().astype("uint16"))
+    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)[:, heads]
+    return values.permute(2, 3, 0, 1, 4).numpy().astype("uint16")
 
 
 def self_attention(page: Page, number: int) -> tuple[dict[Any, int], list[int]]:
@@ -300,7 +301,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
             page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
         else:
             maps = [*divergence_maps(trace.tokens, trace.attention, sinks, [*calls], heads)]
-            unusual = unusual_by_head(page, maps, heads, text.how.given - 1)
+            unusual = page.numbers.add(unusual_by_head(maps, heads)[:1, ..., text.how.given - 1 :])
         steps = [
             {
                 "probability": step.probability,

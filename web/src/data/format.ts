@@ -45,7 +45,7 @@ export type Opened = OfTexts | OfWriting | { kind: "image" } | { kind: "pair" };
 
 /** Texts that a model wrote, from the token `first` on; words: the names of tokens. Of each step, which wrote a token: its probability, the others that were
  *  likeliest, its most distinctive links, and for each state, none without a logit lens: the token's rank and probability there, then the numbers (of words)
- *  and probabilities of the likeliest tokens. unusual: as OfTexts has it, from the token before the first on. */
+ *  and probabilities of the likeliest tokens. unusual: as OfTexts has it, of queries alone, from the token before the first on. */
 export interface OfWriting {
   kind: "writing";
   texts: { text: number; first: number; steps: { probability: number; others: [string, number][]; links: [key: number, call: number, head: number, weight: number][]; lens: number[][] }[]; unusual: Numbers | null }[];
