@@ -5,10 +5,9 @@ A pass has one `_Side`, of an encoder-decoder two: a text, and the stack of laye
 calls hold of a text is taken from them by `_Calls`: its own calls, and of a decoder those to the encoder.
 """
 
-import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -117,19 +116,6 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
         changed = decoder.changed_outputs, cross.changed_outputs()
         decoder.changed_outputs = None if None in changed else {**(changed[0] or {}), **(changed[1] or {})}
     return PairTrace(encoder, decoder)
-
-
-def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
-    """The trace of row n of a pass that reads one text in every row, and keeps no layer of it.
-
-    first: the trace of another row. It differs in what the last layer and the language head gave, and in nothing else.
-    """
-    side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda stack: stack.count))
-    trace = copy.copy(first)
-    trace.status = replace(first.status)
-    last = captured.capture.last.get("last_hidden_state")
-    _, trace.last_hidden_state, trace.logits = side.ends(last, captured.logits)
-    return trace
 
 
 def check_finite(states: Mapping[int, Tensor], name: str) -> None:

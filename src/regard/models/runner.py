@@ -11,7 +11,7 @@ from torch import nn
 
 from regard import memory
 from regard.attention.map_statistics import Statistics
-from regard.capture.build_trace import pair_of, trace_alike, trace_of
+from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.classes import logits_note
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions.resolve import Intervention, intervention_names_tokens
@@ -177,9 +177,8 @@ class Runner:
         longest = max(len(text.tokens) for text in (source, target) if text is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
-            first = None if self.session.pairs else trace_of(done, placed[0][1])
             for number, row in placed:
-                trace = pair_of(done, row) if first is None else trace_alike(first, done, row)
+                trace = pair_of(done, row) if self.session.pairs else trace_of(done, row)
                 self._add_notes(trace, sets[number])
                 yield number, trace
 
