@@ -78,11 +78,11 @@ def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> 
     watch = _EmbeddingWatch(ids)
     tables, ends = index.once(_embedding_modules)
     hooks = [module.register_forward_hook(partial(watch.looked_up, name)) for name, module in tables]
-    watch.ends = [module.register_forward_pre_hook(watch.close, with_kwargs=True) for module in ends]
+    hooks += [module.register_forward_pre_hook(watch.close, with_kwargs=True) for module in ends]
     try:
         yield watch.groups
     finally:
-        for hook in (*hooks, *watch.ends):
+        for hook in hooks:
             hook.remove()
     for group in watch.groups:
         group.scale()
@@ -106,14 +106,12 @@ class _EmbeddingWatch:
     """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids.
 
     group: the one at hand, until its sum is seen. early: what may belong to it, from before its ids were looked up.
-    ends: the hooks of what may take the sum; of one text they are not needed any more once it was taken.
     """
 
     ids: Sequence[Int[Tensor, "B _"]]
     groups: list[EmbeddingParts] = field(default_factory=list)
     group: EmbeddingParts | None = None
     early: list[tuple[str, Tensor]] = field(default_factory=list)
-    ends: list[Any] = field(default_factory=list)
 
     def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
@@ -142,8 +140,6 @@ class _EmbeddingWatch:
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, Tensor) and argument.shape == self.group.token_embeddings.shape:
                 self.group.input, self.group = argument.detach(), None
-                while len(self.ids) == 1 and self.ends:
-                    self.ends.pop().remove()
                 return
 
 

@@ -36,10 +36,6 @@ def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
     return called
 
 
-class WindowsError(RegardError):
-    """A model's attention cannot be computed window by window."""
-
-
 @dataclass(frozen=True)
 class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
@@ -48,8 +44,7 @@ class CaptureOptions:
     statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
     parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
     the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
-    attention: whether attention and values are kept at all; without them states alone are, of all layers. windows: of
-    windows side by side in one row of tokens, each attending to itself alone: how many there are of which length.
+    attention: whether attention and values are kept at all; without them states alone are, of all layers.
 
     How the pass is run, see the table in `session.py`: reported: attention is what the model reports of itself, instead
     of going through regard's function. written_masks: masks are tensors. last_row: logits are those of the last row.
@@ -63,7 +58,6 @@ class CaptureOptions:
     compare: bool = True
     call_ids: bool = False
     attention: bool = True
-    windows: tuple[tuple[int, int], ...] = ()
     reported: bool = False
     written_masks: bool = False
     last_row: bool = False

@@ -25,7 +25,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any
 
 import torch
@@ -295,8 +294,6 @@ class Session:
                 inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
         if "token_type_ids" in self.takes and all(text.segments is not None for text in sources):
             inputs["token_type_ids"] = padded([list(text.segments or ()) for text in sources], 0)
-        if keep.windows:  # each begins at position 0
-            inputs["position_ids"] = padded([[*chain(*([*range(size)] * n for n, size in keep.windows))]], 0)
         if "use_cache" in self.takes:
             inputs["use_cache"] = False
         if keep.last_row:

@@ -61,10 +61,8 @@ class ModuleIndex:
 
     modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
     them: where one is replaced, added or given another forward, this is the index of another model (`current`).
-    attention: the ids of the configs that have a setting of attention, and those that take regard's, once it was set.
     outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
-    pass was followed. followed: how many passes were, operation by operation. packs: whether windows side by side in
-    one row give what they give apart, None before that was tried.
+    pass was followed. followed: how many passes were, operation by operation.
     """
 
     def __init__(self, model: Any) -> None:
@@ -72,23 +70,13 @@ class ModuleIndex:
         self.modules: list[nn.Module] = list(model.modules())
         self.paths = {id(module): path for path, module in model.named_modules()}
         self.forwards = [module.forward for module in self.modules]
-        self.attention: tuple[list[int], list[Any]] | None = None
         self.outputs: tuple[Any, ...] | None = None
         self.followed = 0
-        self.packs: bool | None = None
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
         """This index, as long as the model has the very modules that it is of, else a new one."""
-        modules: list[nn.Module] = []
-        waiting: list[nn.Module | None] = [self.model]
-        seen: set[nn.Module] = set()
-        while waiting:
-            module = waiting.pop()
-            if module is not None and module not in seen:
-                seen.add(module)
-                modules.append(module)
-                waiting.extend(reversed(module._modules.values()))
+        modules = list(self.model.modules())
         same = modules == self.modules and [module.forward for module in modules] == self.forwards
         return self if same else ModuleIndex(self.model)
 
