@@ -178,7 +178,7 @@ def mask(
     kv_length: int,
     q_offset: int | Tensor = 0,
     kv_offset: int | Tensor = 0,
-    mask_function: Any = causal_mask_function,
+    mask_function: MaskFunction = causal_mask_function,
     attention_mask: Bool[Tensor, "B S"] | None = None,
     **rest: Any,
 ) -> Mask | Tensor:
@@ -191,7 +191,7 @@ def mask(
     rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     known = specification(mask_function, *starts)
 
-    def predicate(i: Any, j: Any) -> Any:
+    def predicate(i: Tensor, j: Tensor) -> Any:
         """Evaluate the mask function of one text as it stands, tile by tile."""
         batch = i.new_zeros(())
         return mask_function(batch, batch, i + starts[0], j + starts[1])

@@ -129,7 +129,7 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
     return x if weight is None else x * weight.detach(), arguments.get("bias")
 
 
-def tensors_within(values: Any) -> Iterator[Tensor]:
+def tensors_within(values: object) -> Iterator[Tensor]:
     """The tensors among values, in lists of them too."""
     if isinstance(values, Tensor):
         yield values

@@ -33,7 +33,7 @@ Where anything is otherwise, the pass is made again and followed operation by op
 
 import functools
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -167,6 +167,7 @@ def _detached(tensor: Tensor | None) -> Tensor | None:
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
+_Act = Callable[["_ContextPath", Operation], None]  # what to do when a followed tensor is read
 _open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower", default=None)
 
 
@@ -277,7 +278,7 @@ class _Follower(TorchFunctionMode):
         self.paths: list[_ContextPath] = []
         self.index, self.learns = index, index is not None and index.followed == 1  # the first is often the only one
         self._outside = current_call_path()  # attention calls are made under paths of their own
-        self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
+        self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> its path, and what to do when it is read
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
@@ -402,7 +403,7 @@ class _Follower(TorchFunctionMode):
         for storage, tensor in [*path.followed.items()]:
             path.followed[storage] = weakref.ref(tensor, functools.partial(self._forget, path, storage))
 
-    def follow(self, path: _ContextPath, tensor: Tensor, act: Any) -> None:
+    def follow(self, path: _ContextPath, tensor: Tensor, act: _Act) -> None:
         storage = storage_of(tensor)
         path.followed[storage] = tensor  # alive, so that no other tensor gets its storage
         self._followed[storage] = path, act

@@ -320,7 +320,7 @@ def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: Cap
 FIRST = 64  # tokens of a text that are run twice
 
 
-def half_precision_notes(session: Any, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
+def half_precision_notes(session: Session, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
     """Say how far a model's half-precision arithmetic is from float32's.
 
     session: the model's. source: a text that it reads. target: of an encoder-decoder, what its decoder reads. name: of

@@ -37,7 +37,7 @@ def compared_batch_texts(call: int, count: int) -> slice:
     return slice(start := min((call - 1) * some % count, count - some), start + some)
 
 
-def of_transformers(value: Any, name: str) -> bool:
+def of_transformers(value: object, name: str) -> bool:
     """Whether a value is of the class of this name in transformers, which isn't imported for that."""
     kind: Any = type(value)
     return _below_class(kind, name)

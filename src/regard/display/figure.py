@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import groupby
-from typing import Any
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.gridspec import SubplotSpec
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from regard.display import canvas
@@ -332,10 +332,10 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
 def _painter(
     drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
     highs: Sequence[float], wide: float,
-) -> Callable[[FigureBase, Any], None]:  # fmt: skip
+) -> Callable[[FigureBase, SubplotSpec], None]:  # fmt: skip
     """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
 
-    def into(part: FigureBase, place: Any) -> None:
+    def into(part: FigureBase, place: SubplotSpec) -> None:
         cells = place.subgridspec(len(highs), across, height_ratios=highs)
         for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
             axes = part.add_subplot(cells[divmod(n, across)])

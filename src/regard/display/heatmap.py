@@ -1,7 +1,6 @@
 """Draw a small matrix, every cell a colour with its number where there is room; and an attention map, in means."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -26,7 +25,7 @@ MAX_NAMED_TOKENS = 48  # tokens up to which a map is drawn cell by cell, with th
 CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
 
 
-def heat_over_picture(axes: Axes, values: Any, largest: float, edges: Sequence[float]) -> AxesImage:
+def heat_over_picture(axes: Axes, values: np.ndarray, largest: float, edges: Sequence[float]) -> AxesImage:
     """Lay numbers [row][column] over a picture that is drawn. edges: where they lie: left, right, bottom, top."""
     scale, extent = Normalize(0, largest or 1.0), (edges[0], edges[1], edges[2], edges[3])
     return axes.imshow(values, cmap=HEAT_OVER, norm=scale, extent=extent, interpolation="nearest")

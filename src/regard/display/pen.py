@@ -107,7 +107,7 @@ class Pen:
         return axes
 
     def cells(
-        self, x: int | float, y: int | float, wide: int | float, high: int | float, values: Any, hue: str,
+        self, x: int | float, y: int | float, wide: int | float, high: int | float, values: np.ndarray, hue: str,
         names: Sequence[Sequence[str]] = ((), ()), *, size: int | float = 8.0, power: int | float = 0.75,
         apart: Collection[int] = (), gid: str = "", rotation: int | float = 0,
     ) -> Axes:  # fmt: skip

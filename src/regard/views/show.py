@@ -145,7 +145,7 @@ def shown_parts(
     return parts[:-1]
 
 
-def trace_parts(trace: Any, width: int) -> "Sequence[RenderableType]":
+def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
     if max(len(side.tokens) for side in trace.sides) <= LONG and trace.sides[0].tokens:
         with suppress(RegardError):  # a trace that holds no attention

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 import torch
 
+from regard.explain.logits import LensLayer
 from regard.explain.texts.highlights import MAX_WEIGHTS, Link, standing_out
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.specific_weights import DivergenceMap, divergence_maps, largest_divergences
@@ -285,7 +286,7 @@ def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -
     names: dict[str, int] = {}
     count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
 
-    def cell(layer: Any) -> list[int | float]:
+    def cell(layer: LensLayer) -> list[int | float]:
         parts = [layer.rank, hundredths(layer.probability)]
         for guess in layer.candidates[:count]:
             parts += names.setdefault(guess.text, len(names)), hundredths(guess.probability)

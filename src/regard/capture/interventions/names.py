@@ -156,13 +156,13 @@ def edge(
     return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
 
 
-def check_intervention_part(part: Any, needs: Collection[Part] = PARTS) -> None:
+def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> None:
     """Raise RegardError for a part of another name, or one that is not among those needed."""
     if part is not None and part not in needs:
         raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")
 
 
-def check_number(what: str, value: Any) -> int:
+def check_number(what: str, value: object) -> int:
     """The number. Raises RegardError, naming what it is of, for what is no number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise RegardError(f"{what}: given {value!r}, needs a number from 0 on")

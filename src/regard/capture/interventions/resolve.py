@@ -266,7 +266,7 @@ def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
     return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))
 
 
-def checked(intervention: Any) -> Intervention:
+def checked(intervention: object) -> Intervention:
     """The intervention itself."""
     if isinstance(intervention, (Head, Edge)):
         name = type(intervention).__name__.lower()
@@ -277,7 +277,7 @@ def checked(intervention: Any) -> Intervention:
     return intervention
 
 
-def check_interventions(interventions: Any) -> None:
+def check_interventions(interventions: object) -> None:
     """Check that interventions are given, several of them, before a pass begins."""
     if not isinstance(interventions, Sequence) or isinstance(interventions, str):
         kind = type(interventions).__name__
@@ -286,7 +286,7 @@ def check_interventions(interventions: Any) -> None:
         checked(intervention)
 
 
-def intervention_names_tokens(intervention: Any) -> bool:
+def intervention_names_tokens(intervention: Intervention) -> bool:
     """Whether an intervention means tokens of one text, so that it has no meaning in a window of it."""
     if isinstance(intervention, Ablate):
         return isinstance(intervention.target, Edge)

@@ -175,7 +175,7 @@ class StateHooks(LayerHooks):
         text_states[at] = text_states[at] + rows if change.adds else rows
 
 
-def is_hidden_states(value: Any, least: int = 3) -> bool:
+def is_hidden_states(value: object, least: int = 3) -> bool:
     """Whether something is a tensor of hidden states, of so many axes or more."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
 

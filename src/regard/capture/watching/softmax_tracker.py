@@ -313,7 +313,7 @@ class SoftmaxTracker:
         key, tracks = id(tensor), self._tracks
         tracks[key] = weakref.ref(tensor, lambda _: tracks.pop(key, None)), track
 
-    def track_of(self, tensor: Any) -> Track | None:
+    def track_of(self, tensor: object) -> Track | None:
         """Return what is known of a tensor; None for anything else."""
         noted = self._tracks.get(id(tensor))
         return noted[1] if noted is not None and noted[0]() is tensor else None

@@ -30,6 +30,7 @@ from regard.explain.causes.ablation_effect import spearman
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed, named
 from regard.images import Box, Fill
+from regard.models.model import Model
 from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
@@ -83,13 +84,13 @@ class Removal:
         return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left}–{bottom},{right}"
 
 
-def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
+def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
     """Run a trace's picture again without each of at most MAX_REGIONS × MAX_REGIONS regions, and measure what changes.
 
     The outcome is the next token's log probability. Without a text it is the cosine of [CLS], or of the mean of all
     patches, with its original vector. The control is the mean over the other regions, each about as large.
 
-    model: a `regard.Model`. query: whose state is compared without a text, None for the mean of all patches.
+    query: whose state is compared without a text, None for the mean of all patches.
     """
     first, texted = getattr(trace.patches, "first", 0), bool(trace.text) and trace.logits is not None
 

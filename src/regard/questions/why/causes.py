@@ -73,7 +73,7 @@ class Decision:
     sources: Sequence[Float[Tensor, "H S"]]
 
 
-def decided(model: Model, trace: Any, to: str | int, word: str | Word | None) -> Decision:
+def decided(model: Model, trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
     """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")

@@ -94,7 +94,7 @@ class Fork:
     ends: tuple[str, str] | None = None
 
 
-def drawable(trace: Any) -> list[int]:
+def drawable(trace: Trace) -> list[int]:
     """Return the layers whose queries and keys are the trace's own tokens."""
     size = len(trace.tokens)
     return [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[1:] == (size, size)] if size else []
