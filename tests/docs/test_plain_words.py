@@ -11,7 +11,7 @@ import typer
 import regard.questions
 from regard.cli.help import TABLE
 from regard.cli.main import load_verbs
-from regard.display.sentences import MAX_WORDS
+from tests.said.reading import MAX_WORDS
 from tests.support import ROOT
 
 PATTERNS = {  # matches allowed per 1,000 words, the expression, and an example. Limits: the most in five other projects

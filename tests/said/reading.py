@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from regard.display.answer import Answer
-from regard.display.sentences import MAX_SENTENCES, MAX_WORDS
+from regard.display.sentences import MAX_SENTENCES
 from regard.display.terminal_parts import plain_lines_of_parts
 
+MAX_WORDS = 25  # of a sentence
 STATES = {"hidden_states", "token_embeddings", "last_hidden_state"}
 NUMBER = r"[<>]?[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?%?"
 

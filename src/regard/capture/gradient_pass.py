@@ -71,7 +71,7 @@ def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Itera
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks)
-    capture = Capture(session.index, keep=keep, compare=False)
+    capture = Capture(session.index, keep)
     head_calls = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
     with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(head_calls):
         yield head_calls

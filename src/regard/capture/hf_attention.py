@@ -161,7 +161,7 @@ def attention(
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.count_call(path)
-        if capture.compare and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
+        if capture.keep.compares and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
             with torch._C.DisableTorchFunction():
                 _compare(capture, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)

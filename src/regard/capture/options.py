@@ -89,6 +89,11 @@ class CaptureOptions:
                 raise RegardError(f"layers: {number!r} is out of range{span}")
         return CaptureOptions(numbers, logits, attention_outputs, wanted_statistics)
 
+    @property
+    def compares(self) -> bool:
+        """Whether rows of calls are compared: those of calls that are kept."""
+        return self.compare and self.attention and self.layers != NO_LAYERS
+
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""
         return self.attention and (self.layers is None or layer_of_call_path(path) in self.layers)

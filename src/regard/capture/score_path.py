@@ -107,7 +107,7 @@ def run_linearly(
     )  # fmt: skip
     output, last = None, dict[str, Tensor]()
     with session.alone():
-        capture = Capture(session.index, keep=keep, compare=False)
+        capture = Capture(session.index, keep)
         inputs = session.inputs([source], None if target is None else [target], keep)
         if logits_of is not None and "logits_to_keep" in session.takes:
             inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)

@@ -187,8 +187,7 @@ class Session:
         """Make one pass: open what watches or changes it, outermost first, run the model, collect what was seen."""
         # of states; a pass of its own may have to show where they are changed
         hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
-        compare = keep.compare and keep.attention and keep.layers != NO_LAYERS
-        capture = Capture(self.index, keep, compare=compare, skipped_layers=reuse.skipped)
+        capture = Capture(self.index, keep, skipped_layers=reuse.skipped)
         inputs = reuse.inputs(self.inputs(sources, targets, keep))
         ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
         tokens = sum(tensor.numel() for tensor in ids) if ids else sys.maxsize  # how many a picture makes is not known

@@ -161,7 +161,6 @@ class Capture:
     Set before:
         index: of the model's modules, None where each function that needs one makes it.
         keep: what of the pass is kept, and how it is run.
-        compare: whether sampled rows are compared at all.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
             tokens, which is sooner then; None to compare it at once.
@@ -182,7 +181,6 @@ class Capture:
 
     index: ModuleIndex | None = None
     keep: CaptureOptions = field(default_factory=CaptureOptions)
-    compare: bool = True
     skipped_layers: frozenset[str] = frozenset()
     to_compare: list[Any] | None = None
     hooks: list[Callable[..., None]] = field(default_factory=list)

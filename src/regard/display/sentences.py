@@ -23,7 +23,6 @@ from regard.explain.wording import capital, fixed, listed, signed
 from regard.text.quoting import visible
 
 MAX_SENTENCES = 3  # of an answer
-MAX_WORDS = 25  # of a sentence
 
 Numbers = Mapping[str, Any]
 Template = tuple[str, Callable[[Numbers], Any] | None]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.outcomes import Outcome, cosine, logit, logit_difference, probability
+from regard.explain.causes.outcomes import Outcome, chosen_outcome, cosine, logit, logit_difference, probability
 from tests.support import own_models
 
 
@@ -47,3 +47,8 @@ def test_what_is_no_token(minilm) -> None:
     model = own_models.opened("gpt")
     with pytest.raises(regard.RegardError, match="token id 999 is out of range: there are ids 0 to"):
         logit(model, 999).of(model.trace("A man is"))
+
+
+def test_what_chooses_no_outcome(minilm, bank) -> None:
+    with pytest.raises(regard.RegardError, match="outcome: needs to, a next token or label, or word, a word"):
+        chosen_outcome(minilm, bank[0], logit, to=None, against=None, word=None)

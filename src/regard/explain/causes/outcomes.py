@@ -107,11 +107,15 @@ def chosen_outcome(
     """Make the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
 
     alone: makes that of a single token. like: the word that it is compared with; by default itself, in this trace.
+
+    Raises:
+        RegardError: neither a token nor a word.
     """
     if to is not None:
         place: dict[str, Any] = {} if at is None else {"at": at}
         return alone(model, to, **place) if against is None else logit_difference(model, to, against, **place)
-    assert word is not None
+    if word is None:
+        raise RegardError("outcome: needs to, a next token or label, or word, a word of the text")
     reference = trace.sides[-1][word if like is None else like]
     return cosine(word, reference, "its vector in the clean text" if like is None else quoted(like))
 

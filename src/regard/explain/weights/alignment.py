@@ -86,9 +86,10 @@ def align(
     agreement = float(_table(pair, head)[above, below])
     source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
     numbered = [sink.token for sink in apart]
-    writes = [None, *attended(weights[above, :-1], source, written, head, top, numbered)]  # nothing writes the first
-    rows = zip(target, writes, attended(weights[below], source, read, head, top, numbered), strict=False)
-    tokens = [Aligned(n, token.text, *both) for n, (token, *both) in enumerate(rows)]  # type: ignore[arg-type]
+    # The row before a token writes it: nothing writes the first, and nothing is written by the last.
+    writes = [None, *attended(weights[above, :-1], source, written, head, top, numbered)]
+    reads = attended(weights[below], source, read, head, top, numbered)
+    tokens = [Aligned(n, token.text, writes[n], reads[n]) for n, token in enumerate(target)]
     return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist(), apart)
 
 
