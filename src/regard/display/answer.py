@@ -150,15 +150,16 @@ class Answer(Tabular):
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names."""
-        from regard.display.figure import paint
-
-        return paint(self.chosen(names), self.title()) if names else self.painted()[0]
+        return self._figure(names) if names else self.painted()[0]
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
+        return self._figure(), []
+
+    def _figure(self, names: Sequence[str] = ()) -> "Figure":
         from regard.display.figure import paint
 
-        return paint(self.chosen(), self.title()), []
+        return paint(self.chosen(names), self.title())
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
