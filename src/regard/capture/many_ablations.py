@@ -87,7 +87,6 @@ class _Text:
         self.keys: KeysValues | None = None
         self._last: dict[str, Tensor] = {}
         self._earlier: EarlierRows | None = None
-        self._checked: set[tuple[int, int, bool]] = set()  # (stack, layer, whether from within the text)
 
     def run(self, sets: Sequence[Sequence[Any]], reuse: PassReuse = NO_REUSE) -> CapturedPass:
         """Run the text once for each set of changes, in one batch."""
@@ -126,19 +125,13 @@ class _Text:
             trace = trace_of(again, 0)
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
 
-    def run_from(
-        self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]
-    ) -> tuple[CapturedPass, int] | None:
-        """Run from a layer and a token on; gives the pass and the row of the first set.
+    def run_from(self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]) -> CapturedPass | None:
+        """Run from a layer and a token on; gives the pass, whose first row has no changes.
 
         firsts: the first token that each set changes. None where it does not come to what running all comes to.
         """
         assert self.plain is not None
-        past, kind = start[2], (*start[:2], start[2] > 0)
-        length = len(self._source.tokens)
-        # Tokens before a row's first change show what a row of its own shows, but for the first pass of a kind.
-        added = 0 if kind in self._checked and past and max(firsts) > past else 1
-        rows = [*([()] * added), *sets]
+        past, rows = start[2], [(), *sets]
         skipped = self.plain.before(start)
         reuse = PassReuse(
             self.plain.call_ids,
@@ -149,7 +142,7 @@ class _Text:
         )
         try:
             done = self.run(rows, reuse)
-            unchanged = [length] * added + (list(firsts) if past else [])
+            unchanged = [len(self._source.tokens), *(firsts if past else ())]
             same = all(
                 _same_layer_states(done.capture.last[name][row, : stop - past], plain[0, past:stop])
                 for name, plain in self._last.items()
@@ -161,11 +154,10 @@ class _Text:
             same = False
         if not same:
             return None
-        self._checked.add(kind)
         if past and self._earlier is not None:
             done.earlier = replace(self._earlier, past=past)
             done.notes += (FROM_WITHIN,)
-        return done, added
+        return done
 
 
 def ablated(
@@ -184,7 +176,7 @@ def ablated(
             result = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
             if result is None:
                 break
-            yield [(n, row) for row, n in enumerate(numbers, result[1])], result[0]
+            yield [(n, row) for row, n in enumerate(numbers, 1)], result
             left = [n for n in left if n not in set(numbers)]
     if within and left:
         notes = (WHOLE_TEXT,)
@@ -193,8 +185,8 @@ def ablated(
         if text.plain is not None and start > (0, 0, 0):
             result = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
             if result is not None:
-                result[0].notes += notes
-                yield [(n, row) for row, n in enumerate(numbers, result[1])], result[0]
+                result.notes += notes
+                yield [(n, row) for row, n in enumerate(numbers, 1)], result
                 continue
             text.plain = None
         done = text.run([sets[n] for n in numbers])
