@@ -230,20 +230,21 @@ def test_a_rule_that_a_page_cannot_have_is_refused_with_its_layer(monkeypatch: p
         call_data(map_of(RULES["dense bias"]), NAME, NumberStore())
 
 
-def test_the_overview_has_the_mean_of_each_cell() -> None:
+@pytest.mark.parametrize(("name", "side"), [("overview", 256), ("small", 32)])
+def test_an_overview_has_the_mean_of_each_cell(name: str, side: int) -> None:
     torch.manual_seed(0)
     length, size = 1100, 300
     query, key = 3 * torch.randn(1, 2, length, 8), torch.randn(1, 2, size, 8)
     weights, numbers = AttentionMap(query, key, ScoreRule(0.5, mask=Mask(high=10)), ndim=3), NumberStore()
-    says = call_data(weights, NAME, numbers)["overview"]
+    says = call_data(weights, NAME, numbers)[name]
     assert isinstance(says, dict)
-    assert (says["rows"], says["cols"]) == (256, 256)
+    assert (says["rows"], says["cols"]) == (side, side)
     found, dense = stored(numbers).overview(says), weights.dense().double().numpy()
-    rows, cols = (np.arange(257) * count // 256 for count in (length, size))
+    rows, cols = (np.arange(side + 1) * count // side for count in (length, size))
     for head in range(2):
-        for r, c in ((0, 0), (3, 7), (120, 119), (255, 255), (100, 3)):
+        for r, c in ((0, 0), (3, 7), (side // 2 - 8, side // 2 - 9), (side - 1, side - 1), (side // 3, 3)):
             cell = dense[head, rows[r] : rows[r + 1], cols[c] : cols[c + 1]].mean()
             # a code is off by half of 1/65535 of the square root
             step = says["largest"][head] * (2 * math.sqrt(cell / says["largest"][head]) + 1e-5) / 65535
             assert abs(found[head, r, c] - cell) <= 0.51 * step + 1e-7
-    assert call_data(map_of(ScoreRule(0.5)), NAME, NumberStore())["overview"] is None
+    assert call_data(map_of(ScoreRule(0.5)), NAME, NumberStore())[name] is None

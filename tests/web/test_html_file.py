@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +67,17 @@ def test_the_program_is_the_one_that_the_policy_lets_run(tmp_path: Path) -> None
     assert not re.search(r"(?:src|href)=", read.html.replace(program, ""))
     types = {a["type"] for a, _ in read.parsed.scripts() if "type" in a}
     assert types <= {"application/json", "text/plain"}
+
+
+def test_the_program_comes_before_the_numbers_that_the_first_view_does_not_need(tmp_path: Path) -> None:
+    page = nasty()
+    numbers = [page.numbers.add(np.full(3, n, np.int32)) for n in range(6)]
+    page.calls = [{"query": numbers[2 * n], "small": {"values": numbers[2 * n + 1]}} for n in range(3)]
+    page.opening["call"] = 1
+    write_html(page, tmp_path / "a.html", SHELL)
+    names = [attributes.get("id", "program") for attributes, _ in Read(tmp_path / "a.html").parsed.scripts()]
+    first = ["regard-data", "numbers-1", "numbers-2", "numbers-3", "numbers-5"]
+    assert names == [*first, "program", "numbers-0", "numbers-4"]
 
 
 def test_a_program_with_html_in_its_strings_is_spelled_otherwise() -> None:

@@ -46,7 +46,7 @@ from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import page_as_seen
 from regard.web.assemble import Choice, Opening, title_of, told_token
-from regard.web.call import CallName
+from regard.web.call import OVERVIEWS, CallName
 from regard.web.html_file import page_beside
 from regard.web.numbers import Data
 from regard.web.page import Page, status_lines, text_data
@@ -122,7 +122,7 @@ def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
     return name.data(weights) | {
         "head_numbers": None, "query": nowhere(heads, length, width), "key": nowhere(key_heads, size, width),
         "row_max": nowhere(heads, length)["values"], "row_sum": nowhere(heads, length)["values"],
-        "mask": band, "bias": None, "sinks": None, "difference": 0.0, "overview": None, "norms": None, "served": True,
+        "mask": band, "difference": 0.0, "served": True, **dict.fromkeys(["bias", "sinks", "norms", *OVERVIEWS]),
     }  # fmt: skip
 
 

@@ -28,8 +28,7 @@ BAND = 1 << 22  # cells of a mask or a bias that are looked at at once
 DENSE = 1 << 22  # numbers of a bias of no shorter form, up to which it is carried as it is
 RUNS = 1 << 24  # runs of keys of one call, up to which its mask is carried
 BLOCK = 1 << 22  # weights of all heads that are compared at once
-OVERVIEW_FROM = 1024  # tokens a side above which a map has an overview
-OVERVIEW = 256  # cells of an overview a side
+OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # cells a side, of maps of more tokens a side than this
 NOTHING = -1e30  # a sink's score that takes nothing, for -inf, which JSON does not have
 CODES = 65535  # the largest code of an overview's cell
 
@@ -198,23 +197,14 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    return (
-        name.data(scored)
-        | ({} if weights.given is None else {"given": True})
-        | {
-            "head_numbers": None if head_numbers is None else list(head_numbers),
-            "query": query_data,
-            "key": key_data,
-            "row_max": numbers.add(row_max.float()),
-            "row_sum": numbers.add(row_sum.float()),
-            "mask": mask,
-            "bias": bias,
-            "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(),
-            "difference": difference,
-            "overview": overview_data(weights, numbers),
-            "norms": None if norms is None else numbers.add(norms),
-        }
-    )
+    own: Data = {
+        "head_numbers": None if head_numbers is None else list(head_numbers), "query": query_data, "key": key_data,
+        "row_max": numbers.add(row_max.float()), "row_sum": numbers.add(row_sum.float()), "mask": mask, "bias": bias,
+        "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(), "difference": difference,
+        "norms": None if norms is None else numbers.add(norms), **({} if weights.given is None else {"given": True}),
+    }  # fmt: skip
+    overviews = {kind: overview_data(weights, *sizes, numbers) for kind, sizes in OVERVIEWS.items()}
+    return name.data(scored) | own | overviews
 
 
 def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
@@ -253,12 +243,12 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
     return largest
 
 
-def overview_data(weights: AttentionMap, numbers: NumberStore) -> Data | None:
-    """Write the mean weights of at most 256 × 256 cells of a large map; None for a map that needs none."""
+def overview_data(weights: AttentionMap, side: int, tokens: int, numbers: NumberStore) -> Data | None:
+    """Write the mean weights of at most side × side cells; None for a map of no more tokens a side than that."""
     _, length, size = weights.shape
-    if not length or not size or max(length, size) <= OVERVIEW_FROM:
+    if not length or not size or max(length, size) <= tokens:
         return None
-    rows, cols = min(OVERVIEW, length), min(OVERVIEW, size)
+    rows, cols = min(side, length), min(side, size)
     pooled = weights.pooled(rows, cols).double().cpu()
     largest = pooled.amax((1, 2))
     share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]

@@ -42,11 +42,20 @@ def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
     yield _head_of_html(str(data["title"]), shell).encode("utf-8", "replace")
     yield _sentences_in_html(data).encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
-    for at in range(len(page.numbers.blobs)):
-        yield f'<script type="text/plain" id="numbers-{at}">'.encode("ascii")
-        yield base64.b64encode(page.numbers.blobs[at])
-        yield b"</script>\n"
-    yield f"<script>{script_text(shell)}</script>\n</body>\n</html>\n".encode()
+    opened = int(str(page.opening["call"]))
+    first_view = [page.calls[opened : opened + 1], [call.get("small") for call in page.calls]]
+    first = {int(at) for at in re.findall(r'"at": (\d+)', json.dumps(first_view))}
+    others = [at for at in range(len(page.numbers.blobs)) if at not in first]
+    yield from _number_scripts(page, sorted(first))
+    yield f"<script>{script_text(shell)}</script>\n".encode()  # which shows them while a browser reads the others
+    yield from _number_scripts(page, others)
+    yield b"</body>\n</html>\n"
+
+
+def _number_scripts(page: Page, numbers: Sequence[int]) -> Iterator[bytes]:
+    for at in numbers:
+        text = base64.b64encode(page.numbers.blobs[at])
+        yield b'<script type="text/plain" id="numbers-%d">%b</script>\n' % (at, text)
 
 
 def script_json(data: Data) -> str:

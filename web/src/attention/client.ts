@@ -112,7 +112,7 @@ function start(): Worker | null {
 
 /** The weights of a page's calls. head null: the mean of all heads. */
 export class Attention {
-  private readonly desks: Desk[];
+  private readonly desks: Desk[] = []; // each begun when there is work for it
   private readonly queue: Job[] = [];
   private readonly soon: Job[] = [];
 
@@ -120,10 +120,8 @@ export class Attention {
     private readonly page: Page,
     private readonly source: Source,
     private readonly back: (call: number) => number = () => 0, // how many rows before its own a query's row is
-    workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
-  ) {
-    this.desks = Array.from({ length: workers }, () => new Desk(page, source));
-  }
+    private readonly workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
+  ) {}
 
   /** What a query gives to every key, (S,). */
   async row(call: number, head: number | null, token: number, signal?: AbortSignal): Promise<Float32Array> {
@@ -186,7 +184,7 @@ export class Attention {
 
   /** End the workers. */
   stop(): void {
-    for (const desk of this.desks) desk.stop();
+    for (const desk of this.desks) desk?.stop();
   }
 
   private ask(question: Asked, signal?: AbortSignal): Promise<Float32Array> {
@@ -198,10 +196,11 @@ export class Attention {
 
   /** Give waiting questions to desks that are free. The first desk takes no regions: a hover never waits for a picture. */
   private go(): void {
-    for (const [number, desk] of this.desks.entries()) {
-      if (desk.busy) continue;
+    for (let number = 0; number < this.workers; number++) {
+      if (this.desks[number]?.busy) continue;
       const job = this.take(this.soon) ?? (number > 0 ? this.take(this.queue) : undefined);
       if (!job) continue;
+      const desk = (this.desks[number] ??= new Desk(this.page, this.source));
       desk.busy = true;
       desk
         .ask(job.question)

@@ -80,11 +80,14 @@ export async function decode(numbers: Numbers, bytes: Uint8Array | Promise<Uint8
   return values;
 }
 
-/** The numbers of a page's own scripts: <script id="numbers-{at}">. */
+/** The numbers of a page's own scripts, <script id="numbers-{at}">, which a browser may still be reading when the page is opened. */
 export class ScriptSource implements Source {
-  bytes(at: number): Uint8Array {
-    const script = document.getElementById(`numbers-${at}`);
-    if (!script) throw new Error(`the page lacks numbers ${at}: it is not whole`);
-    return fromBase64(script.textContent ?? "");
+  async bytes(at: number): Promise<Uint8Array> {
+    for (;;) {
+      const script = document.getElementById(`numbers-${at}`);
+      if (script?.nextSibling) return fromBase64(script.textContent ?? ""); // read to its end
+      if (document.readyState !== "loading") throw new Error(`the page lacks numbers ${at}: it is not whole`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 }

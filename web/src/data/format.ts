@@ -124,7 +124,8 @@ export interface Call {
   sinks: number[] | null; // (H,) scores that join the denominator only
   ablated: number[]; // heads whose weights are all 0
   difference: number; // largest |weight here − weight of the library| of all weights
-  overview: Overview | null;
+  overview: Overview | null; // of a large map
+  small: Overview | null; // a picture the size of a stamp
   given?: true; // a program computed its weights: bias has their logarithms, query and key are 0
   served?: true; // its numbers are not here: a server computes its weights, tile by tile
   norms: Numbers | null; // float32 (H, S): ‖W_O · value of key j through head h‖; weight × norm is the contribution's size
