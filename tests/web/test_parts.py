@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from tests.support.node import call
 from tests.web.test_region import runs as made_runs
@@ -25,37 +24,9 @@ def test_a_band_tells_what_a_mask_forbids(i: int, j: int, allowed: bool) -> None
     assert call("attention/mask", "allows", {"kind": "band", "low": -3, "high": 1}, None, i, j) is allowed
 
 
-@pytest.mark.parametrize("head", [0, 1, None])
-def test_fewer_cells_of_an_overview_are_means_of_weights(head: int | None) -> None:
-    """1100 queries in 256 rows are 4 or 5 in each: cells count for as many weights as they are of."""
-    weights = torch.rand(2, 1100, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    overview = torch.stack([means(each, 256, 30) for each in weights])
-    largest = overview.amax((1, 2))
-    codes = ((overview / largest[:, None, None]).sqrt() * 65535).round().long()
-    described = {"rows": 256, "cols": 30, "largest": largest.tolist()}
-    found = call(
-        "views/fewer_cells", "fewer", codes.flatten().tolist(), described, [1100, 30], head, [16, 7]
-    )  # 16 divides 256: the edges of cells are the weights' own
-    shown = weights.mean(0) if head is None else weights[head]
-    rows = [slice(r * 1100 // 16, (r + 1) * 1100 // 16) for r in range(16)]
-    cols = [slice(c * 30 // 7, (c + 1) * 30 // 7) for c in range(7)]
-    expected = torch.tensor([[float(shown[r, c].mean()) for c in cols] for r in rows])
-    assert float((torch.tensor(found).view(16, 7) - expected).abs().max()) < 1e-4
-
-
-def means(matrix: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
-    """The mean of every cell of a matrix in rows × cols cells."""
-    height, width = matrix.shape
-    return torch.tensor(
-        [
-            [
-                float(
-                    matrix[
-                        r * height // rows : (r + 1) * height // rows, c * width // cols : (c + 1) * width // cols
-                    ].mean()
-                )
-                for c in range(cols)
-            ]
-            for r in range(rows)
-        ]
-    )
+def test_what_is_usual_in_a_column_of_a_map_is_its_median_where_it_may_be_looked_at() -> None:
+    """A causal map: a sink, a column looked at once, and columns of too few cells to tell."""
+    values = np.tril(np.full((20, 20), 0.001))
+    values[:, 0], values[9, 4], values[19, 19] = 0.5, 0.9, 0.9
+    described = {"rows": 20, "cols": 20, "values": {"float32": values.ravel().tolist()}}
+    assert call("map/overview", "usualOf", described) == pytest.approx([0.5, *[0.001] * 19])

@@ -78,8 +78,9 @@ export class Scene {
     this.coarse = this.coarsePicture = null;
     this.colours = null;
     this.tiles = new Tiles(this.attention, shown.description, shown, () => this.arrived(), this.told.ontrouble);
-    coarseOf(shown.description, shown.head, this.source).then((coarse) => {
-      if (this.shown !== shown || !coarse) return;
+    const { overview } = shown.description;
+    if (overview) coarseOf(overview, shown.head, this.source).then((coarse) => {
+      if (this.shown !== shown) return;
       this.coarse = coarse;
       if (!this.colours) {
         this.counts = new Counts();

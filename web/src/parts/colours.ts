@@ -27,23 +27,21 @@ const GROUPS = {
 const TINTS = { light: ["fbfaf6", "0b6ca6", "bf420b", "8a8f99"], dark: ["11131a", "58b4f0", "ff9560", "868d9c"] }; // ground, texts 1 and 2, what stands apart: page.css
 export const SHADES = 256;
 
-const tables = new Map<string, Rgb[]>();
+const tables: Record<"light" | "dark", Partial<Record<Scale, Rgb[]>>> = { light: {}, dark: {} };
 
 /** The 256 colours of a scale. */
 export function table(scale: Scale, dark: boolean): Rgb[] {
-  const key = `${scale} ${dark}`;
-  let found = tables.get(key);
-  if (!found) {
-    const stops = (STOPS[dark ? "dark" : "light"][scale] ?? HEAT).split(" ").map(rgb);
-    found = Array.from({ length: SHADES }, (_, n) => {
+  const mode = dark ? "dark" : "light";
+  if (!tables[mode][scale]) {
+    const stops = (STOPS[mode][scale] ?? HEAT).split(" ").map(rgb);
+    tables[mode][scale] = Array.from({ length: SHADES }, (_, n) => {
       const at = (n / (SHADES - 1)) * (stops.length - 1);
       const below = Math.min(Math.floor(at), stops.length - 2);
       const mix = (c: 0 | 1 | 2) => Math.round(stops[below]![c] + (stops[below + 1]![c] - stops[below]![c]) * (at - below));
       return [mix(0), mix(1), mix(2)] as const;
     });
-    tables.set(key, found);
   }
-  return found;
+  return tables[mode][scale]!;
 }
 
 /** The shade of a weight: by its square root, so that small weights that differ can be told apart beside large ones. */

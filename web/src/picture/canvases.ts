@@ -25,11 +25,16 @@ export function drawCells(canvas: HTMLCanvasElement, rows: number, columns: numb
   if (!rows || !columns) return;
   const [high, wide] = picture ? [picture.length, picture[0]!.length] : [rows, columns];
   const cells = new ImageData(wide, high);
-  for (let n = 0; n < high * wide; n++) {
-    const [y, x] = [Math.floor(n / wide), n % wide];
-    const found = colour(Math.floor((y * rows) / high), Math.floor((x * columns) / wide));
-    const light = 1 - INK * (picture?.[y]![x] ?? 0);
-    for (let c = 0; found && c < 4; c++) cells.data[4 * n + c] = c < 3 ? found[c]! * light : 255;
+  const { data } = cells; // read once: there may be many
+  for (let y = 0, n = 0; y < high; y++) {
+    const row = Math.floor((y * rows) / high);
+    for (let x = 0; x < wide; x++, n += 4) {
+      const found = colour(row, picture ? Math.floor((x * columns) / wide) : x);
+      if (!found) continue;
+      const light = picture ? 1 - INK * picture[y]![x]! : 1;
+      for (let c = 0; c < 3; c++) data[n + c] = found[c]! * light;
+      data[n + 3] = 255;
+    }
   }
   [canvas.width, canvas.height] = [wide, high];
   canvas.getContext("2d")!.putImageData(cells, 0, 0);

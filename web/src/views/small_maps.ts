@@ -1,10 +1,12 @@
-// One head's whole matrix in few cells: from queries and keys, or of long texts from the overview that the library made.
-import { decode } from "../data/bytes";
+// One head's whole matrix in few cells: of long texts as the library made it, else from queries and keys.
+import { coarseOf } from "../map/overview";
 import type { Call } from "../data/format";
 import type { PageState } from "../page_state.svelte";
 import { unitsOf, weightsOfUnits } from "../words";
-import { fewer } from "./fewer_cells";
+import { back } from "../written";
 import { apartOf } from "./reading";
+
+export const [SMALL, LARGE] = [32, 256]; // cells of a side that calls of long texts have, as src/regard/web/call.py has them
 
 export interface SmallMap {
   rows: number;
@@ -16,8 +18,6 @@ export interface SmallMap {
 
 /** Reads small maps of a page's calls. */
 export class SmallMaps {
-  private readonly overviews = new Map<number, Promise<Uint16Array>>();
-
   constructor(
     private readonly shared: PageState,
     private readonly side: number,
@@ -25,12 +25,13 @@ export class SmallMaps {
 
   /** The matrix of a head (null: the mean of all) in at most side × side cells. */
   async read(call: number, head: number | null, signal?: AbortSignal): Promise<SmallMap> {
-    const { page, attention } = this.shared;
+    const { page, attention, source } = this.shared;
     const description = page.calls[call]!;
     const [queries, keys] = sizes(description);
     const [rows, cols] = [Math.min(this.side, queries), Math.min(this.side, keys)];
-    const values = description.overview
-      ? fewer(await this.overview(call), description.overview, [queries, keys], head, [rows, cols])
+    const made = this.side === SMALL ? description.small : this.side === LARGE ? description.overview : null;
+    const values = made && !back(this.shared, call)
+      ? (await coarseOf(made, head, source)).values
       : await attention.region(call, { head, queries: [0, queries], keys: [0, keys], rows, cols }, signal);
     const text = page.texts[description.keys]!;
     const apart = cols === keys ? apartOf(text, unitsOf(text, false)) : [];
@@ -47,15 +48,6 @@ export class SmallMaps {
     const values = weightsOfUnits((i, j) => weights[i * cols + j]!, queries, keys);
     const apart = apartOf(page.texts[description.keys]!, keys);
     return { rows: queries.length, cols: keys.length, values, apart, largest: largestIn(values, apart) };
-  }
-
-  private overview(call: number): Promise<Uint16Array> {
-    const { values } = this.shared.page.calls[call]!.overview!;
-    const found = this.overviews.get(call) ?? (decode(values, this.shared.source.bytes(values.at)) as Promise<Uint16Array>);
-    this.overviews.delete(call);
-    this.overviews.set(call, found); // the last used last
-    if (this.overviews.size > 8) this.overviews.delete(this.overviews.keys().next().value!);
-    return found;
   }
 }
 
