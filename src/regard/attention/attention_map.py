@@ -10,8 +10,6 @@ for softmax".
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -26,7 +24,7 @@ from regard.attention import region_scores
 from regard.attention.arguments import DTYPES, four_axes, score_rule
 from regard.attention.kernels import statistics
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
-from regard.attention.masks import Edges, Index, Mask, select
+from regard.attention.masks import Edges, Index, Mask, run_of_index, select
 from regard.attention.region_scores import RowSums, ScoreView, parse_map_index
 from regard.attention.scores import (
     ScoreRule,
@@ -70,7 +68,6 @@ def map_fields(map: Any) -> dict[str, Any]:
 
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
-MAX_KEPT = 1 << 24  # weights that are kept while a context lasts
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -442,31 +439,6 @@ class AttentionMap(Showable):
         head_step = 1 if on_cpu else sizes[1]  # so that a head's keys are converted once
         row_step = max(1, budget // max(1, sizes[0] * head_step * sizes[3]))
         for h, r in product(range(0, sizes[1], head_step), range(0, sizes[2], row_step)):
-            some_heads, band = _part(heads, h, head_step), _part(rows, r, row_step)
+            some_heads, band = run_of_index(heads, h, head_step), run_of_index(rows, r, row_step)
             answer[:, h : h + head_step, r : r + row_step] = tile(batch, some_heads, band, cols)
         return answer
-
-
-@contextmanager
-def weights_kept(maps: Iterable[AttentionMap]) -> Iterator[None]:
-    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever."""
-    kept, left = list[AttentionMap](), MAX_KEPT
-    try:
-        for weights in maps:
-            if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
-                continue
-            if region_scores.dtype_of(weights.query, weights.key) == torch.float64:  # the same by regions of any shape
-                weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
-                left -= weights._kept.numel()
-                kept.append(weights)
-        yield
-    finally:
-        for weights in kept:
-            weights._kept = None
-
-
-def _part(index: Index, start: int, count: int) -> Index:
-    """Return so many positions of an index, from one of them on."""
-    if not isinstance(index, slice):
-        return index[start : start + count]
-    return slice(index.start + start, min(index.start + start + count, index.stop))

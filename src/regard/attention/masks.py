@@ -266,6 +266,13 @@ def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
     return torch.arange(index.start, index.stop, device=device) if isinstance(index, slice) else index
 
 
+def run_of_index(index: Index, start: int, count: int) -> Index:
+    """Return so many positions of an index, from one of them on."""
+    if not isinstance(index, slice):
+        return index[start : start + count]
+    return slice(index.start + start, min(index.start + start + count, index.stop))
+
+
 def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
     """Return the part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
 

@@ -9,6 +9,9 @@ A weight is exp(score - row maximum) / row sum. How far it is from float64 depen
 Row maxima and row sums are kept from when they are first needed: O(L) memory.
 """
 
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -35,6 +38,7 @@ from regard.attention.scores import (
 CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
 LARGE_MAP = 1 << 20  # weights of a head, of which
 MIN_QUERIES = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
+MAX_KEPT = 1 << 24  # weights that are kept while a context lasts
 BAND = 512  # queries whose row maxima and row sums are computed at a time
 MIN_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
 
@@ -248,8 +252,25 @@ class ScoreView:
     @property
     def shape(self) -> tuple[int, ...]:
         """The map's own shape."""
-        shape: tuple[int, ...] = self._map.shape
-        return shape
+        return tuple(self._map.shape)
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         return self._map._region(index, self._map._scores_tile)
+
+
+@contextmanager
+def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
+    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever."""
+    kept, left = list[Any](), MAX_KEPT
+    try:
+        for weights in maps:
+            if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
+                continue
+            if dtype_of(weights.query, weights.key) == torch.float64:  # the same by regions of any shape
+                weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
+                left -= weights._kept.numel()
+                kept.append(weights)
+        yield
+    finally:
+        for weights in kept:
+            weights._kept = None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from regard.attention.attention_map import weights_kept
+from regard.attention.region_scores import weights_kept
 from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
