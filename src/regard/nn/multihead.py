@@ -273,12 +273,21 @@ class MultiHeadAttention(nn.Module):
         check_layer_input("x", x, self.query.in_features)
         check_layer_input("context", context, self.key.in_features, x)
         check_layer_input("values", values, self.value.in_features, x)
-        query_positions = self._positions(x, positions, 0 if cache is None else len(cache))
-        key_positions = query_positions if is_self else torch.arange(context.shape[-2], device=context.device)
-        query, key, value = self._project(x, context, values, query_positions, key_positions)
+        if positions is None:
+            start = 0 if cache is None else len(cache)
+            positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        elif positions.shape not in (x.shape[:-1], x.shape[-2:-1]):
+            needed = f"({x.shape[-2]},) or {tuple(x.shape[:-1])}"
+            raise ValueError(f"positions: given shape {tuple(positions.shape)}, needs {needed}")
+        key_positions = positions if is_self else torch.arange(context.shape[-2], device=context.device)
+        query, key, value = self._project(x, context, values, positions, key_positions)
         if cache is not None:
             key, value, key_positions = cache.append(key, value, key_positions)
-        bias = self._bias(bias, query_positions, key_positions, causal)
+        if self.positions is not None:
+            if self.positions.causal_only and not causal:
+                raise ValueError("causal: given False, needs to be True for positions whose bias holds under it alone")
+            by_position = self.positions.bias(positions, key_positions)
+            bias = by_position if bias is None else bias if by_position is None else bias + by_position
         with scope(self.path) if self.path else _no_scope:
             result = attend(
                 query,
@@ -302,16 +311,6 @@ class MultiHeadAttention(nn.Module):
         """Turn (L, B, ·) into (B, L, ·) and back, where the layer's inputs are such."""
         return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
 
-    def _positions(self, x: Tensor, positions: Tensor | None, start: int) -> Tensor:
-        length = x.shape[-2]
-        if positions is None:
-            return torch.arange(start, start + length, device=x.device)
-        if positions.shape not in (x.shape[:-1], x.shape[-2:-1]):
-            raise ValueError(
-                f"positions: given shape {tuple(positions.shape)}, needs ({length},) or {tuple(x.shape[:-1])}"
-            )
-        return positions
-
     def _project(
         self, x: Tensor, context: Tensor, values: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -328,14 +327,6 @@ class MultiHeadAttention(nn.Module):
         if self.positions is not None:
             query, key = self.positions.rotate(query, query_positions), self.positions.rotate(key, key_positions)
         return query, key, value
-
-    def _bias(self, bias: Tensor | None, query_positions: Tensor, key_positions: Tensor, causal: bool) -> Tensor | None:
-        if self.positions is None:
-            return bias
-        if self.positions.causal_only and not causal:
-            raise ValueError("causal: given False, needs to be True for positions whose bias holds under it alone")
-        by_position = self.positions.bias(query_positions, key_positions)
-        return by_position if bias is None else bias if by_position is None else bias + by_position
 
 
 def masks_from_torch(

@@ -41,8 +41,14 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
-def _layer_counted_from_zero(what: str, number: SupportsIndex, size: int) -> int:
-    """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
+def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
+    """(layer, counted from 0; which of its calls) of an index of one or two numbers.
+
+    Raises OutOfRangeError, an IndexError, where there is no such layer, and RegardError for another index.
+    """
+    if isinstance(index, tuple) and len(index) != 2:
+        raise RegardError(f"{what}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
+    number, nth = index if isinstance(index, tuple) else (index, 0)
     if not is_whole(number):
         words = f", and words after it: {what}[0][{number!r}]" if isinstance(number, str) else ""
         raise RegardError(f"{what}[{number!r}]: needs the number of a layer{words}")
@@ -50,16 +56,7 @@ def _layer_counted_from_zero(what: str, number: SupportsIndex, size: int) -> int
     if not -size <= place < size:
         there = f"{-size} to {size - 1}" if size else "none"
         raise OutOfRangeError(f"{what}[{place}]: there is no such layer; there are {size} ({there})")
-    return place % size
-
-
-def _call_of_layer_index(what: str, number: Any) -> tuple[Any, Any]:
-    """(layer, which of its calls) of an index. Raises RegardError for one of other than two numbers."""
-    if not isinstance(number, tuple):
-        return number, 0
-    if len(number) != 2:
-        raise RegardError(f"{what}[{', '.join(map(repr, number))}]: needs a layer, or a layer and one of its calls")
-    return number
+    return place % size, nth
 
 
 def _layers_html(self: Any) -> str | None:
@@ -111,8 +108,7 @@ class Layers(tuple[T, ...]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
         if isinstance(number, slice):
             return super().__getitem__(number)
-        layer, nth = _call_of_layer_index(self.what, number)
-        place = _layer_counted_from_zero(self.what, layer, len(self))
+        place, nth = _layer_and_call(self.what, number, len(self))
         _check_nth(self.what, place, nth, 1)
         return super().__getitem__(place)
 
@@ -188,8 +184,7 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        layer, nth = _call_of_layer_index(self.what, number)
-        place = _layer_counted_from_zero(self.what, layer, self._size)
+        place, nth = _layer_and_call(self.what, number, self._size)
         if (place, nth) in self._items:
             return self._items[place, nth]
         made = [layer for layer, _ in calls_made(self)]
