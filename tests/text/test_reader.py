@@ -13,7 +13,7 @@ from transformers import BatchEncoding
 import regard
 from regard.errors import RegardError
 from regard.models.inputs import model_inputs_of_trace
-from regard.text import reader, tokenizers
+from regard.text import reader, tokenizers, tokens
 from tests.support import default_model, make_tiny, run_in_process
 from tests.support.own_models import opened, pair
 
@@ -100,7 +100,7 @@ def test_a_template_that_does_not_write_it(template: Any, says: str, monkeypatch
 )
 def test_what_is_no_chat(given: Any, says: str) -> None:
     with pytest.raises(RegardError) as told:
-        reader.check_messages(given)
+        tokens.check_messages(given)
     assert str(told.value).startswith(f"chat: {says}")
 
 

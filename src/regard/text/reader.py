@@ -22,8 +22,10 @@ from regard.checks import is_whole
 from regard.errors import RegardError, control_name, first_line
 from regard.text.tokens import (
     AS_SPECIAL,
+    LONGEST_CHAT,
     Encoded,
     Turn,
+    check_messages,
     check_text,
     check_texts,
     encode_all,
@@ -33,29 +35,8 @@ from regard.text.tokens import (
     tokens_in_turns,
 )
 
-ROLES = ("system", "developer", "user", "assistant", "tool")
 SECONDS = 5.0  # that a template may take
-LONGEST = 1_000_000  # characters of a template, of all messages, and of what is written
 MARK = re.compile("\ue000([0-9]+)\ue001")
-
-
-def check_messages(messages: Any) -> list[dict[str, str]]:
-    """Check that something is a chat: a list of {"role": …, "content": …}."""
-    if not isinstance(messages, (list, tuple)) or not messages:
-        raise RegardError(f"chat: given {type(messages).__name__}, needs a list of messages, at least one")
-    for number, message in enumerate(messages, 1):
-        if not isinstance(message, dict) or message.keys() != {"role", "content"}:
-            raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
-        if message["role"] not in ROLES:
-            raise RegardError(
-                f"chat: message {number} has the role {str(message['role'])[:40]!r}, known are {', '.join(ROLES)}"
-            )
-        if not isinstance(message["content"], str):
-            kind = type(message["content"]).__name__
-            raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
-    if sum(len(message["content"]) for message in messages) > LONGEST:
-        raise RegardError(f"chat: its messages have more than {LONGEST:,} characters")
-    return [dict(message) for message in messages]
 
 
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
@@ -67,8 +48,8 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
         template = tokenizer.get_chat_template()
     except (AttributeError, ValueError):
         raise RegardError(f"chat: the tokenizer of {name} has no chat template: give a text instead") from None
-    if not isinstance(template, str) or len(template) > LONGEST:
-        raise RegardError(f"chat: the chat template of {name} is no text of up to {LONGEST:,} characters")
+    if not isinstance(template, str) or len(template) > LONGEST_CHAT:
+        raise RegardError(f"chat: the chat template of {name} is no text of up to {LONGEST_CHAT:,} characters")
     special = {key: str(value) for key, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
     asks = messages[-1]["role"] != "assistant"
     more = special | {"add_generation_prompt": asks, "tools": None, "documents": None}
@@ -104,8 +85,8 @@ def _written(template: str, messages: Sequence[dict[str, str]], more: dict[str, 
     try:
         for piece in compiled.generate(messages=messages, **more):
             text += piece
-            if len(text) > LONGEST:
-                raise ValueError(f"it writes more than {LONGEST:,} characters")
+            if len(text) > LONGEST_CHAT:
+                raise ValueError(f"it writes more than {LONGEST_CHAT:,} characters")
     finally:
         sys.settrace(tracer)
     return text

@@ -20,6 +20,8 @@ _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
 AS_SPECIAL = "Read as a special token"  # how a note begins
+ROLES = ("system", "developer", "user", "assistant", "tool")  # of messages
+LONGEST_CHAT = 1_000_000  # characters of a template, of all messages, and of what is written
 TEXT = "text"  # the role of each of two texts that are read together
 
 # The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
@@ -160,6 +162,25 @@ def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[
     if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
         raise RegardError(f"{name}: given {type(texts).__name__}, needs a string or several of them{instead}")
     return [texts] if isinstance(texts, str) else texts
+
+
+def check_messages(messages: Any) -> list[dict[str, str]]:
+    """Check that something is a chat: a list of {"role": …, "content": …}."""
+    if not isinstance(messages, (list, tuple)) or not messages:
+        raise RegardError(f"chat: given {type(messages).__name__}, needs a list of messages, at least one")
+    for number, message in enumerate(messages, 1):
+        if not isinstance(message, dict) or message.keys() != {"role", "content"}:
+            raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
+        if message["role"] not in ROLES:
+            raise RegardError(
+                f"chat: message {number} has the role {str(message['role'])[:40]!r}, known are {', '.join(ROLES)}"
+            )
+        if not isinstance(message["content"], str):
+            kind = type(message["content"]).__name__
+            raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
+    if sum(len(message["content"]) for message in messages) > LONGEST_CHAT:
+        raise RegardError(f"chat: its messages have more than {LONGEST_CHAT:,} characters")
+    return [dict(message) for message in messages]
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:
