@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from regard.errors import RegardError, first_line
 
 STANDARD_OUTPUT = Path("-")  # what --json takes for it
+JSON_VERSION = 1  # of every format of --json
 LARGEST = 20 << 20  # bytes of a file that is read whole: the index of the largest checkpoints has about half of that
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
 LOCK = ".lock"  # an empty file that stays in the folder

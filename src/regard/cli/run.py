@@ -5,7 +5,6 @@ import os
 import runpy
 import sys
 import warnings
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import typer
 from regard.cli import start
 from regard.cli.outputs import NOTHING, Outputs, consoles, say_written_files, writes
 from regard.errors import RegardError
-from regard.files import STANDARD_OUTPUT, check_readable, plain_json_values, write_json
+from regard.files import JSON_VERSION, STANDARD_OUTPUT, check_readable, plain_json_values, write_json
 
 if TYPE_CHECKING:
     from regard.capture.watching.seen import WatchedCalls
@@ -26,7 +25,6 @@ Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python prog
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Arguments of the program.")]
 MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
 KEPT_CALLS = 4  # of each path, the last: memory must not grow with the steps of a program
-MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
 
 
 @writes("figure", "html", "json")
@@ -48,7 +46,6 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         if not isinstance(opened := open_file(script), dict):
             raise RegardError(f"run: {str(script)!r} holds traces, regard see --open {script} shows them")
     start.leave_to_program()
-    from regard.capture.watching.seen import HIDDEN
     from regard.capture.watching.watch import watch
 
     code = 0
@@ -62,7 +59,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         if seen:
             raise
     if not seen and not code:
-        raise RegardError(". ".join([f"run: {script} computed no attention", *seen.others(), HIDDEN]))
+        raise seen.nothing_seen(f"run: {script} computed no attention", ". ")
     screen, errors = consoles(outputs.json)
     screen.print(repr(seen), markup=False, soft_wrap=True)
     if seen:
@@ -102,32 +99,17 @@ def _execute(script: Path, arguments: list[str]) -> int:
 
 def _write(seen: "WatchedCalls", file: Path) -> None:
     """Write the table as JSON, with the weights of small calls."""
-    from regard.display.answer import VERSION
-
     calls: list[dict[str, Any]] = []
     for call in seen.values():
         row = {"path": call.path, "nth": call.nth, "how": call.how, "shape": call.source.shape, "where": call.where}
         small = math.prod(call.source.shape) <= MAX_WRITTEN_WEIGHTS
         calls.append(row | {"weights": call.weights.dense() if small else None})
     others = {"passed_over": list(seen.others()), "notes": seen.notes}
-    data = {"format": "regard run", "version": VERSION, "calls": calls, **others}
+    data = {"format": "regard run", "version": JSON_VERSION, "calls": calls, **others}
     write_json(plain_json_values(data), file, indent=1)
 
 
 def _draw(seen: "WatchedCalls", file: Path) -> list[str]:
-    """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
-    from regard.display.canvas import empty_figure, write_figure
-    from regard.display.heatmap import paint_heatmap
-    from regard.trace.any_attention import labelled, named_maps
+    from regard.views.plot import write_plot_of_calls
 
-    maps = [labelled(each) for each in named_maps(seen)]
-    heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
-    drawn = [(each, head) for each in maps for head in heads]
-    rows, columns = math.ceil(min(len(drawn), MAX_DRAWN) / DRAWN_COLUMNS), min(len(drawn), DRAWN_COLUMNS)
-    figure = empty_figure(5.0 * columns, 4.5 * rows)
-    for n, (each, head) in enumerate(drawn[:MAX_DRAWN]):
-        axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), each.labels
-        paint_heatmap(each.weights, queries, keys, head, axes, each.name + each.item)
-    what, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
-    notes = [f"the first {MAX_DRAWN} {what}, {left_out} more are not drawn"] if left_out > 0 else []
-    return [*notes, *write_figure(figure, file)]
+    return write_plot_of_calls(seen, file)

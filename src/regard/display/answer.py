@@ -1,7 +1,7 @@
 """Answer a question in every medium: printed, drawn, as a page, as JSON, as a data frame.
 
 A question's own answer has a title, findings in sentences, rows and panels, and data where its JSON has more than its
-rows; whoever shows it takes these. Rich, matplotlib and the page are imported when something is shown.
+rows; whoever shows it takes these. Matplotlib and the page are imported when something is shown.
 
 A page has a panel's fields by their own names, as `web/src/data/format.ts` says.
 """
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.panels import Bars, Curves, Data, Heat, Later, Panel, Scatter, Shares, Strip, Table, made, untold
 from regard.display.sentences import shares_text
+from regard.display.terminal import drawn, tables_side_by_side
+from regard.display.terminal_parts import sentences, unknown_tokens_line
 from regard.errors import RegardError
 from regard.explain.frames import Tabular
-from regard.files import check_output_file, plain_json_values, write_json
+from regard.files import JSON_VERSION, check_output_file, plain_json_values, write_json
 from regard.trace.status import Status
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
-VERSION = 1  # of every format
 IN_PYTHON = ".rows() and .to_json()"
 MAX_TITLE = 60  # characters of a text in a title
 # of a terminal and pictures: the page shows all panels
@@ -130,9 +131,6 @@ class Answer(Tabular):
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
         """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
-        from regard.display.terminal import drawn, tables_side_by_side
-        from regard.display.terminal_parts import sentences, unknown_tokens_line
-
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]
         else:
@@ -171,7 +169,7 @@ class Answer(Tabular):
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
         """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
-        own = {"format": self.format, "version": VERSION, "findings": self.findings()}
+        own = {"format": self.format, "version": JSON_VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
         statuses = [asdict(status) for status in self.about.statuses]
         data: dict[str, object] = plain_json_values(own | {"statuses": statuses})
@@ -242,9 +240,7 @@ class TracesAnswer(Answer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs, if there is one for its texts."""
-        from regard.web.page import overview_data
-
-        return overview_data(page, self.traces)
+        return page.overview_of(self.traces)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has."""

@@ -1,8 +1,11 @@
-"""`regard.plot`: draw any attention as a heat map, or over an image."""
+"""Draw any attention as a heat map, or over an image (`regard.plot`), and the calls of a program (`regard run`)."""
 
+import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.display.canvas import empty_figure, write_figure
 from regard.display.heatmap import paint_heatmap, paint_patches
 from regard.errors import RegardError
 from regard.images import read_picture
@@ -11,7 +14,10 @@ from regard.trace.any_attention import PatchGrid, labelled, named_maps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from regard.capture.watching.seen import WatchedCalls
+
 MAX_NAMED = 4  # maps that a message names
+MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
 
 
 def plot(
@@ -51,3 +57,18 @@ def plot(
     if query is not None:
         raise RegardError("query: it chooses what to draw over an image, pass grid= or image= with it")
     return paint_heatmap(shown.weights, queries, keys, head, axes, name)
+
+
+def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
+    """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
+    maps = [labelled(each) for each in named_maps(seen)]
+    heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
+    drawn = [(each, head) for each in maps for head in heads]
+    rows, columns = math.ceil(min(len(drawn), MAX_DRAWN) / DRAWN_COLUMNS), min(len(drawn), DRAWN_COLUMNS)
+    figure = empty_figure(5.0 * columns, 4.5 * rows)
+    for n, (each, head) in enumerate(drawn[:MAX_DRAWN]):
+        axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), each.labels
+        paint_heatmap(each.weights, queries, keys, head, axes, each.name + each.item)
+    what, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
+    notes = [f"the first {MAX_DRAWN} {what}, {left_out} more are not drawn"] if left_out > 0 else []
+    return [*notes, *write_figure(figure, file)]

@@ -38,7 +38,7 @@ from regard.web.built_page import check_page_built
 from regard.web.call import DENSE, CallName, call_data
 from regard.web.html_file import add_panels, join_pages_into_one, write_page
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore, vector_bytes_in_page
-from regard.web.page import HasPage, Page, overview_data, status_lines, text_data, texts_stage
+from regard.web.page import HasPage, Page, status_lines, text_data
 
 
 def attention_page(
@@ -103,7 +103,7 @@ def attention_page(
     if "picture" in page.texts[0]:
         page.overview = {"kind": "image"}
     elif len(page.texts) == 1:
-        page.overview = texts_stage(page, [(shown[0].labels[0].tokens, weights_of)])
+        page.overview = page.texts_stage([(shown[0].labels[0].tokens, weights_of)])
         page.findings = page.findings or strongest_link(page, shown[0].labels[0].tokens)
     page.opening["view"] = "overview" if page.overview else "map"
     page.status = [exact, *grids, *status_lines([], page)[1:]]
@@ -242,7 +242,7 @@ def page_as_seen(
     found = seen_on_page(each, word, references, control, names) if findings is None else list(findings)
     if isinstance(found, list):
         page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
-        page.overview = overview_data(page, plain_traces(each))
+        page.overview = page.overview_of(plain_traces(each))
         return page
     page = found.page(choice)
     page.title = page.title if title is None else title

@@ -30,6 +30,8 @@ from regard.web.numbers import Data, Encoding, NumberStore
 
 FORMAT, VERSION = "regard page", 1
 SCREEN = 900  # pixels of a picture's longer side
+LONGEST = 48  # tokens of a text whose links are shown at first
+MOST_CELLS = 1000  # tokens by states, whose three likeliest tokens are written
 
 
 @dataclass
@@ -92,6 +94,133 @@ class Page:
     def largest_difference(self) -> float:
         """The largest difference between the weights of the page and the library's, of all calls."""
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
+
+    def overview_of(
+        self, traces: Sequence[Any], summary: Summary | None = None, *, chosen: bool = False
+    ) -> Data | None:
+        """Write what the first view needs beside queries and keys; None for texts that no stage shows.
+
+        chosen: whether the page opens at a layer or head that was asked for.
+        """
+        traces = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else [trace])]
+        if self.alignment:
+            return {"kind": "pair"}
+        if not all(isinstance(trace, Trace) for trace in traces):
+            return None
+        if any(trace.patches is not None for trace in traces):
+            return {"kind": "image"} if len(traces) == 1 else None
+        return self.texts_stage([(trace.tokens, trace.attention) for trace in traces], summary, chosen=chosen)
+
+    def texts_stage(
+        self, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
+    ) -> Data | None:
+        """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word."""
+        links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
+        unusual: list[Any] = []
+        shapes: set[Any] = set()
+        for number, (tokens, attention) in enumerate(texts):
+            calls, heads = self._self_attention(number)
+            if not (tokens and calls):
+                return None
+            shapes.add((*(token.id for token in tokens), len(calls), len(heads)))
+            if len(tokens) > LONGEST:
+                links.append(None)
+                unusual.append(None)
+                continue
+            named: Any = summary.highlights[number].links if summary and summary.highlights else []
+            occurrences = summary.occurrences if summary and not summary.windows else []
+            followed = [(word, word.link) for word in occurrences if word.link and word.text == number]
+            for word, link in sorted(followed, key=lambda pair: pair[1].weight):
+                at, weight = word.tokens[0], link.weight
+                if len(word.tokens) > 1:  # then link.weight is the mean
+                    weight = float(attention[link.layer][link.head, at, link.token])
+                named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
+            maps = [*divergence_maps(tokens, attention, self._sinks(number), [*calls], heads)]
+            links.append([
+                [q, k, calls[layer], heads.index(h), round(weight, 4)]
+                for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
+            ])  # fmt: skip
+            unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
+        occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
+        rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
+        words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
+        if not words and len(texts) == 2 and len(shapes) == 1:  # as is and changed
+            words, rows = [int(str(self.opening["token"] or 0))] * 2, [0, 1]
+        if not words or None in links:
+            words, rows = [], []
+        return {
+            "kind": "texts", "chosen": chosen, "links": links, "unusual": unusual, "tokens": words, "rows": rows,
+            "difference": None if difference is None else {
+                "words": list(difference.words),
+                **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
+                   for name in ("mean", "low", "high")},
+            },
+        }  # fmt: skip
+
+    def writing_stage(self, written: Sequence[Any], traces: Sequence[Trace]) -> Data | None:
+        """Write what a model wrote, token by token; None if the page lacks attention that the stage draws.
+
+        written: of each text its `tokens` and `how`, as a `Generation` has them. Each token has its probability, others
+        that were likely and its most distinctive links. Of each state it has its rank and probability there, and the
+        likeliest tokens, by their numbers in `words`: three, or one if there are many.
+        """
+        names: dict[str, int] = {}
+        count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
+
+        def cell(layer: LensLayer) -> list[int | float]:
+            parts = [layer.rank, hundredths(layer.probability)]
+            for guess in layer.candidates[:count]:
+                parts += names.setdefault(guess.text, len(names)), hundredths(guess.probability)
+            return parts
+
+        texts = []
+        for number, (text, trace) in enumerate(zip(written, traces, strict=True)):
+            calls, heads = self._self_attention(number)
+            if not (text.how.tokens and calls):
+                return None
+            unusual = None
+            if len(calls) * len(heads) * len(trace.tokens) ** 2 <= MAX_WEIGHTS:
+                maps = [*divergence_maps(trace.tokens, trace.attention, self._sinks(number), [*calls], heads)]
+                unusual = self.numbers.add(unusual_by_head(maps, heads)[:1, ..., text.how.given - 1 :])
+            else:
+                name = self.texts[number]["name"]
+                self.status.append(f"Links that stand out are not sought in {name}: it is too long.")
+            steps = [
+                {
+                    "probability": step.probability,
+                    "links": [
+                        [link.key, calls[link.layer], heads.index(link.head), round(link.weight, 4)]
+                        for link in step.links if link.layer in calls and link.head in heads
+                    ],
+                    "others": [(other.text, other.probability) for other in step.others],
+                    "lens": [cell(layer) for layer in step.layers],
+                }
+                for step in text.how.tokens
+            ]  # fmt: skip
+            texts.append({"text": number, "first": text.how.given, "steps": steps, "unusual": unusual})
+        return {"kind": "writing", "texts": texts, "words": list(names)}
+
+    def _sinks(self, number: int) -> list[int]:
+        """Return the tokens of a text that are attention sinks."""
+        return cast("Any", self.texts[number]["tokens"])["sinks"]  # type: ignore[no-any-return]
+
+    def _self_attention(self, number: int) -> tuple[dict[Any, int], list[int]]:
+        """Return a text's calls by layer, and its heads; none if the layers aren't alike."""
+        calls: list[tuple[int, Any]] = [(at, call) for at, call in enumerate(self.calls) if call["queries"] == number]
+        by_layer, heads = {call["layer"]: at for at, call in calls}, {call["heads"] for _, call in calls}
+        if len(heads) != 1 or len(by_layer) < len(calls) or any(call["keys"] != number for _, call in calls):
+            return {}, []
+        return by_layer, calls[0][1]["head_numbers"] or [*range(*heads)]
+
+
+def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.ndarray:
+    """Each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
+
+    heads: those that the page has. Returned is uint16 (2, 2, n, H, L): as a query and as a key; both numbers.
+    """
+    largest, others = largest_divergences([divergence for _, _, divergence in maps])
+    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)[:, heads]
+    return values.permute(2, 3, 0, 1, 4).numpy().astype("uint16")
 
 
 def text_data(
@@ -187,136 +316,6 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
             said = ", ".join(quoted(visible(part)) for part in found[:6])
             lines.append(f"{name} the tokenizer: {said}.")
     return lines + note_sentences(statuses)
-
-
-LONGEST = 48  # tokens of a text
-MOST_CELLS = 1000  # tokens by states, whose three likeliest tokens are written
-
-
-def overview_data(
-    page: Page, traces: Sequence[Any], summary: Summary | None = None, *, chosen: bool = False
-) -> Data | None:
-    """Write what the first view needs beside queries and keys; None for texts that no stage shows.
-
-    page: with its texts and calls. chosen: whether the page opens at a layer or head that was asked for.
-    """
-    traces = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else [trace])]
-    if page.alignment:
-        return {"kind": "pair"}
-    if not all(isinstance(trace, Trace) for trace in traces):
-        return None
-    if any(trace.patches is not None for trace in traces):
-        return {"kind": "image"} if len(traces) == 1 else None
-    return texts_stage(page, [(trace.tokens, trace.attention) for trace in traces], summary, chosen=chosen)
-
-
-def texts_stage(
-    page: Page, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
-) -> Data | None:
-    """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word."""
-    links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
-    unusual: list[Any] = []
-    shapes: set[Any] = set()
-    for number, (tokens, attention) in enumerate(texts):
-        calls, heads = self_attention(page, number)
-        if not (tokens and calls):
-            return None
-        shapes.add((*(token.id for token in tokens), len(calls), len(heads)))
-        if len(tokens) > LONGEST:
-            links.append(None)
-            unusual.append(None)
-            continue
-        named: Any = summary.highlights[number].links if summary and summary.highlights else []
-        occurrences = summary.occurrences if summary and not summary.windows else []
-        followed = [(word, word.link) for word in occurrences if word.link and word.text == number]
-        for word, link in sorted(followed, key=lambda pair: pair[1].weight):
-            at = word.tokens[0]  # of several tokens, link.weight is the mean
-            weight = link.weight if len(word.tokens) < 2 else float(attention[link.layer][link.head, at, link.token])
-            named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
-        sinks = cast("Any", page.texts[number]["tokens"])["sinks"]
-        maps = [*divergence_maps(tokens, attention, sinks, [*calls], heads)]
-        links.append([
-            [q, k, calls[layer], heads.index(h), round(weight, 4)]
-            for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
-        ])  # fmt: skip
-        unusual.append(page.numbers.add(unusual_by_head(maps, heads)))
-    occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
-    rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
-    words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
-    if not words and len(texts) == 2 and len(shapes) == 1:  # as is and changed
-        words, rows = [int(str(page.opening["token"] or 0))] * 2, [0, 1]
-    if not words or None in links:
-        words, rows = [], []
-    return {
-        "kind": "texts", "chosen": chosen, "links": links, "unusual": unusual, "tokens": words, "rows": rows,
-        "difference": None if difference is None else {
-            "words": list(difference.words),
-            **{name: [None if value is None else round(value, 6) for value in getattr(difference, name)]
-               for name in ("mean", "low", "high")},
-        },
-    }  # fmt: skip
-
-
-def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.ndarray:
-    """Each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
-
-    heads: those that the page has. Returned is uint16 (2, 2, n, H, L): as a query and as a key; both numbers.
-    """
-    largest, others = largest_divergences([divergence for _, _, divergence in maps])
-    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)[:, heads]
-    return values.permute(2, 3, 0, 1, 4).numpy().astype("uint16")
-
-
-def self_attention(page: Page, number: int) -> tuple[dict[Any, int], list[int]]:
-    """Return a text's calls by layer, and its heads; none if the layers aren't alike."""
-    calls: list[tuple[int, Any]] = [(at, call) for at, call in enumerate(page.calls) if call["queries"] == number]
-    by_layer, heads = {call["layer"]: at for at, call in calls}, {call["heads"] for _, call in calls}
-    if len(heads) != 1 or len(by_layer) < len(calls) or any(call["keys"] != number for _, call in calls):
-        return {}, []
-    return by_layer, calls[0][1]["head_numbers"] or [*range(*heads)]
-
-
-def writing_stage(page: Page, written: Sequence[Any], traces: Sequence[Trace]) -> Data | None:
-    """Write what a model wrote, token by token; None if the page lacks attention that the stage draws.
-
-    page: with its texts and calls. written: of each text its `tokens` and `how`, as a `Generation` has them. Each token
-    has its probability, others that were likely and its most distinctive links. Of each state it has its rank and
-    probability there, and the likeliest tokens, by their numbers in `words`: three, or one if there are many.
-    """
-    names: dict[str, int] = {}
-    count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
-
-    def cell(layer: LensLayer) -> list[int | float]:
-        parts = [layer.rank, hundredths(layer.probability)]
-        for guess in layer.candidates[:count]:
-            parts += names.setdefault(guess.text, len(names)), hundredths(guess.probability)
-        return parts
-
-    texts = []
-    for number, (text, trace) in enumerate(zip(written, traces, strict=True)):
-        calls, heads = self_attention(page, number)
-        if not (text.how.tokens and calls):
-            return None
-        unusual, sinks = None, cast("Any", page.texts[number]["tokens"])["sinks"]
-        if len(calls) * len(heads) * len(trace.tokens) ** 2 > MAX_WEIGHTS:
-            page.status.append(f"Links that stand out are not sought in {page.texts[number]['name']}: it is too long.")
-        else:
-            maps = [*divergence_maps(trace.tokens, trace.attention, sinks, [*calls], heads)]
-            unusual = page.numbers.add(unusual_by_head(maps, heads)[:1, ..., text.how.given - 1 :])
-        steps = [
-            {
-                "probability": step.probability,
-                "links": [
-                    [link.key, calls[link.layer], heads.index(link.head), round(link.weight, 4)]
-                    for link in step.links if link.layer in calls and link.head in heads
-                ],
-                "others": [(other.text, other.probability) for other in step.others],
-                "lens": [cell(layer) for layer in step.layers],
-            }
-            for step in text.how.tokens
-        ]  # fmt: skip
-        texts.append({"text": number, "first": text.how.given, "steps": steps, "unusual": unusual})
-    return {"kind": "writing", "texts": texts, "words": list(names)}
 
 
 def hundredths(chance: float) -> float:

@@ -73,9 +73,11 @@ class WatchedCalls(Calls):
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def nothing_seen(self) -> RegardError:
-        """Return the error for a block without attention, with the reasons."""
-        return RegardError("\n  ".join(["watch: no attention was computed in the block", *self.others(), HIDDEN]))
+    def nothing_seen(
+        self, message: str = "watch: no attention was computed in the block", between: str = "\n  "
+    ) -> RegardError:
+        """Return the error for a block or program without attention: a message, and the reasons."""
+        return RegardError(between.join([message, *self.others(), HIDDEN]))
 
     def others(self) -> Iterator[str]:
         """Yield a line for each softmax that was passed over, and for everything that can't be seen."""

@@ -391,9 +391,7 @@ class Generation(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs of what was written."""
-        from regard.web.page import writing_stage  # as in `see`
-
-        return writing_stage(page, [own for _, own in self.each], [trace.trace for trace in self.traces])
+        return page.writing_stage([own for _, own in self.each], [trace.trace for trace in self.traces])
 
 
 def generate(model: Model, text: str, steering: Any = None, **options: Any) -> Generation:

@@ -6,12 +6,14 @@ from typing import Any
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.display.sentences import Template, sentences
+from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import called, count_of_tokens, listed, mean_or_head, named, number, quoted
-from regard.questions.see.answer import Seen
+from regard.models.source import TracedTexts
+from regard.questions.see.answer import Seen, seen
 from regard.questions.see.panels import looks
 from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
@@ -173,6 +175,13 @@ class Translation(Seen):
     def opening(self) -> dict[str, str | int | None]:
         """Open at the alignment."""
         return {"view": "alignment", "layer": self.layer, "head": self.head}
+
+
+def translated(reading: TracedTexts, **how: Any) -> Seen:
+    """Look at what an encoder-decoder wrote. how: layer, head and top, as of `seen`. Raises RegardError for others."""
+    if not reading.generated:
+        raise RegardError(f"translate: {reading.model.name} is not an encoder-decoder: it reads a single text")
+    return seen(reading.traces, kind=Translation, names=reading.names, generated=reading.generated, **how)
 
 
 def _texts(summary: Summary, *, short: bool) -> Table:

@@ -13,9 +13,10 @@ from regard.explain.texts.occurrences import unfold_texts_to_windows
 from regard.explain.texts.summary import Summary, attended_by_every_token, layer_looked_at, summarise
 from regard.explain.weights.attended import Attended
 from regard.generation.generator import Generated
-from regard.models.control import trace_control
+from regard.models.control import trace_control, trace_word
 from regard.models.load import load
 from regard.models.model import Model
+from regard.models.source import Source
 from regard.questions.generate.answer import generated, least_likely, written_tokens
 from regard.questions.movement import Data, movement_panels, not_shown
 from regard.questions.see import panels, sentences
@@ -136,12 +137,10 @@ class Seen(TracesAnswer):
 
     def overview(self, page: "Page") -> Data | None:
         """Write what the page's first view needs: of short texts what the sentences name, and the followed word."""
-        from regard.web.page import overview_data, writing_stage  # what writes pages is imported for a page alone
-
         if self.read and all(isinstance(text, Generated) and isinstance(text.trace, Trace) for text in self.read):
             written = [generated(text).plain for text in self.read]
-            return writing_stage(page, written, [text.trace for text in self.read])
-        return overview_data(page, self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
+            return page.writing_stage(written, [text.trace for text in self.read])
+        return page.overview_of(self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page: the texts with their attention, and the word's movement, or why it is not shown."""
@@ -167,12 +166,10 @@ class Seen(TracesAnswer):
         in_html = [part._repr_html_ for part in texts]
 
         def stage_or_texts() -> str:
-            from regard.questions.see.picture import lines as stage
             from regard.questions.see.picture.whole import small_stage
 
-            lines = [] if self.summary.target else stage.lines(self.summary, self.traces, self.layer, self.head)
-            short = lines and max(len(line.trace.tokens) for line in lines) <= stage.LONGEST
-            return small_stage(lines) if short else "".join(html() for html in in_html)
+            stage = small_stage(self.summary, self.traces, self.layer, self.head)
+            return stage or "".join(html() for html in in_html)
 
         for n, part in enumerate(texts):
             part._repr_html_ = str if n else stage_or_texts
@@ -210,6 +207,23 @@ def seen(
     # unknown tokens are reported for whole texts, not for windows
     about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=texts, read=traces if windowed else (), about=about)
+
+
+def seen_of_source(
+    source: Source, word: str | None, references: Sequence[str], sentences: Sequence[str], *, lens: bool, **how: Any
+) -> Seen:
+    """Read the texts of a command and look at them. references, sentences: to trace and compare the word with.
+
+    lens: whether the model reads a next token off each layer. how: as of `seen`.
+    """
+    reading, control = source.read(needs_model=lens), None
+    compared = [trace_word(reading.model, each, "--compare") for each in references]
+    if word is not None and compared:
+        control = trace_control(reading.model, reading.traces, word, sentences)
+    return seen(
+        reading.traces, word, references=compared, control=control, names=reading.names,
+        lens_of=reading.model if lens else None, generated=reading.generated, **how,
+    )  # fmt: skip
 
 
 NEEDED = {

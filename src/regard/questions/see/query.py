@@ -86,17 +86,11 @@ class SeeQuery(Query):
             fill: Any = self.remove
             return looked(reading.traces, self.layer, self.head, self.word, remove=fill and (reading.model, fill))
         sentences = SENTENCES if self.control is None else read_sentences(self.control, self.word or "")
-        from regard.models.control import trace_control, trace_word
-        from regard.questions.see.answer import seen
+        from regard.questions.see.answer import seen_of_source
 
-        reading = source.read(needs_model=self.logit_lens)
-        compared, control = [trace_word(reading.model, word, "--compare") for word in self.references], None
-        if self.word is not None and compared:
-            control = trace_control(reading.model, reading.traces, self.word, sentences)
-        return seen(
-            reading.traces, self.word, layer=self.layer, head=self.head, references=compared, control=control,
-            top=self.top, names=reading.names, lens_of=reading.model if self.logit_lens else None,
-            generated=reading.generated,
+        return seen_of_source(
+            source, self.word, self.references, sentences, lens=self.logit_lens,
+            layer=self.layer, head=self.head, top=self.top,
         )  # fmt: skip
 
 
@@ -138,13 +132,6 @@ class TranslateQuery(Query):
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Translate the texts, and look at the alignment."""
-        from regard.questions.see.alignment import Translation
-        from regard.questions.see.answer import seen
+        from regard.questions.see.alignment import translated
 
-        reading = source.read()
-        if not reading.generated:
-            raise RegardError(f"translate: {reading.model.name} is not an encoder-decoder: it reads a single text")
-        return seen(
-            reading.traces, layer=self.layer, head=self.head, kind=Translation, top=self.top, names=reading.names,
-            generated=reading.generated,
-        )  # fmt: skip
+        return translated(source.read(), layer=self.layer, head=self.head, top=self.top)

@@ -170,8 +170,14 @@ SHADES = 8  # of the heads
 SMALL, LARGE = "font:11px system-ui,'Noto Sans',sans-serif", f"font:{SIZE}px Georgia,'Noto Serif',serif"
 
 
-def small_stage(lines: Sequence[TextLine]) -> str:
-    """Make the HTML of sentences, without controls or scripts. Its colours go with those of the letters around it."""
+def small_stage(summary: Summary, traces: Sequence[Any], layer: int | None, head: int | None) -> str:
+    """Make the HTML of sentences, without controls or scripts; "" for long texts and translations.
+
+    Its colours go with those of the letters around it.
+    """
+    lines = [] if summary.target else stage.lines(summary, traces, layer, head)
+    if not lines or max(len(line.trace.tokens) for line in lines) > stage.LONGEST:
+        return ""
     drawn, y = "", 0.0
     for n, line in enumerate(lines):
         places = laid(line, lambda text: text_width(text, SIZE, serif=True), LEFT - 24)
