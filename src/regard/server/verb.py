@@ -42,10 +42,10 @@ def serve(
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
         import_from_corpus_extra("duckdb")
-    from regard.web.built_page import check_page_built  # help doesn't wait for it
+    from regard.web.built_page import check_page_built  # help doesn't wait for it, nor for the server
 
     check_page_built(["live"])
-    server = import_part("regard.server.serve")  # which needs another part
+    from regard.server import serve as server
 
     with ExitStack() as closed:
         with waiting(NOTHING, "Loading …"):
