@@ -202,7 +202,7 @@ class Page:
 
     def _sinks(self, number: int) -> list[int]:
         """Return the tokens of a text that are attention sinks."""
-        return cast("Any", self.texts[number]["tokens"])["sinks"]  # type: ignore[no-any-return]
+        return cast("Any", self.texts[number]["tokens"])["sinks"]
 
     def _self_attention(self, number: int) -> tuple[dict[Any, int], list[int]]:
         """Return a text's calls by layer, and its heads; none if the layers aren't alike."""
