@@ -12,7 +12,6 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.attention.given_map import one_head
 from regard.attention.map_statistics import Statistics
-from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import (
     DivergenceMap,
     distinctive_pairs,
@@ -117,18 +116,16 @@ def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[lis
 def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
     """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
-    held = kept_numbers(trace.hidden_states)
-    if not {0, last} <= set(held):
+    if not {0, last} <= set(kept_numbers(trace.hidden_states)):
         return []
     first, final = trace.hidden_states[0], trace.hidden_states[last]
-    if first.ndim != 2 or first.shape != final.shape:
+    if not own or first.ndim != 2 or first.shape != final.shape:
         return []
     named = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # sinks included
-    found = []
-    for word in own:
-        apart = cosine(first[list(word)].mean(0), final[list(word)].mean(0))
-        if apart == apart:
-            found.append(Moved(named[word[0]], list(word), apart))
+    both = torch.stack([first, final], 1)
+    vectors = torch.stack([both[list(word)].mean(0) for word in own]).double()  # (words, 2, M)
+    cosines = torch.stack([torch.dot(*pair) for pair in vectors]) / vectors.norm(dim=-1).prod(1)
+    found = [Moved(named[word[0]], list(word), x) for word, x in zip(own, cosines.tolist(), strict=True) if x == x]
     return sorted(found, key=lambda moved: (not is_content_word(moved.word), moved.cosine))
 
 
@@ -151,11 +148,9 @@ def _links(
     Links from content words, pronouns and the last token to content words come first: the two of the token whose
     divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
     """
-    tokens, size, maps = trace.tokens, len(trace.tokens), trace.attention
-    short = size <= MAX_SHORT_TEXT
-    place = torch.full((size,), -1)  # the number of each token's word, -1 for tokens that are left out
-    for number, word in enumerate(own):
-        place[list(word)] = number
+    tokens, maps, size, short = trace.tokens, trace.attention, len(trace.tokens), len(trace.tokens) <= MAX_SHORT_TEXT
+    numbers = {n: number for number, word in enumerate(own) for n in word}
+    place = torch.tensor([numbers.get(n, -1) for n in range(size)])  # of each token's word, -1 for tokens left out
     names = [spelling(tokens, word).casefold() for word in own]
     spelled = torch.tensor([*map(names.index, names), -1])[place]
     asked = torch.tensor([*map(is_content_word, names), False])[place]

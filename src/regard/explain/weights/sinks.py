@@ -17,13 +17,13 @@ seen by SEEN_BY others: the mean of fewer is noise.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.masks import Mask
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -80,8 +80,7 @@ def sinks_of(
         return []
     causal = itself and all(float(weights[:, 0][:, 1:].sum()) == 0 for weights, _ in of_text)
     least = torch.full((size,), EXCESS, dtype=torch.float64)
-    if causal:
-        least[0] = FIRST
+    least[0] = FIRST if causal else EXCESS
     candidates = torch.tensor([not token.special for token in tokens])
     parts = [_Received(weights, itself, own) for weights, own in of_text]
     seen_by = torch.stack([part.seen_by for part in parts]).amax(0)
@@ -109,7 +108,7 @@ class _Received:
         self.equal = equal / self.queries
         if received is None:
             few = weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND  # then the matrix itself is quicker
-            received = torch.stack([h.double().sum(0) for h in weights.dense()]) if few else weights.received()
+            received = weights.dense().double().sum(1) if few else weights.received()
         self.received = received.double().cpu()  # (H, S)
 
     def excess(self) -> Float[Tensor, "H S"]:
@@ -133,7 +132,8 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     given = weights.given  # keys that have no weight at all are not seen
     bias, mask = (weights.rule.bias, weights.rule.mask) if given is None else (given.log(), None)
     if bias is None and (mask is None or mask.only_band):
-        seen, equal = _of_band(mask or Mask(), length, size, itself)
+        low, high = (None, None) if mask is None else (mask.low, mask.high)
+        seen, equal = _of_band(low, high, length, size, itself)
         return seen[None], equal[None]
     apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and mask.by_head)
     rows = heads if apart else 1
@@ -160,11 +160,12 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     return seen, equal
 
 
-def _of_band(mask: Mask, length: int, size: int, itself: bool) -> tuple[Float[Tensor, " S"], Float[Tensor, " S"]]:
-    """`equal_shares` where query i sees the keys from i + low to i + high: differences of running sums."""
+@lru_cache(maxsize=4)  # alike in all layers of a text
+def _of_band(low: int | None, high: int | None, length: int, size: int, itself: bool) -> tuple[Tensor, Tensor]:
+    """`equal_shares`, (S,) each, where query i sees the keys from i + low to i + high: differences of running sums."""
     query = torch.arange(length)
-    first = torch.zeros(length, dtype=torch.long) if mask.low is None else (query + mask.low).clamp(0, size)
-    last = torch.full((length,), size) if mask.high is None else (query + mask.high + 1).clamp(0, size)
+    first = torch.zeros(length, dtype=torch.long) if low is None else (query + low).clamp(0, size)
+    last = torch.full((length,), size) if high is None else (query + high + 1).clamp(0, size)
     last = torch.maximum(first, last)
     found = []
     for part in (torch.ones(length, dtype=torch.float64), 1 / (last - first).clamp(min=1).double()):
@@ -172,7 +173,6 @@ def _of_band(mask: Mask, length: int, size: int, itself: bool) -> tuple[Float[Te
         change.index_add_(0, first, part).index_add_(0, last, -part)
         total = change.cumsum(0)[:size]
         if itself:
-            sees = (first <= query) & (query < last)
-            total = total - torch.where(sees, part, 0.0)
+            total = total - torch.where((first <= query) & (query < last), part, 0.0)
         found.append(total)
     return found[0].round(), found[1].clamp(min=0)

@@ -159,19 +159,19 @@ def divergences(
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
     queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): its own place, and those beside it
-    inside = _above(queries, -1) & _above(length - queries, 0) & _above(keys, -1) & _above(size - keys, 0)
-    rows, place = weights, queries.clamp(0, length - 1)
+    rows, place, column = weights, queries.clamp(0, length - 1), keys.clamp(0, size - 1)
+    inside = torch.from_numpy((place.numpy() == queries.numpy()) & (column.numpy() == keys.numpy()))
     if isinstance(weights, AttentionMap):
         read = place.unique()
         rows, place = weights[:, read].cpu(), torch.searchsorted(read, place)
-    values = rows[head[:, None], place, keys.clamp(0, size - 1)].double() * inside
+    values = rows[head[:, None], place, column].double() * inside
     weight, beside = values[:, 0], values[:, 1:]
     sample, by_distance, by_key = _sampled_sums(weights)
     own = torch.stack([weight, _above(weight, 0).double()])
     own = own if len(sample) == length else own * torch.isin(query, sample)
     expected = [
         _mean(by_distance[:, head, key - query + length - 1] - own),
-        beside.sum(1) / (beside > 0).sum(1).clamp(min=1),
+        beside.sum(1) / _above(beside, 0).sum(1).clamp(min=1),
         _mean(by_key[:, head, key] - own),
         1 / _above(rows[head, place[:, 0]], 0).sum(-1).clamp(min=1),
     ]
