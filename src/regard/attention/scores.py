@@ -243,8 +243,8 @@ def row_max_sum(
 
     query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries.
     """
-    empty = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
-    row_max = empty.new_full(empty.shape[:-1], -torch.inf)
+    shape = query[batch][:, heads][:, :, rows].shape[:3]
+    row_max = query.new_full(shape, -torch.inf, dtype=dtype or working_dtype(query))
     row_sum = torch.zeros_like(row_max)
     for cols in key_blocks(query, key, rule, batch, heads, rows):
         scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)

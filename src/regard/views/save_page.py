@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.attention.given_map import of_heads
+from regard.attention.region_scores import weights_kept
 from regard.checks import chosen_numbers
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import SCORED
@@ -16,6 +17,7 @@ from regard.explain.wording import named, number
 from regard.files import check_output_file
 from regard.generation.generator import Generated
 from regard.images import Patches, read_picture
+from regard.models.windows import sides
 from regard.questions.generate.answer import Generation, generated
 from regard.questions.movement import missing
 from regard.questions.see.answer import Seen, listed_traces, seen
@@ -238,13 +240,15 @@ def page_as_seen(
     """Put together the page of some traces with what `see` says of them, and of a word its movement."""
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
-    names = names_by_difference(plain_traces(each)) if names is None else names
-    found = seen_on_page(each, word, references, control, names) if findings is None else list(findings)
-    if isinstance(found, list):
-        page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
-        page.overview = page.overview_of(plain_traces(each))
-        return page
-    page = found.page(choice)
+    plain = plain_traces(each)
+    names = names_by_difference(plain) if names is None else names
+    with weights_kept(weights for trace in plain for side in sides(trace) for _, weights in side.attention.items()):
+        found = seen_on_page(each, word, references, control, names) if findings is None else list(findings)
+        if isinstance(found, list):
+            page = page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
+            page.overview = page.overview_of(plain)
+            return page
+        page = found.page(choice)
     page.title = page.title if title is None else title
     return page
 

@@ -186,7 +186,7 @@ def split(
         scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
         gain = out.new_ones(m) if norm.weight is None else _contribution_in_float64(norm.weight)
         shift = shift if norm.bias is None else _contribution_in_float64(norm.bias)
-        projection = gain[:, None] * (projection - projection.mean(1, keepdim=True))
+        projection = (projection - projection.mean(1, keepdim=True)).mul_(gain[:, None])
         residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
     parts = scale * (residual + inner * (attended + bias)) + shift
     compared.append((parts, computed, computed.norm(dim=-1)))
@@ -263,8 +263,7 @@ def contribution_norms(
         return None
     projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
     own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
-    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
-    return torch.stack(squares).clamp_min(0).sqrt().float()
+    return ((own @ (projection.mT @ projection)) * own).sum(-1).clamp_min(0).sqrt().float()
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
