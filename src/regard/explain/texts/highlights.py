@@ -198,7 +198,8 @@ def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor
     some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
     others = (place >= 0) & ((place[some, None] - place).abs() > 1)
     for link in far:
-        weights = one_head(trace.attention[link.layer], link.head)
+        layer, head = trace.attention[link.layer], link.head  # a short text's weights are kept, so they are read
+        weights = layer[head : head + 1].cpu() if len(place) <= MAX_SHORT_TEXT else one_head(layer, head)
         row = weights[0, link.query].cpu() * ((place >= 0) & (place != place[link.query]))
         largest = (weights[0, some].cpu() * others).argmax(1)
         if row.argmax() == link.key and float((largest.diff() == 1).double().mean()) <= DIAGONAL:
