@@ -72,12 +72,9 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None
 
 
 def pause_following() -> None:
-    """Look at no operation until the next context, if nothing is followed now: to be called after each layer.
-
-    Modes are left in order: while another one is inside the follower, it goes on.
-    """
+    """Look at no operation until the next context, if nothing is followed now: to be called after each layer."""
     follower = _open.get()
-    if follower is not None and not follower.followed and _get_current_function_mode() is follower:
+    if follower is not None and follower.idle:
         follower.stop()
 
 
@@ -142,17 +139,19 @@ class _ContextPath:
 
 
 class _Follower(TorchFunctionMode):
-    """Sees operations of the pass, and acts on those that read a followed tensor (known by its storage).
-
-    followed: by its storage each followed tensor's path, and what to do when it is read.
-    """
+    """Sees operations of the pass, and acts on those that read a followed tensor (known by its storage)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
         self._started = False
         self._outside = current_call_path()  # attention calls are made under paths of their own
-        self.followed: dict[int, tuple[_ContextPath, _Act]] = {}
+        self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> its path, and what to do when it is read
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is followed, and no other mode was entered since: modes are left in order."""
+        return not self._followed and _get_current_function_mode() is self
 
     def start(self) -> None:
         """Look at operations from here on."""
@@ -169,21 +168,21 @@ class _Follower(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         # nothing is followed; an attribute; inside an attention call
-        if not self.followed or name == "__get__" or current_call_path() != self._outside:
+        if not self._followed or name == "__get__" or current_call_path() != self._outside:
             return func(*args, **kwargs)
         storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
-        followed = [storage for storage in dict.fromkeys(storages) if storage in self.followed]
+        followed = [storage for storage in dict.fromkeys(storages) if storage in self._followed]
         writes = operations.operation_writes_in_place(name)
         before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
         results = list(tensors_within(result))
         made = {storage_of(r) for r in results}
         for storage in followed:
-            if (writes or not made <= {storage}) and storage in self.followed:  # else nothing came of it, or a view
-                path, act = self.followed[storage]
+            if (writes or not made <= {storage}) and storage in self._followed:  # else nothing came of it, or a view
+                path, act = self._followed[storage]
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
         new = made if writes else made - set(storages)  # a view was there before
-        for path in {id(path): path for path, _ in self.followed.values()}.values():
+        for path in {id(path): path for path, _ in self._followed.values()}.values():
             numbers = sum(isinstance(argument, (int, float)) for argument in args)
             if name in operations.PRODUCTS and (len(args), numbers) == (2, 1) and path.newer.isdisjoint(storages):
                 path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
@@ -265,12 +264,12 @@ class _Follower(TorchFunctionMode):
     def follow(self, path: _ContextPath, tensor: Tensor, act: _Act) -> None:
         storage = storage_of(tensor)
         path.followed[storage] = tensor  # alive, so that no other tensor gets its storage
-        self.followed[storage] = path, act
+        self._followed[storage] = path, act
 
     def _forget(self, path: _ContextPath, storage: int, _gone: Any = None) -> None:
         path.followed.pop(storage, None)
-        if storage in self.followed and self.followed[storage][0] is path:
-            del self.followed[storage]
+        if storage in self._followed and self._followed[storage][0] is path:
+            del self._followed[storage]
 
     def _drop(self, path: _ContextPath) -> None:
         for storage in [*path.followed]:
