@@ -165,8 +165,10 @@ def attention(
             with torch._C.DisableTorchFunction():
                 _compare(capture, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if capture is None or (capture.keep.attention_outputs and capture.keep.call(path)):
+    if capture is None:
         follow_context(context, module)
+    elif capture.keep.attention_outputs and capture.keep.call(path):
+        follow_context(context, module, capture.entered)
     return context, None
 
 

@@ -6,22 +6,34 @@ called in any of them. An encoder-decoder has two stacks. Nothing of this knows 
 
 import inspect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from regard.capture.interventions.states import first_hidden_states
-from regard.capture.output_path import pause_following
-from regard.capture.state import Capture, LayerStack, ModuleIndex
+from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
 
 _Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+
+
+def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleIndex | None:
+    """The index by which a pass of few tokens is watched, or that learns from it; None for any other pass.
+
+    What modules did in other passes tells what they do in this, but beside others' hooks.
+    """
+    few = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
+    for module in capture.index.modules if few and capture.index is not None else ():
+        if any(h not in capture.hooks for h in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())):
+            return None
+    return capture.index if few else None
 
 
 @contextmanager
@@ -69,7 +81,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
         with hooks:
             yield stacks
     finally:
-        capture.layer = None
+        capture.layer = capture.entered = None
         for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
             del stacks[path]
 
@@ -103,6 +115,7 @@ class _LayerWatch:
         if not self.running:
             layers = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(layers.count - 1, 0)  # the number of the state that enters it
+            capture.entered = entered
         self.running.append((capture.call_count, entered))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
@@ -111,8 +124,7 @@ class _LayerWatch:
         left = first_hidden_states(output)
         if self.running:
             return
-        capture.layer = None
-        pause_following()
+        capture.layer = capture.entered = None
         if entered is None or left is None:
             return
         layers = capture.stacks[path.rpartition(".")[0]]

@@ -19,63 +19,189 @@ The context is followed through the operations themselves, whatever the modules 
 
 What is unverified is noted; nothing is refused before contributions are asked for.
 
-Between a call's verdict and the next call nothing is followed, so no operation is looked at: seven of eight are there.
+To follow every operation of a pass costs a short text a fifth of its forward pass, and finds the
+same modules each time. The second pass of a model notes which they are; later ones of few tokens watch these alone, as
+long as the model has the very modules and nobody else's hooks. What is watched is checked in every pass:
+
+    module               gets                                                          gives
+    -------------------  ------------------------------------------------------------  -------------------
+    the output map, W_O  the very tensor that the attention call gave                  the projection
+    the reader           to the bit the state that entered the layer + the projection
+
+Where anything is otherwise, the pass is made again and followed operation by operation, as are all after it.
 """
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode, _get_current_function_mode
+from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_call_path
 from regard.capture import operations
-from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within
+from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within, write_counts_of_tensors
+from regard.capture.state import ModuleIndex, of_transformers
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
+
+OTHERWISE = "its output did not take the way that it took in earlier passes"
+
+
+@dataclass(frozen=True)
+class KnownOutput:
+    """The modules of one attention call: its output map, and what reads the residual with the projection added.
+
+    kind: of the block. A post-norm block's reader is its norm.
+    """
+
+    projection: Any  # nn.Linear, or Conv1D of transformers
+    reader: nn.Module
+    kind: Literal["post-norm", "pre-norm"]
+
+    def output(self, residual: Tensor, projected: Tensor) -> AttentionOutput:
+        """What a call's output is, of the tensors of a pass."""
+        weight, bias, norm = self.projection.weight.detach(), _detached(self.projection.bias), None
+        weight = weight if isinstance(self.projection, nn.Linear) else weight.T
+        if self.kind == "post-norm":
+            assert isinstance(self.reader, nn.LayerNorm)
+            norm = Norm(_detached(self.reader.weight), _detached(self.reader.bias), self.reader.eps)
+        return AttentionOutput(self.kind, weight, bias, residual.detach(), projected.detach(), norm, None)
+
+
+class KnownWatch:
+    """Watches the modules that are known in one pass, and takes what attention calls give, in order.
+
+    index: of the model. Its outputs are forgotten where a call's does not take its way.
+    """
+
+    def __init__(self, index: ModuleIndex) -> None:
+        self.index = index
+        self.known: tuple[KnownOutput, ...] = index.outputs or ()
+        self._context: Tensor | None = None
+        self._seen: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []  # residual, projection, write counts
+        self._read = 0  # calls whose sum was read as it has to be
+
+    def follow(self, context: Tensor, entered: Tensor | None) -> None:
+        """Take what the next attention call gives, and the state that entered its layer."""
+        self._context = context
+        self._seen.append((context if entered is None else entered, None, ()))
+
+    def projected(self, n: int, _projection: nn.Module, args: Any, output: Any) -> None:
+        """Take what call n's output map gives, where it got what the call gave."""
+        context, self._context = self._context, None
+        if len(self._seen) == n + 1 and context is not None and isinstance(output, Tensor):
+            read, residual = args[0], self._seen[n][0]
+            if storage_of(read) == storage_of(context) != 0 and read.numel() == context.numel():
+                self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
+
+    def read(self, n: int, _reader: nn.Module, args: Any) -> None:
+        """Check what call n's reader gets."""
+        if len(self._seen) == n + 1 and self._read == n and args:
+            residual, projected, _ = self._seen[n]
+            if projected is not None and projected.shape == residual.shape:
+                self._read += torch.equal(args[0], residual + projected)
+
+    def results(self) -> list[AttentionOutput | UnverifiedOutput]:
+        """The outputs of all calls; unverified where one did not take its way."""
+        pairs = [(x, y) for x, y, counts in self._seen if y is not None and write_counts_of_tensors(x, y) == counts]
+        if not len(self._seen) == len(pairs) == self._read == len(self.known):
+            self.index.outputs = ()
+            return [UnverifiedOutput(OTHERWISE) for _ in self._seen]
+        return [known.output(*tensors) for known, tensors in zip(self.known, pairs, strict=True)]
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Watch the modules inside the block."""
+        with ExitStack() as hooks:
+            for n, known in enumerate(self.known):
+                hooks.enter_context(known.projection.register_forward_hook(partial(self.projected, n)))
+                hooks.enter_context(known.reader.register_forward_pre_hook(partial(self.read, n)))
+            yield
+
+
+def known_outputs(
+    index: ModuleIndex,
+    outputs: Sequence[AttentionOutput | UnverifiedOutput],
+    seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
+) -> tuple[KnownOutput, ...]:
+    """The modules of all calls of a pass that was followed; none where those of a call are not told for sure."""
+    places: dict[int, list[Any]] = {}
+    for module in index.modules:
+        if type(module) is nn.Linear or of_transformers(module, "Conv1D"):
+            weight: Any = module.weight
+            places.setdefault(storage_of(weight), []).append(module)
+    known: list[KnownOutput] = []
+    for output, (entered, readers) in zip(outputs, seen, strict=True):
+        if not isinstance(output, AttentionOutput) or output.scaling is not None or output.kind == "parallel":
+            return ()
+        maps = places.get(storage_of(output.weight), [])
+        if len(maps) != 1 or not readers or entered is None:
+            return ()
+        if entered.data_ptr() != output.residual.data_ptr() or entered.shape != output.residual.shape:
+            return ()
+        reader, norm = readers[0], output.norm
+        if output.kind == "post-norm" and not (
+            isinstance(reader, nn.LayerNorm)
+            and norm is not None
+            and (norm.weight is None) == (reader.weight is None)
+            and (norm.weight is None or storage_of(norm.weight) == storage_of(reader.weight))
+            and norm.eps == reader.eps
+        ):
+            return ()
+        known.append(KnownOutput(maps[0], reader, output.kind))
+    each_once = {id(call.projection) for call in known}, {id(call.reader) for call in known}
+    return tuple(known) if all(len(ids) == len(known) for ids in each_once) else ()
+
+
+def _detached(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.detach()
+
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
 _Act = Callable[["_ContextPath", Operation], None]  # what to do when a followed tensor is read
-_open: ContextVar["_Follower | None"] = ContextVar("regard_follower", default=None)
+_open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower", default=None)
 
 
 @contextmanager
-def follow_outputs() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
-    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order."""
+def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
+    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order.
+
+    index: of the model, where passes before may tell its modules, and this one those of later passes.
+    """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
-    follower = _Follower()
+    follower = KnownWatch(index) if index is not None and index.outputs else _Follower(index)
     token = _open.set(follower)
     try:
-        yield outputs
+        with follower.opened():
+            yield outputs
     finally:
-        follower.stop()
         _open.reset(token)
-    outputs.extend(path.result() for path in follower.paths)
+    outputs.extend(follower.results())
 
 
-def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None:
-    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`."""
+def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
+    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`.
+
+    module: whose it is. entered: the state that entered its layer, where that is known.
+    """
     follower = _open.get()
-    if follower is not None:
+    if isinstance(follower, KnownWatch):
+        follower.follow(context, entered)
+    elif follower is not None:
         batch, length, heads, width = context.shape
         path = _ContextPath(type(module).__name__, batch, length, heads * width)
+        path.entered = entered if follower.learns else None
         follower.paths.append(path)
         follower.follow(path, context, follower.context_read)
-        follower.start()
-
-
-def pause_following() -> None:
-    """Look at no operation until the next context, if nothing is followed now: to be called after each layer."""
-    follower = _open.get()
-    if follower is not None and follower.idle:
-        follower.stop()
 
 
 @dataclass(eq=False)
@@ -84,8 +210,9 @@ class _ContextPath:
 
     parts: the residual, what is added to it, and that before its factors; versions: how often each was written to.
     norm: the one reader of residual + added, as long as it is that. read: whether something has read that sum.
-    newer: storages of tensors computed since the attention call. followed: what is followed now: a tensor, or a weak
-    reference to it, by its storage.
+    newer: storages of tensors computed since the attention call. held: what is followed now: a tensor, or a weak
+    reference to it, by its storage. entered, readers: where the pass is learned from, the state that entered the layer,
+    and the modules that read residual + added.
     """
 
     name: str
@@ -105,6 +232,8 @@ class _ContextPath:
     read: bool = False
     newer: set[int] = field(default_factory=set)
     followed: dict[int, Any] = field(default_factory=dict)
+    entered: Tensor | None = None
+    readers: list[nn.Module] = field(default_factory=list)
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
         """The verified output, or why it could not be verified."""
@@ -139,31 +268,17 @@ class _ContextPath:
 
 
 class _Follower(TorchFunctionMode):
-    """Sees operations of the pass, and acts on those that read a followed tensor (known by its storage)."""
+    """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage).
 
-    def __init__(self) -> None:
+    index: of the model. learns: whether later passes shall know the modules by this one.
+    """
+
+    def __init__(self, index: ModuleIndex | None) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
-        self._started = False
+        self.index, self.learns = index, index is not None and index.followed == 1  # the first is often the only one
         self._outside = current_call_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> its path, and what to do when it is read
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is followed, and no other mode was entered since: modes are left in order."""
-        return not self._followed and _get_current_function_mode() is self
-
-    def start(self) -> None:
-        """Look at operations from here on."""
-        if not self._started:
-            self._started = True
-            self.__enter__()
-
-    def stop(self) -> None:
-        """Look at no operation any more."""
-        if self._started:
-            self._started = False
-            self.__exit__(None, None, None)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
@@ -189,6 +304,33 @@ class _Follower(TorchFunctionMode):
             else:
                 path.newer |= new
         return result
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Follow operations inside the block, and learn which modules without parts read a sum."""
+        with ExitStack() as hooks:
+            for module in self.index.modules if self.learns and self.index is not None else ():
+                if not module._modules:
+                    hooks.enter_context(module.register_forward_pre_hook(self._note_reader))
+            hooks.enter_context(self)
+            yield
+
+    def results(self) -> list[AttentionOutput | UnverifiedOutput]:
+        """The outputs of all calls."""
+        outputs = [path.result() for path in self.paths]
+        if self.index is not None:
+            self.index.followed += 1
+            if self.learns:
+                seen = [(path.entered, path.readers) for path in self.paths]
+                self.index.outputs = known_outputs(self.index, outputs, seen)
+        return outputs
+
+    def _note_reader(self, module: nn.Module, args: Any) -> None:
+        """Note a module that is given the sum of a residual and what attention adds to it."""
+        if args and isinstance(args[0], Tensor):
+            path, act = self._followed.get(storage_of(args[0]), (None, None))
+            if path is not None and act == self._sum_read:
+                path.readers.append(module)
 
     def context_read(self, path: _ContextPath, seen: Operation) -> None:
         projection = operations.followed_linear_map(seen)

@@ -35,8 +35,8 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             if isinstance(module, MultiHeadAttention):
-                see = partial(_see_context, module, path, capture)
-                hooks.enter_context(module.output.register_forward_pre_hook(see))
+                capture.hooks.append(partial(_see_context, module, path, capture))
+                hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
                 if path.endswith(".cross"):
                     capture.cross_paths.add(path)
         yield
@@ -59,7 +59,7 @@ def _see_context(
             else:
                 capture.to_compare.append((call, context, texts))
     if capture.keep.attention_outputs:
-        follow_context(context, module)  # last, for what is done with it is followed from here on
+        follow_context(context, module, capture.entered)  # last, for what is done with it is followed from here on
 
 
 def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:

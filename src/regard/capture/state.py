@@ -61,6 +61,8 @@ class ModuleIndex:
 
     modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
     them: where one is replaced, added or given another forward, this is the index of another model (`current`).
+    outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
+    pass was followed. followed: how many passes were, operation by operation.
     """
 
     def __init__(self, model: Any) -> None:
@@ -68,6 +70,8 @@ class ModuleIndex:
         self.modules: list[nn.Module] = list(model.modules())
         self.paths = {id(module): path for path, module in model.named_modules()}
         self.forwards = [module.forward for module in self.modules]
+        self.outputs: tuple[Any, ...] | None = None
+        self.followed = 0
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
@@ -160,13 +164,15 @@ class Capture:
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
             tokens, which is sooner then; None to compare it at once.
+        hooks: those of regard's own that are on the model's modules before the pass is recorded.
 
     Observed during it:
         call_count: how many attention calls were made. calls: those that were recorded.
         embeddings: one group of parts for each sequence that was read.
         attention_outputs: of each call that was followed, in order; complete after the pass.
         last: "last_hidden_state" and "encoder_last_hidden_state", where there are such.
-        layer: the path of the stack and the number of the layer that runs now, None between layers.
+        layer: the path of the stack and the number of the layer that runs now, None between layers. entered: the state
+        that entered it.
         stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
@@ -177,12 +183,14 @@ class Capture:
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     skipped_layers: frozenset[str] = frozenset()
     to_compare: list[Any] | None = None
+    hooks: list[Callable[..., None]] = field(default_factory=list)
     call_count: int = 0
     calls: Calls = field(default_factory=lambda: Calls(None, ()))
     embeddings: list[Any] = field(default_factory=list)
     attention_outputs: list[AttentionOutput | UnverifiedOutput] = field(default_factory=list)
     last: dict[str, Tensor] = field(default_factory=dict)
     layer: tuple[str, int] | None = None
+    entered: Tensor | None = None
     stacks: dict[str, LayerStack] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     cross_paths: set[str] = field(default_factory=set)
