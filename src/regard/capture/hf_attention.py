@@ -9,7 +9,8 @@ computes with its mask, as if it were a tensor, is recognised by `TensorMaskErro
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -20,12 +21,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers import masking_utils as patterns
-from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, eager_mask, sdpa_mask
 
 from regard.attention import masks
 from regard.attention.attend import Attention, attend
+from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
+from regard.attention.scores import ScoreRule
 from regard.capture.eager_attention import settings_put_back
 from regard.capture.options import TensorMaskError
 from regard.capture.output_path import follow_context
@@ -103,6 +106,15 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
 
 
 NAME = "regard"
+
+
+CHECKED = 1 << 8  # masks of plain patterns that were compared with transformers' own: all texts of a length have one
+
+_checked_masks: OrderedDict[Any, None] = OrderedDict()
+
+
+# A call's number, module, query, key and value, scaling and what else it was given; what `attend` gave, and rows of it.
+_Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
@@ -115,6 +127,8 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
         with settings_put_back(index.modules):
             model.set_attn_implementation(NAME)
             yield
+            with torch._C.DisableTorchFunction():
+                _compare(capture, capture.to_compare or ())
     finally:
         _capture.reset(token)
 
@@ -162,8 +176,14 @@ def attention(
     if capture is not None:
         capture.count_call(path)
         if capture.keep.compares and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
-            with torch._C.DisableTorchFunction():
-                _compare(capture, module, (query, key, value), scaling, rest, result)
+            rows = sampled_rows(query.shape[2]).to(query.device)
+            seen = result.output.index_select(2, rows)  # now: a model may write into its context
+            call = capture.call_count, module, (query, key, value), scaling, rest, result, seen
+            if capture.to_compare is not None:
+                capture.to_compare.append(call)
+            else:
+                with torch._C.DisableTorchFunction():
+                    _compare(capture, [call])
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
     if capture is None:
         follow_context(context, module)
@@ -216,56 +236,74 @@ def mask(
         start = int(kv_offset)
         keys = attention_mask[:, start : start + kv_length].bool()
         known = known if bool(keys.all()) else known & masks.padding(keys)
+    checked = mask_function, q_length, kv_length, starts
+    plain = attention_mask is None and mask_function in (causal_mask_function, bidirectional_mask_function)
+    if plain and checked in _checked_masks:
+        return ModelMask.of(known, key_count=kv_length, skippable=skippable)
     for row in sampled_rows(q_length).tolist():  # compared with transformers' own tensor, so that no pattern is misread
         expected = written_out(1, starts[0] + row)
         ours = known.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return written_out(q_length, starts[0])
+    if plain:
+        _checked_masks[checked] = None
+        while len(_checked_masks) > CHECKED:
+            _checked_masks.popitem(last=False)
     return ModelMask.of(known, key_count=kv_length, skippable=skippable)
 
 
-def _compare(
-    capture: Capture,
-    module: nn.Module,
-    tensors: tuple[Tensor, Tensor, Tensor],
-    scaling: float | None,
-    rest: Mapping[str, Any],
-    result: Attention,
-) -> None:
-    """Compare a few rows of a call, of some of its texts, with the family's own eager function.
+def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
+    """Compare a few rows of calls, of some of their texts, with the family's own eager function.
 
-    tensors: query, key and value. rest: what else transformers gave. result: of `attend`.
+    Of calls without mask and bias that are of one shape, the rows are computed together: the same numbers, sooner.
     """
-    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    if eager is None:
-        return
-    texts = compared_batch_texts(capture.call_count, tensors[0].shape[0])
-    query, key, value = (tensor[texts] for tensor in tensors)
-    if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
-        query, key, value = query.float(), key.float(), value.float()
-        capture.comparison.widened = True
-    rows = sampled_rows(query.shape[2]).to(query.device)
-    query, rule = query.index_select(2, rows), result.weights.rule
-    additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
-    if rule.bias is not None:
-        additive = additive + masks.select(rule.bias, texts, slice(None), rows, slice(None)).to(query.dtype)
-    if rule.mask is not None:
-        allowed = rule.mask.tile(texts, slice(None), rows, slice(0, key.shape[2]), query.device)
-        if allowed is not None:
-            additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
-    keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
-    try:
-        with torch.autocast(query.device.type, enabled=False):
-            output, theirs = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
-    except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
-        return
-    ours, ours_out = result.weights.rows(texts, rows), result.output[texts].index_select(2, rows).transpose(1, 2)
-    # (B, r): eager gives uniform weights where nothing may be attended to
-    seen = result.valid[texts].index_select(2, rows).all(1)
-    if bool(seen.any()):
-        error = (theirs.to(ours.dtype) - ours).abs_().transpose(1, 2)[seen]
-        out = (output.reshape(ours_out.shape) - ours_out).abs_()[seen]
-        capture.comparison.add(float(error.amax()), float(out.amax()), int(seen.sum()))
+    alike: dict[Any, list[tuple[Tensor, ...]]] = {}
+    for number, module, tensors, scaling, rest, result, context in calls:
+        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        if eager is None:
+            continue
+        texts = compared_batch_texts(number, tensors[0].shape[0])
+        query, key, value = (tensor[texts] for tensor in tensors)
+        if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
+            query, key, value = query.float(), key.float(), value.float()
+            capture.comparison.widened = True
+        rows = sampled_rows(query.shape[2]).to(query.device)
+        query, weights = query.index_select(2, rows), result.weights
+        rule = weights.rule
+        additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
+        if rule.bias is not None:
+            additive = additive + masks.select(rule.bias, texts, slice(None), rows, slice(None)).to(query.dtype)
+        if rule.mask is not None:
+            allowed = rule.mask.tile(texts, slice(None), rows, slice(0, key.shape[2]), query.device)
+            if allowed is not None:
+                additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
+        keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
+        try:
+            with torch.autocast(query.device.type, enabled=False):
+                output, theirs = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
+        except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
+            continue
+        ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)
+        out = (output.reshape(ours_out.shape) - ours_out).abs_()
+        plain = rule.bias is None and rule.mask is None and rule.sinks is None
+        if plain and len(calls) > 1:
+            mine = weights.query[texts].index_select(2, rows), weights.key[texts]
+            kind = rule.scale, rule.softcap, mine[0].shape, mine[1].shape, mine[0].dtype
+            alike.setdefault(kind, []).append((*mine, theirs, out))
+            continue
+        ours = weights.rows(texts, rows)
+        error, count = (theirs.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
+        if not plain:  # eager gives uniform weights where nothing may be attended to
+            seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
+            error, out, count = error.transpose(1, 2)[seen], out[seen], int(seen.sum())
+        if count:
+            capture.comparison.add(float(error.amax()), float(out.amax()), count)
+    for (scale, softcap, *_), group in alike.items():
+        query, key, theirs, out = (torch.cat(parts) for parts in zip(*group, strict=True))
+        every = torch.arange(query.shape[2], device=query.device)
+        ours = AttentionMap(query, key, ScoreRule(scale, softcap)).rows(slice(0, len(query)), every)
+        error = (theirs.to(ours.dtype) - ours).abs_()
+        capture.comparison.add(float(error.amax()), float(out.amax()), len(query) * len(every))
 
 
 AttentionInterface.register(NAME, attention)

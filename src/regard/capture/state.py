@@ -76,7 +76,15 @@ class ModuleIndex:
 
     def current(self) -> "ModuleIndex":
         """This index, as long as the model has the very modules that it is of, else a new one."""
-        modules = list(self.model.modules())
+        modules: list[nn.Module] = []
+        waiting: list[nn.Module | None] = [self.model]
+        seen: set[nn.Module] = set()
+        while waiting:
+            module = waiting.pop()
+            if module is not None and module not in seen:
+                seen.add(module)
+                modules.append(module)
+                waiting.extend(reversed(module._modules.values()))
         same = modules == self.modules and [module.forward for module in modules] == self.forwards
         return self if same else ModuleIndex(self.model)
 
