@@ -41,7 +41,7 @@ def test_a_number_that_is_not_there_leaves_its_sentence_out() -> None:
 def test_a_fraction_reads_as_0_or_1_only_where_it_is() -> None:
     numbers = {"a": 0.001, "b": 0.999, "c": 1.0, "d": 0.0, "e": 0.004}
     assert sentences([[("{a} {b} {c} {d} {e:%} {e:n}", None)]], numbers) == ["<0.01 >0.99 1.00 0.00 <1% 0.00"]
-    assert sentences([[("{a:n} {b:n}", None)]], {"a": 281.74, "b": 99.994}) == ["282 99.99"]
+    assert sentences([[("{a:n} {b:n}", None)]], {"a": -1281.74, "b": 99.994}) == ["−1,282 99.99"]
 
 
 CASES = json.loads(Path(__file__).with_name("numbers.json").read_text())  # the page's tests read them too

@@ -1,9 +1,10 @@
 """Make a verb of a question: its query's fields are its options, with its texts, a model and files to write."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
 from inspect import Parameter, Signature
-from pathlib import Path
+from os.path import isfile
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -101,9 +102,9 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
     if source.written and not query.names_targets:
         first.append(Text(f"The model wrote the target itself: {visible(source.written)}\n", style="dim"))
     for text in source.texts if query.texts[0] != "FILE" else ():
-        if len(text) < 256 and "\0" not in text and Path(text).is_file():
-            hint = f'{quoted(text)} was read as a text. To read the file: regard {name} "$(cat {visible(text)})"\n'
-            first.append(Text(hint, style="dim"))
+        if isfile(text):
+            hint = f'{quoted(text)} was read as a text. To read the file: regard {name} "$(cat {shlex.quote(text)})"\n'
+            first.append(Text(visible(hint.rstrip()) + "\n", style="dim"))
     traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:
         (traces,) = traces

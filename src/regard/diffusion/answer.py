@@ -1,7 +1,6 @@
 """Show where an image that a diffusers pipeline painted attends to each word of its text."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import matplotlib
@@ -11,7 +10,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.diffusion.pipeline import PaintedText, load_pipeline
+from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptHeat, PromptWord
 from regard.display.answer import Answer, Read
 from regard.display.canvas import STYLE, empty_figure
@@ -194,10 +193,9 @@ class PromptPainting(Answer):
 
 
 def prompt_painting(
-    folder: Path, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, **options: object
+    pipeline: Pipeline, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, **options: object
 ) -> PromptPainting:
-    """Let the pipeline of a folder paint a text, and find where the picture looks at each word."""
-    pipeline = load_pipeline(folder)
+    """Let a pipeline paint a text, and find where the picture looks at each word."""
     found = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
     named = "".join(f", {name} {value}" for name, value in options.items())
     settings = f"{steps} steps, seed {seed}{named}"

@@ -32,9 +32,10 @@ def paint(
             f"{str(folder)!r} is not a diffusers pipeline, needs a folder with {PIPELINE}, as save_pretrained writes it"
         )
     from regard.diffusion.answer import prompt_painting
+    from regard.diffusion.pipeline import load_pipeline
 
     settle()
-    found = prompt_painting(folder, prompt, steps=steps, samples=samples, seed=seed)
+    found = prompt_painting(load_pipeline(folder), prompt, steps=steps, samples=samples, seed=seed)
     report(found, outputs, everything=everything)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from regard.display.panels import Cell, Column, Heat, InContext, Number, Shares
-from regard.explain.wording import capital, fixed, listed, signed
+from regard.explain.wording import capital, fixed, listed, number, signed
 from regard.text.quoting import visible
 
 MAX_SENTENCES = 3  # of an answer
@@ -39,7 +39,7 @@ class _Writer(string.Formatter):
         if format_spec == "+":
             return signed(float(value))
         if isinstance(value, int) or (format_spec == "n" and abs(value) >= 100):
-            return f"{value:,.0f}"
+            return number(value, ",.0f")
         return fixed(value, 2, unbounded=format_spec == "n") if format_spec in ("", "n") else format(value, format_spec)
 
 

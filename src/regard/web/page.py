@@ -114,7 +114,10 @@ class Page:
     def texts_stage(
         self, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
     ) -> Data | None:
-        """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word."""
+        """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word.
+
+        Of each head and token: how unusual its most distinctive link is (`unusual_by_head`).
+        """
         links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
         unusual: list[Any] = []
         shapes: set[Any] = set()
@@ -140,6 +143,9 @@ class Page:
                 [q, k, calls[layer], heads.index(h), round(weight, 4)]
                 for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
             ])  # fmt: skip
+            for word, _ in followed:  # of several tokens: the mean stands at the first, as the sentence has it
+                for *_, divergence in maps:
+                    divergence[:, word.tokens[0]] = divergence[:, list(word.tokens)].mean(1)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
@@ -218,8 +224,8 @@ def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.n
 
     heads: those that the page has. Returned is uint16 (2, 2, n, H, L): as a query and as a key; both numbers.
     """
-    largest, others = largest_divergences([divergence for _, _, divergence in maps])
-    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)[:, heads]
+    largest, others = largest_divergences([divergence[list(heads)] for _, _, divergence in maps])
+    values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)
     return values.permute(2, 3, 0, 1, 4).numpy().astype("uint16")
 
 

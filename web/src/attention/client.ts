@@ -120,7 +120,7 @@ export class Attention {
     private readonly page: Page,
     private readonly source: Source,
     private readonly back: (call: number) => number = () => 0, // how many rows before its own a query's row is
-    private readonly workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
+    private workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
   ) {}
 
   /** What a query gives to every key, (S,). */
@@ -184,6 +184,7 @@ export class Attention {
 
   /** End the workers. */
   stop(): void {
+    this.workers = 0;
     for (const desk of this.desks) desk?.stop();
   }
 

@@ -1,4 +1,4 @@
-// One head's whole matrix in few cells: of long texts as the library made it, else from queries and keys.
+// One head's whole matrix in few cells: of long texts as the library made it, in its number of cells, else from queries and keys.
 import { coarseOf } from "../map/overview";
 import type { Call } from "../data/format";
 import type { PageState } from "../page_state.svelte";
@@ -28,9 +28,10 @@ export class SmallMaps {
     const { page, attention, source } = this.shared;
     const description = page.calls[call]!;
     const [queries, keys] = sizes(description);
-    const [rows, cols] = [Math.min(this.side, queries), Math.min(this.side, keys)];
-    const made = this.side === SMALL ? description.small : this.side === LARGE ? description.overview : null;
-    const values = made && !back(this.shared, call)
+    const few = this.side === LARGE ? description.overview : this.side === SMALL || description.overview ? description.small : null;
+    const made = back(this.shared, call) ? null : few;
+    const { rows, cols } = made ?? { rows: Math.min(this.side, queries), cols: Math.min(this.side, keys) };
+    const values = made
       ? (await coarseOf(made, head, source)).values
       : await attention.region(call, { head, queries: [0, queries], keys: [0, keys], rows, cols }, signal);
     const text = page.texts[description.keys]!;

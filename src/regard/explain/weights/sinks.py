@@ -162,7 +162,10 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
 
 @lru_cache(maxsize=4)  # alike in all layers of a text
 def _of_band(low: int | None, high: int | None, length: int, size: int, itself: bool) -> tuple[Tensor, Tensor]:
-    """`equal_shares`, (S,) each, where query i sees the keys from i + low to i + high: differences of running sums."""
+    """`equal_shares`, (S,) each, where query i sees the keys from i + low to i + high: differences of running sums.
+
+    Kept: not to be written to.
+    """
     query = torch.arange(length)
     first = torch.zeros(length, dtype=torch.long) if low is None else (query + low).clamp(0, size)
     last = torch.full((length,), size) if high is None else (query + high + 1).clamp(0, size)

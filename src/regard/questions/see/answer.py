@@ -210,16 +210,16 @@ def seen(
 
 
 def seen_of_source(
-    source: Source, word: str | None, references: Sequence[str], sentences: Sequence[str], *, lens: bool, **how: Any
+    source: Source, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool, **how: Any
 ) -> Seen:
-    """Read the texts of a command and look at them. references, sentences: to trace and compare the word with.
+    """Read the texts of a command and look at them. references, neutral: words and sentences to compare the word with.
 
     lens: whether the model reads a next token off each layer. how: as of `seen`.
     """
     reading, control = source.read(needs_model=lens), None
     compared = [trace_word(reading.model, each, "--compare") for each in references]
     if word is not None and compared:
-        control = trace_control(reading.model, reading.traces, word, sentences)
+        control = trace_control(reading.model, reading.traces, word, neutral)
     return seen(
         reading.traces, word, references=compared, control=control, names=reading.names,
         lens_of=reading.model if lens else None, generated=reading.generated, **how,

@@ -1,10 +1,13 @@
 """The stage shows the links and weights that the sentences name, of the occurrences that end furthest apart."""
 
+import numpy as np
 import pytest
 
 from regard import neutral_sentences
 from regard.explain.texts.highlights import highlights
 from regard.explain.texts.summary import summarise
+from regard.explain.weights.sinks import sinks
+from regard.explain.weights.specific_weights import divergence_maps
 from regard.questions.see.picture import lines as stage
 
 
@@ -16,9 +19,21 @@ def test_two_texts_show_the_rows_of_the_heads_that_the_sentences_name(bank) -> N
         row = trace.attention[own.link.layer][own.link.head][own.tokens[0]].tolist()
         assert {k: weight for k, weight, *_ in line.arcs} == {k: w for k, w in enumerate(row) if k not in own.tokens}
         assert line.where() == f"layer {own.link.layer}, head {own.link.head}"
-        cells = {(layer, h): cell for layer, row in enumerate(line.cells) for h, cell in enumerate(row)}
-        assert max(cells, key=lambda at: cells[at]) == line.head  # the darkest is the framed one
-        assert max(cells.values()) == pytest.approx(1)
+        cells = np.array(line.cells)
+        assert divmod(int(cells.argmax()), 12) == line.head  # the darkest is the framed one
+        apart = [sink.token for sink in sinks(trace)]
+        maps = divergence_maps(trace.tokens, trace.attention, apart, range(6), range(12))
+        largest = np.stack([divergence[:, own.tokens[0]].amax(1) for *_, divergence in maps])
+        np.testing.assert_allclose(cells, largest / largest.max())
+
+
+def test_a_word_of_several_tokens_has_the_darkest_cell_where_the_sentence_looks(minilm) -> None:
+    traces = minilm.trace(["An unfathomable river flooded the town.", "The price was unfathomable to the bank."])
+    summary = summarise(traces, "unfathomable")
+    for line, own in zip(stage.lines(summary, traces, None, None), summary.occurrences, strict=True):
+        assert len(own.tokens) > 1
+        assert divmod(int(np.argmax(line.cells)), 12) == line.head == (own.link.layer, own.link.head)
+        assert line.kind == "most unusual link"
 
 
 def test_one_text_shows_the_links_that_stand_out(minilm) -> None:

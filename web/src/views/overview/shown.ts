@@ -44,7 +44,7 @@ export function strongest(matrix: Float32Array, token: number, gives: boolean, h
 
 export const DISTINCT = 250; // thousandths of a nat from which on the library calls a link distinctive
 
-/** Each head's most distinctive link of a token, [layer][head]: the token at its other end, −1 where no link is distinctive, and by how much, in thousandths of a nat. values: as OfTexts.unusual, of `size` tokens. */
+/** Each head's most distinctive link of a token, [layer][head]: the token at its other end, −1 where none is above the usual, and by how much, in thousandths of a nat. values: as OfTexts.unusual, of `size` tokens. */
 export function mostUnusual(values: Values, layers: number, heads: number, size: number, token: number, gives = true): [other: number, much: number][][] {
   const at = (what: number, layer: number, head: number) => values[((((gives ? 0 : 2) + what) * layers + layer) * heads + head) * size + token]!;
   return Array.from({ length: layers }, (_, l) => Array.from({ length: heads }, (_, h) => (at(0, l, h) ? [at(1, l, h), at(0, l, h)] : [-1, 0])));

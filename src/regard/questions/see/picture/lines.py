@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any
 
-import torch
-
 from regard.explain.texts.highlights import most_distinctive_link, standing_out
 from regard.explain.texts.summary import Occurrence, Summary, curves
 from regard.explain.weights.attended import check_heads
@@ -37,8 +35,8 @@ class TextLine:
 
     tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
     head for the mean; None where each arc is of its own head. cells[l][h]: how unusual the word's most distinctive link
-    in that head is, 1 for the largest; of a text of more than 160 tokens, its largest weight on another word. links:
-    all that stand out, (query, key, layer, head, weight).
+    in that head is, 1 for the largest from 0.25 nats on; of a text of more than 160 tokens, its largest weight on
+    another word. links: all that stand out, (query, key, layer, head, weight).
     """
 
     label: str
@@ -127,7 +125,7 @@ def _line(
     heads = range(trace.attention[layers[0]].shape[0])
     short = len(trace.tokens) <= LONGEST
     maps = [*divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)] if short else []
-    links = standing_out(named, maps) if short and not row else []
+    links = standing_out(named, maps) if not row else []
     best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
     last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
     tokens = own.tokens if own is not None else [last if best is None else best.query]
@@ -137,10 +135,11 @@ def _line(
         best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
     rows = {n: gives(trace.attention[n], Word("", 0, 0, tuple(tokens))).double().cpu() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
-    cells = torch.stack([rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0 for n in layers])
+    cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
     if maps:
-        cells = torch.stack([divergence[:, list(tokens)].mean(1).amax(1) for *_, divergence in maps])
-        cells /= cells.max().clamp(min=DISTINCTIVE)
+        unusual = [divergence[:, list(tokens)].mean(1).amax(1) for *_, divergence in maps]
+        most = max(DISTINCTIVE, *(float(own.max()) for own in unusual))
+        cells = [(own / most).tolist() for own in unusual]
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
     asked, at = layer is not None or head is not None, None
     if asked or not arcs:
@@ -148,7 +147,7 @@ def _line(
         weights = rows[at[0]].mean(0) if at[1] is None else rows[at[0]][at[1]]
         arcs = [(k, weight, *at) for k, weight in enumerate(weights.tolist()) if k not in tokens]
     label = summary.labels[text] if own is None else own.label
-    return TextLine(label, trace, tokens, apart, at, arcs, layers, cells.tolist(), links, asked)
+    return TextLine(label, trace, tokens, apart, at, arcs, layers, cells, links, asked)
 
 
 def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:

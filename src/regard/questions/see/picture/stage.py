@@ -241,7 +241,7 @@ class Stage:
             self._grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
 
     def _grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """A cell for every head: how unusual its links are. Layers go across where they are more than heads."""
+        """A cell for every head, shaded by `line.kind`. Layers go across where they are more than heads."""
         line, look, bottom = self.lines[n], self.look, y + high
         which = f"{line.label} · " if len(self.lines) > 1 else ""
         largest = sorted(line.arcs, key=lambda arc: -arc[1])[:3]
