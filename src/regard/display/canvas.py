@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -95,7 +94,7 @@ class Plot(Figure):
         self.savefig(file, format="png")
         return file.getvalue()
 
-    def draw(self, renderer: RendererBase) -> None:
+    def draw(self, renderer: Any) -> None:
         """Draw all texts as they are; warn once of all characters that no installed font has."""
         with as_written(self), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

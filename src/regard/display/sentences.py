@@ -39,7 +39,7 @@ class _Writer(string.Formatter):
         if format_spec == "+":
             return signed(float(value))
         if isinstance(value, int) or (format_spec == "n" and abs(value) >= 100):
-            return number(value, ",.0f")
+            return number(float(value), ",.0f")
         return fixed(value, 2, unbounded=format_spec == "n") if format_spec in ("", "n") else format(value, format_spec)
 
 
