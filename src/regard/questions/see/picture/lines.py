@@ -125,7 +125,7 @@ def _line(
     heads = range(trace.attention[layers[0]].shape[0])
     short = len(trace.tokens) <= LONGEST
     maps = [*divergence_maps(trace.tokens, trace.attention, sinks, layers, heads)] if short else []
-    links = standing_out(named, maps) if not row else []
+    links = standing_out(named, maps) if short and not row else []
     best: Any = most_distinctive_link(trace, layer, head, sinks) if own is None else None
     last = max((n for n, token in enumerate(trace.tokens) if not token.special), default=len(trace.tokens) - 1)
     tokens = own.tokens if own is not None else [last if best is None else best.query]
