@@ -62,7 +62,6 @@ def test_it_opens_at_what_the_library_chose_and_says_why(page_of: Any, pair: Any
     page = opened(page_of, pair)
     assert page.tab.input_value("[data-choose=head]") == "mean"
     assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
-    page.tab.click("summary:has-text('why this layer')")
     said = page.tab.inner_text("[data-best]")
     assert said.lower().startswith(why_these_layers(found).lower())
     assert f"layer {found.written_layer}" in said.lower()
@@ -136,9 +135,10 @@ def test_a_ribbon_and_its_number_are_the_largest_weights(page_of: Any, pair: Any
 def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
     found = align(pair)
     page = opened(page_of, pair)
-    page.tab.click("summary:has-text('The source of each word')")
-    page.tab.wait_for_selector("details[open] tbody tr")
-    listed = [row.locator("th, td").all_inner_texts() for row in page.tab.locator("details[open] tbody tr").all()]
+    page.tab.click("[aria-label^='target: choose'] [aria-selected=true]")  # no word is chosen any more
+    page.tab.click("text=/^all \\d+$/")
+    rows = page.tab.locator("table:has(caption:has-text('The source of each word')) tbody tr")
+    listed = [row.locator("th, td").all_inner_texts() for row in rows.all()]
     special = {n for n, token in enumerate(pair.encoder.tokens) if token.special} | {s.token for s in found.sinks}
     rows = written(found, found.written_layer).clone()
     rows[:, list(special)] = 0
@@ -152,7 +152,6 @@ def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
 @pytest.mark.parametrize("width", [390, 1000])
 def test_it_is_for_everyone_and_for_a_phone(page_of: Any, pair: Any, width: int) -> None:
     page = opened(page_of, pair, width=width)
-    page.tab.click("summary:has-text('The source of each word')")
     page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
     shown(page, "model writes it")
     page.suits_everyone(width)

@@ -17,5 +17,5 @@ export function back(shared: PageState, call = shared.call): number {
 /** Which row of a token is shown, where it has two: to be said behind what it looks at, or what looks at another. shifted: back of it. */
 export function how(shared: PageState, call = shared.call, shifted = back(shared, call)): string {
   if (shared.page.calls[call]!.part !== "cross") return "";
-  return `, ${shared.side === "gives" ? "" : "each "}when the model ${shifted ? "writes it (the row before it)" : "reads it (its own row)"}`;
+  return `, ${shared.side === "gives" ? "" : "each "}when the model ${shifted ? "writes it" : "reads it"}`;
 }
