@@ -136,6 +136,11 @@ def test_the_name_of_a_file_is_a_text_and_a_line_says_so(regard_command, tmp_pat
     for text in ("A bank.", "漢" * 100):  # the second would be too long for a file's name
         told = regard_command("tokens", text)
         assert (told.returncode, "was read" in told.stdout) == (0, False)
+    read = [sys.executable, "-m", "regard", "tokens", "-"]
+    for written, code in (("\ufeffA bank.\n".encode(), 0), (b"A \xff bank.", 2)):
+        done = subprocess.run(read, input=written, capture_output=True, check=False)
+        assert (done.returncode, b"is not UTF-8" in done.stderr) == (code, code == 2)
+        assert code or done.stdout.decode() == regard_command("tokens", "A bank.").stdout
 
 
 def test_without_a_standard_output_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Make a verb of a question: its query's fields are its options, with its texts, a model and files to write."""
 
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
 from inspect import Parameter, Signature
@@ -58,6 +59,8 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
         read = {option: values[option] for option in inputs if values[option] is not None}
         if isinstance(read.get("texts"), str):
             read["texts"] = [read["texts"]]
+        if "-" in read.get("texts", ()) and kind.texts[0] != "FILE":
+            read["texts"] = [standard_input() if text == "-" else text for text in read["texts"]]
         asked = {field.name: values[field.name] for field in fields(kind)}
         asked |= {field.name: tuple(asked[field.name] or ()) for field in fields(kind) if field.default == ()}
         source = Source(**read, load=start.load_model)
@@ -65,6 +68,14 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
 
     verb.__signature__, verb.__doc__ = signature, kind.__doc__  # type: ignore[attr-defined]
     return writes(*kind.files)(verb)
+
+
+def standard_input() -> str:
+    """Read a text from standard input, without the line breaks at its end. Raises RegardError if it is not UTF-8."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise RegardError(f"-: standard input is not UTF-8 ({error.reason} at byte {error.start})") from None
 
 
 def keyword(name: str, annotation: Any, default: Any = None) -> Parameter:
@@ -103,7 +114,7 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         first.append(Text(f"The model wrote the target itself: {visible(source.written)}\n", style="dim"))
     for text in source.texts if query.texts[0] != "FILE" else ():
         if isfile(text):
-            hint = f'{quoted(text)} was read as a text. To read the file: regard {name} "$(cat {shlex.quote(text)})"\n'
+            hint = f'{quoted(text)} was read as a text. To read the file: regard {name} - < {shlex.quote(text)}\n'
             first.append(Text(visible(hint.rstrip()) + "\n", style="dim"))
     traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:

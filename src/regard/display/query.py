@@ -63,7 +63,7 @@ class Query:
     examples: ClassVar[tuple[str, ...]] = ()
     takes_dtype: ClassVar[bool] = True
     served: ClassVar[bool] = True
-    texts: ClassVar[tuple[str, str]] = ("TEXT...", "Your texts.")
+    texts: ClassVar[tuple[str, str]] = ("TEXT...", "Your texts, or - for a text from standard input.")
     single: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ("targets", "model")
     needs_model: ClassVar[str] = ""

@@ -31,8 +31,12 @@ TABLE: list[list[Template]] = [
      ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None)],
     [("the {nth_1} and the {nth_2} {word} attend unusually strongly to {to_1} ({weight_1} and {weight_2}, {head_1}).",
       lambda n: (n["to_1"], n["head_1"]) == (n["to_2"], n["head_2"])),
+     ("the {nth_1} and the {nth_2} {word} attend unusually strongly to {to_1} ({weight_1} in {head_1}, and {weight_2} "
+         "in {head_2}).", lambda n: n["to_1"] == n["to_2"]),
      ("the {nth_1} {word} attends unusually strongly to {to_1} ({weight_1}, {head_1}) and the {nth_2} to {to_2} "
          "({weight_2}, {head_2}).", None),
+     ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and in {name_2} ({weight_2}, "
+         "{head_2}).", lambda n: n["to_1"] == n["to_2"]),
      ("{word} attends unusually strongly to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
          "{name_2} ({weight_2}, {head_2}).", None),
      ("{in_text}{word} attends unusually strongly to {to} ({weight}, {head}).", None),
