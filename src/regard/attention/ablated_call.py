@@ -29,11 +29,6 @@ MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is
 Box = tuple[slice, slice, tuple[int, ...]]  # texts, heads and queries
 
 
-def without_edges(rule: ScoreRule, removed: tuple[Edges, ...]) -> ScoreRule:
-    """Return the rule that also gives the edges the score -inf."""
-    return replace(rule, mask=(rule.mask or Mask()) & Mask(removed=removed))
-
-
 def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
@@ -43,7 +38,7 @@ def compute(
     removed: tuple[Edges, ...],
 ) -> tuple[KernelResult, ScoreRule]:
     """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too."""
-    ablated = without_edges(rule, removed)
+    ablated = replace(rule, mask=(rule.mask or Mask()) & Mask(removed=removed))
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in boxes)
     many = rows > MAX_ROW_FRACTION * query.shape[0] * query.shape[1] * query.shape[2]
@@ -131,20 +126,6 @@ def _runs_of_key_groups(run: slice, share: int) -> Iterator[slice]:
 
 Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
-MAX_ZEROED_AT_ONCE = (
-    1 << 14
-)  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
-
-
-class ComputedCall(NamedTuple):
-    """A call as it was computed: what its map has to be made of, and what the kernel gave."""
-
-    query: Float[Tensor, "B H L D"]
-    key: Float[Tensor, "B G S D"]
-    value: Float[Tensor, "B G S E"]
-    rule: ScoreRule
-    result: KernelResult
-
 
 class CallAblations(NamedTuple):
     """The ablations and patches that apply to one call, every number of them checked against its shape.
@@ -167,30 +148,27 @@ class CallAblations(NamedTuple):
         dropout: float,
         wanted: Statistics | None,
         offset: int | None,
-    ) -> ComputedCall:
-        """Compute the call with these done to it."""
+    ) -> tuple[Tensor, Tensor, Tensor, ScoreRule, KernelResult]:
+        """Compute the call with these done to it; return what its map has to be made of, and what the kernel gave."""
         if self.values:
             value = value.clone()  # a cache may hold the tensor itself
             for patch in self.values:
                 patch.put(value)
         if self.removed:
             result, rule = compute(query, key, value, rule, dropout, self.removed)
-        elif wanted is not None:
-            result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
         else:
-            result = dispatch.compute(query, key, value, rule, dropout)
+            result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
         if self.weights is not None:
             self.weights.check(rule, query.device)
             output = self.weights.put_outputs(result.output, value)
             query, key = self.weights.as_scores(query, key, rule)
-            result = KernelResult(
-                output, result.logsumexp, result.kernel
-            )  # row sums and statistics are of the other weights
+            # row sums and statistics are of the other weights
+            result = KernelResult(output, result.logsumexp, result.kernel)
         if wanted is not None and result.statistics is None:
             result = dispatch.add_statistics(query, key, rule, result, wanted, offset)
         if self.outputs:
-            result = result._replace(output=change_outputs(result.output, self.outputs))
-        return ComputedCall(query, key, value, rule, result)
+            result = result._replace(output=_changed_outputs(result.output, self.outputs))
+        return query, key, value, rule, result
 
 
 def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape, key_heads: int) -> CallAblations:
@@ -213,43 +191,22 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
     return CallAblations(ablations, values, removed, _weights_given_by_patches(ablations, shape), outputs)
 
 
-def change_outputs(
-    output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
-) -> Float[Tensor, "B H L E"]:
+def _changed_outputs(output: Tensor, changes: tuple[HeadAblation | CallPatch, ...]) -> Float[Tensor, "B H L E"]:
     """Set the output of ablated heads to zero and put patched rows in, in place unless gradients flow."""
-    if output.requires_grad and not all(isinstance(change, HeadAblation) for change in changes):
-        output = output.clone()
-    for change in changes:
-        if isinstance(change, HeadAblation):
-            output = _zero_heads(output, change)
-        else:
-            change.put(output)
-    return output
-
-
-def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Float[Tensor, "B H L E"]:
-    """Set the output of heads to zero: in place, except where a graph of gradients may hold on to it."""
-    zeroed = [
-        (text, head)
-        for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
-        for head in (range(output.shape[1]) if ablation.heads is None else ablation.heads)
-    ]
     if output.requires_grad:
-        left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
-        for text_head in zeroed:
-            left[text_head] = False
-        return output.masked_fill(~left.to(output.device), 0.0)
-    lines = max(1, MAX_ZEROED_AT_ONCE // max(1, output.shape[3]))
-    for text_head in zeroed:
-        for piece in output[text_head].split(lines):
-            piece.zero_()
+        output = output.clone()  # a graph of gradients may hold on to it
+    for change in changes:
+        if isinstance(change, CallPatch):
+            change.put(output)
+            continue
+        for text in range(output.shape[0]) if change.batch is None else change.batch:
+            for head in range(output.shape[1]) if change.heads is None else change.heads:
+                output[text, head] = 0.0
     return output
 
 
 def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
-    """The rows of weights that patches give, without the edges that are ablated after them."""
-    if not any(isinstance(ablation, CallPatch) and ablation.what == "weights" for ablation in ablations):
-        return None
+    """The rows of weights that patches give, without the edges that are ablated after them; None for none."""
     weights = GivenWeights()
     for ablation in ablations:
         if isinstance(ablation, EdgeAblation):
@@ -257,7 +214,7 @@ def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> 
             weights.remove(*(edges.numbers(axis) for axis in AXES))
         elif isinstance(ablation, CallPatch) and ablation.what == "weights":
             weights.take(ablation, shape)
-    return weights
+    return weights if weights.rows else None
 
 
 def _edges(ablation: EdgeAblation, shape: Shape) -> Edges:

@@ -265,18 +265,10 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
 
 def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
-    if ablation.layers is None:
-        return True
-    for place in ablation.layers:
-        if isinstance(place, int):
-            applies = place == layer
-        elif isinstance(place, str):
-            applies = path == place or path.startswith(f"{place}.")
-        else:
-            applies = place == (path, nth)
-        if applies:
-            return True
-    return False
+    return ablation.layers is None or any(
+        place in (layer, path, (path, nth)) or (isinstance(place, str) and path.startswith(f"{place}."))
+        for place in ablation.layers
+    )
 
 
 def _sort_numbers(ablation: Ablation) -> None:

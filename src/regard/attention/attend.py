@@ -108,10 +108,8 @@ def attend(
         ablated = ablations_of_call(blocks, current_call_path(), (*query.shape[:3], key.shape[2]), key.shape[1])
         ablations = ablated.ablations
         query, key, value, rule, result = ablated.run(query, key, value, rule, dropout, wanted, offset)
-    elif wanted is not None:
-        result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
     else:
-        result = dispatch.compute(query, key, value, rule, dropout)
+        result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
     known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
     weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)

@@ -200,7 +200,18 @@ class AttentionMap(Showable):
             ValueError: another dtype, or a dtype with differentiable.
         """
         if dtype is not None:
-            return self._in_float32(dtype, differentiable)
+            if dtype != torch.float32 or differentiable:
+                raise ValueError(f"dense: given dtype={dtype}, takes torch.float32 only, without differentiable=True")
+            own = self if self.dtype == dtype else self.to(dtype)
+            query, key, rule = own.query, own.key, own.near_rule
+
+            def tile(batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+                scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
+                if scores.shape[-1] == 0 or (rule.mask is None and rule.bias is None and rule.sinks is None):
+                    return scores.softmax(-1)
+                return region_scores.weights_of_whole_rows(scores, rule, heads, dtype)[0]
+
+            return self._shown(own._blocks(*self._everything(), tile))
         if not differentiable:
             return self[...]
         query, key, rule = self._attached
@@ -215,20 +226,6 @@ class AttentionMap(Showable):
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
         return self._shown(weights[..., : self.full_shape[3]])
-
-    def _in_float32(self, dtype: torch.dtype, differentiable: bool) -> Tensor:
-        if dtype != torch.float32 or differentiable:
-            raise ValueError(f"dense: given dtype={dtype}, takes torch.float32 only, without differentiable=True")
-        weights = self if self.dtype == dtype else self.to(dtype)
-        query, key, rule = weights.query, weights.key, weights.near_rule
-
-        def tile(batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-            scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
-            if scores.shape[-1] == 0 or (rule.mask is None and rule.bias is None and rule.sinks is None):
-                return scores.softmax(-1)
-            return region_scores.weights_of_whole_rows(scores, rule, heads, dtype)[0]
-
-        return self._shown(weights._blocks(*self._everything(), tile))
 
     def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.
@@ -310,10 +307,6 @@ class AttentionMap(Showable):
         if self._known is None or self._known.answer(wanted, *self.full_shape[2:]) is None:
             self._known = self._compute(wanted, alike=alike)
         return self
-
-    def keep_row_sums(self, rows: slice, row_max: Float[Tensor, " r"], row_sum: Float[Tensor, " r"]) -> None:
-        """Keep what a walk over a map of one head found: `cell_means`."""
-        self._rows.keep(slice(0, 1), slice(0, 1), rows, row_max, row_sum)
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
         """Take the map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.

@@ -43,7 +43,7 @@ def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Ite
         tasks = [partial(compute, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
         results = threads.run_on_worker_threads(tasks)
         row_max, row_sum = (torch.cat([result[n] for result in results]) for n in (1, 2))
-        weights.keep_row_sums(slice(first, last), row_max, row_sum)
+        weights._rows.keep(slice(0, 1), slice(0, 1), slice(first, last), row_max, row_sum)
         yield first, torch.cat([means for means, _, _ in results])
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels.statistics import pool_tile_weights
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k
-from regard.attention.masks import Index, Mask, positions
+from regard.attention.masks import Index, positions
 from regard.attention.scores import score_tile_budget, working_dtype
 from regard.checks import missing_number_error, numbers_there
 from regard.errors import RegardError
@@ -69,10 +69,6 @@ class GivenMap(AttentionMap):
     def valid(self) -> Bool[Tensor, "..."]:
         """(B, H, L): False for a query whose weights are all 0."""
         return self._shown((self.given != 0).any(-1))
-
-    def of_heads(self, heads: slice | list[int], ndim: int) -> "GivenMap":
-        """Return the map of some heads."""
-        return GivenMap(self.given[:, heads], offset=self.offset, ndim=ndim)
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "GivenMap":
         return GivenMap(self.given[batch : batch + 1, :, rows, cols], offset=offset, ndim=3)
@@ -159,14 +155,17 @@ def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[
 def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
     run = _heads_as_index(heads)
     if isinstance(weights, GivenMap):
-        return weights.of_heads(run, ndim)
-    count, groups, rule = weights.full_shape[1], weights.key.shape[1], weights.rule
-    rule = replace(
-        rule,
-        bias=None if rule.bias is None else _score_tensor_of_heads(rule.bias, run),
-        mask=None if rule.mask is None else _mask_of_heads(rule.mask, heads),
-        sinks=None if rule.sinks is None else rule.sinks[run],
-    )
+        return GivenMap(weights.given[:, run], offset=weights.offset, ndim=ndim)
+
+    def of_heads(tensor: Tensor) -> Tensor:
+        return tensor[:, run] if tensor.shape[1] > 1 else tensor
+
+    count, groups, rule, mask = weights.full_shape[1], weights.key.shape[1], weights.rule, weights.rule.mask
+    if mask is not None:
+        removed = tuple(own for edges in mask.removed if (own := edges.of_heads(heads)) is not None)
+        mask = replace(mask, dense=tuple(map(of_heads, mask.dense)), removed=removed)
+    bias, sinks = None if rule.bias is None else of_heads(rule.bias), None if rule.sinks is None else rule.sinks[run]
+    rule = replace(rule, bias=bias, mask=mask, sinks=sinks)
     key = weights.key[:, _heads_as_index(key_heads_of_queries(heads, count, groups))]
     return AttentionMap(weights.query[:, run], key, rule, offset=weights.offset, ndim=ndim)
 
@@ -175,13 +174,3 @@ def _heads_as_index(numbers: Sequence[int]) -> slice | list[int]:
     """Numbers as an index: a slice where they are consecutive, which copies nothing."""
     run = range(numbers[0], numbers[0] + len(numbers))
     return slice(run.start, run.stop) if list(numbers) == list(run) else list(numbers)
-
-
-def _mask_of_heads(mask: Mask, heads: Sequence[int]) -> Mask:
-    dense = tuple(_score_tensor_of_heads(tensor, _heads_as_index(heads)) for tensor in mask.dense)
-    removed = tuple(in_heads for ablated in mask.removed if (in_heads := ablated.of_heads(heads)) is not None)
-    return replace(mask, dense=dense, removed=removed)
-
-
-def _score_tensor_of_heads(tensor: Tensor, index: slice | list[int]) -> Tensor:
-    return tensor[:, index] if tensor.shape[1] > 1 else tensor

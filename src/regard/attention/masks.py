@@ -45,7 +45,7 @@ class Edges:
 
         batch, heads, rows, cols: the tile's texts, heads, queries and keys. device: where the tensor is made.
         """
-        hits = []
+        whole = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
             numbers: tuple[int, ...] | None = getattr(self, name)
             if numbers is None:
@@ -53,10 +53,7 @@ class Edges:
             hit = _edge_positions_in_index(numbers, index, self.shape[axis], device)
             if hit is None:
                 return None
-            hits.append(hit.reshape(*(-1 if other == axis else 1 for other in range(4))))
-        whole = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
-        for hit in hits:
-            whole = whole & hit
+            whole = whole & hit.reshape(*(-1 if other == axis else 1 for other in range(4)))
         return whole
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":

@@ -163,7 +163,7 @@ def backward(
             if seed is not None:
                 keep = _tile_dropout_factors(weights, dropout, seed, batch, heads, rows, cols)
                 after_dropout, grad_weights = weights * keep, grad_weights * keep
-            _add(grad_value, query.shape[1], batch, heads, cols, _group_sums(after_dropout, grad, v.shape[1]))
+            _add_group_sums(grad_value, query.shape[1], batch, heads, cols, after_dropout, grad)
             grad_scores = weights * (grad_weights - delta[..., None])
             if grad_bias is not None:
                 part = select(grad_bias, batch, heads, rows, cols)
@@ -173,7 +173,7 @@ def backward(
                 grad_scores = grad_scores * (1 - torch.tanh(raw / rule.softcap) ** 2)
             grad_scores = grad_scores * rule.scale
             grad_query[batch, heads, rows] += grouped_product(grad_scores, k)
-            _add(grad_key, query.shape[1], batch, heads, cols, _group_sums(grad_scores, q, k.shape[1]))
+            _add_group_sums(grad_key, query.shape[1], batch, heads, cols, grad_scores, q)
     return (
         grad_query.to(query.dtype),
         grad_key.to(key.dtype),
@@ -183,19 +183,15 @@ def backward(
     )
 
 
-def _group_sums(
-    tile: Float[Tensor, "b h r c"], rows: Float[Tensor, "b h r x"], groups: int
-) -> Float[Tensor, "b g c x"]:
-    """Compute tileᵀ @ rows, summed over the query heads that share a key head."""
-    product = matmul(tile.mT, rows)
-    return product.unflatten(1, (groups, -1)).sum(2) if groups != product.shape[1] else product
-
-
-def _add(grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, part: Tensor) -> None:
-    """Add a tile's share to the gradient of the key or value heads behind the query heads of index."""
-    share = heads // grads.shape[1]
+def _add_group_sums(
+    grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, tile: Tensor, rows: Tensor
+) -> None:
+    """Add tileᵀ @ rows, (b, h, c, x), to the gradient of the key or value heads behind the query heads of index."""
+    share, product = heads // grads.shape[1], matmul(tile.mT, rows)
     first, last = index.start // share, (index.stop - 1) // share + 1
-    grads[batch, first:last, cols] += part
+    if last - first != product.shape[1]:
+        product = product.unflatten(1, (last - first, -1)).sum(2)
+    grads[batch, first:last, cols] += product
 
 
 def _tile_dropout_factors(

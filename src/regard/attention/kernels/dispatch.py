@@ -48,10 +48,12 @@ def compute_with_statistics(
     value: Float[Tensor, "B G S E"],
     rule: ScoreRule,
     dropout: float,
-    wanted: Statistics,
+    wanted: Statistics | None,
     offset: int | None,
 ) -> KernelResult:
     """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest."""
+    if wanted is None:
+        return compute(query, key, value, rule, dropout)
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
     fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
     fits = fits and subtract_row_bias(query, key, rule).row_bias is None

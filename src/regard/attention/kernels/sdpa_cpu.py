@@ -34,8 +34,13 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
         return False
     if rule.bias is not None and (rule.bias.requires_grad or rule.bias.dtype != query.dtype):
         return False
-    needs_no_tensor = rule.bias is None and (rule.mask is None or causal)
-    return needs_no_tensor or _count_sdpa_mask_matrices(query, rule) * query.shape[2] * key.shape[2] <= MASK_LIMIT
+    if rule.bias is None and (rule.mask is None or causal):
+        return True
+    # Edges ablated in some texts or heads give each an L × S matrix of its own; the caller's masks are as large anyway.
+    matrices, removed = 1, () if rule.mask is None else rule.mask.removed
+    for axis, name in enumerate(("batch", "heads")):
+        matrices *= query.shape[axis] if any(getattr(edges, name) is not None for edges in removed) else 1
+    return matrices * query.shape[2] * key.shape[2] <= MASK_LIMIT
 
 
 def forward(
@@ -96,13 +101,3 @@ def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, log
         return True
     nought = (logsumexp == 0) & ~output.any(-1)  # the sum of a row with a score has some value in it, or is exactly 1
     return bool(((~logsumexp.isfinite() | nought) & ~empty).any())
-
-
-def _count_sdpa_mask_matrices(query: Tensor, rule: ScoreRule) -> int:
-    """Count the L × S matrices of the mask written out: edges ablated in some texts or heads give each one its own.
-
-    Masks and biases of the caller's own are not counted: they are as large as the caller made them.
-    """
-    removed = () if rule.mask is None else rule.mask.removed
-    texts = query.shape[0] if any(edges.batch is not None for edges in removed) else 1
-    return texts * (query.shape[1] if any(edges.heads is not None for edges in removed) else 1)
