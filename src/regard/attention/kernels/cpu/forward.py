@@ -4,6 +4,7 @@ Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -73,16 +74,11 @@ def forward_rows(
     texts, heads, rows: whose queries, and which.
     """
     call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()
-    multiply = product()
-
-    def task(b: int, h: int, start: int, stop: int) -> None:
-        _forward_rows_of_head(*call, b, h, rows.start + start, rows.start + stop, multiply, result)
-
-    workers = threads.worker_thread_count()
+    task, multiply, workers = partial(_forward_rows_of_head, *call), product(), threads.worker_thread_count()
     parts = compiled.tiles.split_into_thread_tasks(len(texts) * len(heads), rows.stop - rows.start, workers)
     threads.run_on_worker_threads(
         [
-            lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]
+            partial(task, b, h, rows.start + start, rows.start + stop, multiply, result)
             for b in texts
             for h in heads
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import tiles
-from regard.attention.kernels.cpu.statistics import sort_nan_rows
+from regard.attention.kernels.cpu.statistics import flush_band, sort_nan_rows
 from regard.attention.kernels.cpu.vector import LN_2, LOG2_E, LOWEST, at_least, compiled, exp2, larger, lowest_bit
 from regard.attention.kernels.matmul import onednn, packed_for_onednn, product
 from regard.attention.map_statistics import KernelResult, MapStatistics, Statistics, cell_sizes, spread_nan
@@ -148,20 +148,6 @@ def _add_one_strip_row(row, inverse, band):
         band[j] += row[j] * inverse
 
 
-@compiled()
-def _flush_strip_band(band, received, edges, picture):
-    """Move a band's column sums into received and into its row of the picture (Q,); edges (Q + 1,) are of its cells."""
-    for j in range(len(band)):
-        received[j] += band[j]
-    for q in range(len(edges) - 1):
-        cell = band[max(0, min(len(band), edges[q])) : max(0, min(len(band), edges[q + 1]))]
-        total = 0.0
-        for j in range(len(cell)):
-            total += cell[j]
-        picture[q] += total
-    band[:] = np.float32(0.0)
-
-
 @compiled(
     "void(f4[:,::1], i8, i8, i8, i8, f4[::1], i8[::1], i8[::1], f4, f4[::1], f4[::1], f8[::1], i8[::1], f8[:,::1], "
     "f4[:,::1], i8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])"
@@ -245,7 +231,7 @@ def read_off_strip_statistics(
             band_first, band_last = min(band_first, first), max(band_last, last)
             r += together
         if band_first < band_last:
-            _flush_strip_band(
+            flush_band(
                 band[band_first:band_last], received[band_first:band_last], cell_edges - band_first, picture[cells[n]]
             )
 
@@ -277,7 +263,11 @@ def compute(
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
-    results = _RowResults.empty(query, value, size, wanted)
+    top = 0 if wanted.top is None else min(wanted.top, size)
+    values, keys = torch.empty(batch, heads, length, top), torch.empty(batch, heads, length, top, dtype=torch.int64)
+    logsumexp, row_max, row_sum, entropy, distance, shares = (torch.empty(batch, heads, length) for _ in range(6))
+    output = query.new_empty(batch, heads, length, value.shape[-1])
+    results = output, (row_max, row_sum, logsumexp, values, keys, entropy, distance, shares)
     geometry = _Geometry.of(length, size, wanted, offset or 0)
     multiply = product()
     row_ranges = tiles.split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
@@ -297,44 +287,10 @@ def compute(
     picture /= cell_sizes(length, geometry.parts[0], picture.device)[:, None] * cell_sizes(
         size, geometry.parts[1], picture.device
     )
-    spread_nan(results.row_sum.isnan(), results.values, received, picture)
-    distance = None if offset is None else results.distance
-    shares = None if rule.sinks is None else results.shares
-    sums_of_keys = received.float(), distance, picture.float()
-    statistics = MapStatistics(results.values, results.keys, results.entropy, *sums_of_keys, shares).only(wanted)
-    row_max_sum = results.row_max, results.row_sum
-    return KernelResult(results.output, results.logsumexp, "one-sweep-cpu", row_max_sum, statistics)
-
-
-@dataclass(frozen=True)
-class _RowResults:
-    """What is written row by row: output (B, H, L, E), values and keys (B, H, L, T), the rest (B, H, L)."""
-
-    output: Tensor
-    logsumexp: Tensor
-    row_max: Tensor
-    row_sum: Tensor
-    values: Tensor
-    keys: Tensor
-    entropy: Tensor
-    distance: Tensor
-    shares: Tensor
-
-    @staticmethod
-    def empty(query: Tensor, value: Tensor, size: int, wanted: Statistics) -> "_RowResults":
-        rows, top = query.shape[:3], 0 if wanted.top is None else min(wanted.top, size)
-        logsumexp, row_max, row_sum, entropy, distance, shares = (torch.empty(rows) for _ in range(6))
-        return _RowResults(
-            output=query.new_empty(*rows, value.shape[-1]),
-            logsumexp=logsumexp,
-            row_max=row_max,
-            row_sum=row_sum,
-            values=torch.empty(*rows, top),
-            keys=torch.empty(*rows, top, dtype=torch.int64),
-            entropy=entropy,
-            distance=distance,
-            shares=shares,
-        )
+    spread_nan(row_sum.isnan(), values, received, picture)
+    sums_of_keys = received.float(), None if offset is None else distance, picture.float()
+    statistics = MapStatistics(values, keys, entropy, *sums_of_keys, None if rule.sinks is None else shares)
+    return KernelResult(output, logsumexp, "one-sweep-cpu", (row_max, row_sum), statistics.only(wanted))
 
 
 @dataclass(frozen=True)
@@ -368,9 +324,14 @@ class _Geometry:
 
 
 def _strip_rows_of_head(
-    head: tiles.HeadTiles, value: Float[Tensor, "S E"], geometry: _Geometry, results: _RowResults, start: int, stop: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute queries [start, stop) of one head, a strip after another; return what keys and the picture received."""
+    head: tiles.HeadTiles, value: Float[Tensor, "S E"], geometry: _Geometry, results: tuple[Tensor, tuple[Tensor, ...]],
+    start: int, stop: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Compute queries [start, stop) of one head, a strip after another; return what keys and the picture received.
+
+    results: output (B, H, L, E), and what else is written row by row: values and keys (B, H, L, T), the rest (B, H, L).
+    """
+    output, of_rows = results
     size = len(head.key)
     received, picture = np.zeros(size), np.zeros(geometry.parts)
     chunks = np.empty((size // GROUP + 1) * LANES, np.float32)
@@ -386,22 +347,18 @@ def _strip_rows_of_head(
         block = head.batch, head.head, slice(first, last)
         edges = geometry.band_edges(first, last)
         low, high = head.band(first, begin)
-        row_max, row_sum, logsumexp, values, keys, entropy, distance, shares = (
-            getattr(results, name)[block].numpy()
-            for name in ("row_max", "row_sum", "logsumexp", "values", "keys", "entropy", "distance", "shares")
-        )
+        row_max, row_sum, logsumexp, values, keys, *others = (tensor[block].numpy() for tensor in of_rows)
         read_off_strip_statistics(
             scores.numpy(), begin, low, high, geometry.origin - first + begin, geometry.away,
             edges - first, geometry.row_cells[edges[:-1]], sink, chunks, band[begin:end], received[begin:end],
-            geometry.cell_edges - begin, picture, values, keys, entropy, distance, shares, inverse,
-            row_max, row_sum, logsumexp,
+            geometry.cell_edges - begin, picture, values, keys, *others, inverse, row_max, row_sum, logsumexp,
         )  # fmt: skip
         mixed = head.product(scores, value[begin:end].t())
-        if results.output.dtype == torch.float32:
-            torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=results.output[block])
+        if output.dtype == torch.float32:
+            torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=output[block])
         else:
-            results.output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
-        sort_nan_rows(head, first, last, np.isnan(row_sum), results.keys[block])
+            output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
+        sort_nan_rows(head, first, last, np.isnan(row_sum), torch.from_numpy(keys))
     return received, picture
 
 

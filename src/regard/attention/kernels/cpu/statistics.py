@@ -8,7 +8,6 @@ top, Q columns of the picture. A weight here is exp(score - shift), not yet divi
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -192,33 +191,25 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
             r += together
 
 
+@compiled()
+def flush_band(band, received, edges, picture):
+    """Move a band's column sums into received and into its row of the picture (Q,); edges (Q + 1,) are of its cells."""
+    for j in range(len(band)):
+        received[j] += band[j]
+    for q in range(len(edges) - 1):
+        cell = band[max(0, min(len(band), edges[q])) : max(0, min(len(band), edges[q + 1]))]
+        total = 0.0
+        for j in range(len(cell)):
+            total += cell[j]
+        picture[q] += total
+    band[:] = np.float32(0.0)
+
+
 @compiled("void(f4[:,::1], i8, i8, i8[::1], f8[::1], i8[::1], f8[:,::1])")
 def flush_tile_bands(bands, first, last, cells, received, edges, picture):
     """Move the bands' columns [first, last) into received and the picture, and set them to 0."""
     for n in range(len(bands)):
-        band = bands[n, first:last]
-        into = received[first:last]
-        for j in range(len(band)):
-            into[j] += band[j]
-        for q in range(len(edges) - 1):
-            cell = bands[n, max(first, edges[q]) : max(first, min(last, edges[q + 1]))]
-            cell_sum = 0.0
-            for j in range(len(cell)):
-                cell_sum += cell[j]
-            picture[cells[n], q] += cell_sum
-        band[:] = np.float32(0.0)
-
-
-@compiled("void(f4[::1], f4[::1], f4[::1], f4[::1])")
-def begin_tile_rows(row_max, row_sum, shift, inverse):
-    """Write shift, what scores are lowered by, and inverse, what weights are multiplied by.
-
-    Both are of row_max and row_sum, each (R,), and finite also for rows that may attend to nothing.
-    """
-    for r in range(len(row_max)):
-        empty = row_max[r] == np.float32(-np.inf)
-        shift[r] = np.float32(0.0) if empty else row_max[r]
-        inverse[r] = np.float32(1.0) if empty else np.float32(1.0) / row_sum[r]
+        flush_band(bands[n, first:last], received[first:last], edges - first, picture[cells[n]])
 
 
 @compiled("i8(f4[::1], f4[::1], f4, f8, f8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[:,::1], i8[:,::1])")
@@ -276,20 +267,16 @@ def compute(
     size = key.shape[2]
     tops = 0 if wanted.top is None else min(wanted.top, size)
     parts = (1, 1) if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
-    row_statistics = _RowStatistics(
-        values=torch.zeros(batch, heads, length, tops),
-        keys=torch.full((batch, heads, length, tops), -1),
-        entropy=torch.zeros(batch, heads, length),
-        distance=torch.zeros(batch, heads, length),
-        shares=torch.zeros(batch, heads, length),
-    )
+    values, keys = torch.zeros(batch, heads, length, tops), torch.full((batch, heads, length, tops), -1)
+    entropy, distance, shares = (torch.zeros(batch, heads, length) for _ in range(3))
+    of_rows = values, keys, entropy, distance, shares  # every task writes those of its own rows
     multiply = product()
     row_ranges = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
         head = HeadTiles.of(query, key, rule, b, h, multiply)
-        row_span = _RowSpan(head, offset or 0, parts, length, row_statistics, start, stop, kernel_rows).run()
+        row_span = _RowSpan(head, offset or 0, parts, length, of_rows, start, stop, kernel_rows).run()
         if progress is not None:
             progress((stop - start) / (batch * heads * length))
         return row_span
@@ -301,23 +288,9 @@ def compute(
         received[b, h] += torch.from_numpy(row_span.received)
         picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
-    rows = row_statistics
-    spread_nan(rows.entropy.isnan(), rows.values, received, picture)
-    distance = None if offset is None else rows.distance
-    shares = None if rule.sinks is None else rows.shares
-    sums_of_keys = received.float(), distance, picture.float()
-    return MapStatistics(rows.values, rows.keys, rows.entropy, *sums_of_keys, shares).only(wanted)
-
-
-@dataclass(frozen=True)
-class _RowStatistics:
-    """Statistics of rows, each (B, H, L) or (B, H, L, T); every task writes those of its own rows."""
-
-    values: Tensor
-    keys: Tensor
-    entropy: Tensor
-    distance: Tensor
-    shares: Tensor
+    spread_nan(entropy.isnan(), values, received, picture)
+    sums_of_keys = received.float(), None if offset is None else distance, picture.float()
+    return MapStatistics(values, keys, entropy, *sums_of_keys, None if rule.sinks is None else shares).only(wanted)
 
 
 class _RowSpan:
@@ -329,12 +302,12 @@ class _RowSpan:
         offset: int,
         parts: tuple[int, int],
         length: int,
-        row_statistics: _RowStatistics,
+        of_rows: tuple[Tensor, ...],
         start: int,
         stop: int,
         kernel_rows: KernelRows | None,
     ) -> None:
-        self.head, self.offset, self.row_statistics, self.start, self.stop = head, offset, row_statistics, start, stop
+        self.head, self.offset, self.of_rows, self.start, self.stop = head, offset, of_rows, start, stop
         self.kernel_rows, self.parts, self.length = kernel_rows, parts, length
         self.size = head.key.shape[0]
         sinks = head.rule.sinks
@@ -373,40 +346,27 @@ class _RowSpan:
         vector.add_sink(row_max, row_sum, self.sink)
         self._add_tiles(block, band_edges, tiles or self.head.tiles(first, last), row_max, row_sum)
         self._flush_bands(first, last, band_edges)
-        sort_nan_rows(self.head, first, last, np.isnan(row_sum), self.row_statistics.keys[block])
+        _, keys, *_ = self.of_rows
+        sort_nan_rows(self.head, first, last, np.isnan(row_sum), keys[block])
 
     def _add_tiles(
         self, block: Block, band_edges: np.ndarray, tiles: Iterable[Tile], row_max: np.ndarray, row_sum: np.ndarray
     ) -> int:
         """Add up all tiles of a block and write its rows' statistics; return how many rows refute their row sums."""
         rows, first = len(row_max), block[2].start
-        shift, inverse = np.empty(rows, np.float32), np.empty(rows, np.float32)
-        begin_tile_rows(row_max, row_sum, shift, inverse)
+        empty = row_max == -np.inf  # what scores are lowered and weights multiplied by is finite for these rows too
+        shift = np.where(empty, np.float32(0.0), row_max)
+        inverse = np.divide(np.float32(1.0), row_sum, out=np.ones(rows, np.float32), where=~empty)
         sums, largest = np.zeros((3, rows)), np.full(rows, LOWEST, np.float32)
-        row_statistics = self.row_statistics
-        values, keys = row_statistics.values[block].numpy(), row_statistics.keys[block].numpy()
-        entropy, distance, shares = (
-            t[block].numpy() for t in (row_statistics.entropy, row_statistics.distance, row_statistics.shares)
-        )
+        values, keys, entropy, distance, shares = (tensor[block].numpy() for tensor in self.of_rows)
         values.fill(LOWEST)
         keys.fill(-1)
         for tile in tiles:
+            place = first + self.offset - tile.start
             add_tile(
-                tile.scores.numpy(),
-                tile.start,
-                tile.low,
-                tile.high,
-                first + self.offset - tile.start,
-                shift,
-                inverse,
-                self.bands,
-                band_edges - first,
-                sums,
-                largest,
-                self.chunks,
-                values,
-                keys,
-            )
+                tile.scores.numpy(), tile.start, tile.low, tile.high, place, shift, inverse, self.bands,
+                band_edges - first, sums, largest, self.chunks, values, keys,
+            )  # fmt: skip
         return finish_tile_rows(
             row_max, row_sum, self.sink, TOLERANCE, sums, largest, entropy, distance, shares, values, keys
         )
