@@ -14,7 +14,7 @@ def test_every_step_adds_up(stories) -> None:
     for place in range(1, len(trace.tokens)):
         for step in layer_updates(trace, place):
             assert step.error <= 1e-5
-            assert step.attention_share + step.feed_forward_share == pytest.approx(1)
+            assert step.attention.share + step.feed_forward_share == pytest.approx(1)
             assert step.attention.sources_share == pytest.approx(step.attention.share, abs=1e-4)  # no bias, no norm
             assert all(source.token <= place for source in step.attention.top if source.length)
 

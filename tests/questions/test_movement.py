@@ -79,7 +79,7 @@ def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> N
         updates = layer_updates(traces[each.text], each.as_word())
         assert len(path["steps"]) == len(updates) == 2
         for step, update in zip(path["steps"], updates, strict=True):
-            assert abs(step["attention"] - update.attention_share) < 1e-6
+            assert abs(step["attention"] - update.attention.share) < 1e-6
             assert abs(step["rest"] - update.feed_forward_share) < 1e-6
             assert abs(step["attention"] + step["rest"] - 1) < 1e-5
             assert step["cross"] is None

@@ -90,7 +90,7 @@ def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list
     for n, (trace, occurrence) in enumerate(zip(bank, seen.occurrences, strict=True)):
         for update in layer_updates(trace, occurrence.as_word()):
             cell = page.tab.locator(f"[data-layer='{update.layer}'] td").nth(n)
-            assert cell.locator("[data-share=attention]").inner_text() == f"{update.attention_share:.2f}"
+            assert cell.locator("[data-share=attention]").inner_text() == f"{update.attention.share:.2f}"
             assert cell.locator("[data-share=rest]").inner_text() == f"{update.feed_forward_share:.2f}"
     assert page.tab.locator("[data-sentence]").count() == 0  # no massive activation
     over = page.tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -121,7 +121,7 @@ def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trac
     rows = rows_of(page.tab, TITLE)
     assert [row[0] for row in rows] == ["1"] * 7 + ["2"] * 7
     updates = layer_updates(bank[1], seen.occurrences[1].as_word())
-    assert [row[4] for row in rows[8:14]] == [f"{each.attention_share:.3f}" for each in updates]
+    assert [row[4] for row in rows[8:14]] == [f"{each.attention.share:.3f}" for each in updates]
     open_twin(page.tab, "The cosines as a table")
     cosines = rows_of(page.tab, "How alike states are")
     assert len(cosines) == 2 * 3 * 7 + 7

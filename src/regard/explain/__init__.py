@@ -35,23 +35,20 @@ if TYPE_CHECKING:
     from regard.explain.weights.sinks import sinks as sinks
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
-    "regard.explain": "causes frames logits matrices texts vectors weights wording",
-    "regard.explain.causes.ablation_effect": "effect removal",
-    "regard.explain.causes.contributions": "rollout",
-    "regard.explain.frames": "to_frame",
-    "regard.explain.logits": "logit_lens",
-    "regard.explain.vectors.similarity": "across_layers across_texts",
-    "regard.explain.weights.alignment": "align",
-    "regard.explain.weights.head_steps": "score_directions",
-    "regard.explain.weights.head_means": "content_or_position mean_scores repeated_tokens",
+    "": "causes frames logits matrices texts vectors weights wording",
+    ".causes.ablation_effect": "effect removal",
+    ".causes.contributions": "contributions rollout",
+    ".causes.layer_updates": "layer_updates",
+    ".frames": "to_frame",
+    ".logits": "logit_lens",
+    ".vectors.similarity": "across_layers across_texts",
+    ".weights.alignment": "align",
+    ".weights.head_means": "content_or_position mean_scores repeated_tokens",
+    ".weights.head_scores": "head_scores",
+    ".weights.head_steps": "head_steps score_directions",
+    ".weights.sinks": "sinks",
 }
-_SAME = {  # functions whose module has their name, by its package
-    "causes": "contributions layer_updates",
-    "weights": "head_scores head_steps sinks",
-}
-_HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {
-    name: f"regard.explain.{room}.{name}" for room, names in _SAME.items() for name in names.split()
-}
+_HOMES = {name: f"regard.explain{home}" for home, names in _WHERE.items() for name in names.split()}
 __getattr__ = lazy_names(__name__, _HOMES)
 
 

@@ -61,7 +61,7 @@ def test_each_layers_parts_are_those_of_its_modules(kind: str, changes: dict, mo
             adds_up(step)
             assert step.cross is None
             assert math.isclose(step.length, float(whole.norm()), rel_tol=1e-9)
-            assert math.isclose(step.attention_share, along(attention, whole), abs_tol=1e-5)
+            assert math.isclose(step.attention.share, along(attention, whole), abs_tol=1e-5)
             assert math.isclose(step.attention.length, float(attention.norm()), rel_tol=1e-5)
             assert math.isclose(step.feed_forward_share, along(rest, whole), abs_tol=1e-5)
             assert math.isclose(step.feed_forward_length, float(rest.norm()), rel_tol=1e-4)
@@ -115,7 +115,6 @@ def test_layers_without_attention_have_none_of_it() -> None:
     found = layer_updates(traced(model, IDS), 5)
     assert [step.attention is not None for step in found] == [False, True, False]
     assert [step.feed_forward_share for step in found if step.attention is None] == [pytest.approx(1)] * 2
-    assert found[0].attention_share == 0
     for step in found:
         adds_up(step)
 

@@ -7,7 +7,7 @@ import torch
 
 from regard.explain.texts.highlights import MIN_WEIGHT, highlights, unusual_links, words_of
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.specific_weights import expected
+from regard.explain.weights.specific_weights import row_divergences
 from regard.text.tokens import Token
 from regard.text.words import is_content_word
 from tests.support import in_text
@@ -35,7 +35,7 @@ def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
     every = {}
     for layer, weights in enumerate(trace.attention):
         dense = weights.dense().double()
-        distance, key = expected(weights, torch.arange(len(dense[0])), dense)
+        _, distance, key, _ = row_divergences(weights, torch.arange(len(dense[0])))
         most = torch.maximum(torch.maximum(distance, key), 1 / (dense > 0).sum(-1, keepdim=True))
         nats = torch.xlogy(dense, dense) - torch.xlogy(dense, most)
         for h in range(weights.shape[0]) if head is None else [head]:

@@ -12,12 +12,12 @@ from regard.explain.weights.sinks import sinks
 from regard.explain.weights.specific_weights import (
     DISTINCTIVE,
     SAMPLED,
-    choose_layer,
     distinctive_pairs,
     divergence_maps,
     divergences,
-    expected,
     largest_divergences,
+    most_specific_weight,
+    row_divergences,
     specific_weights,
     word_links,
 )
@@ -50,7 +50,7 @@ def test_what_others_give_is_that_of_loops(causal: bool) -> None:
     trace = made_up(11, causal=causal)
     dense = trace.attention[0].dense().double()
     queries = torch.tensor([0, 3, 10])
-    by_distance, by_key = expected(trace.attention[0], queries, dense[:, queries])
+    _, by_distance, by_key, _ = row_divergences(trace.attention[0], queries)
     for h in range(3):
         for at, i in enumerate(queries.tolist()):
             for j in range(11):
@@ -72,7 +72,7 @@ def test_the_weight_found_is_the_one_of_largest_divergence(causal: bool) -> None
     assert [each.divergence for each in found] == sorted((each.divergence for each in found), reverse=True)
     for each in found:
         queries = torch.tensor(each.queries)
-        by_distance, by_key = expected(trace.attention[0], queries, dense[:, queries])
+        _, by_distance, by_key, _ = row_divergences(trace.attention[0], queries)
         best = {}
         for h in range(3):
             for j in set(range(13)) - {2, *each.queries}:
@@ -111,13 +111,12 @@ def test_a_head_that_looks_at_the_token_before_says_nothing_of_a_word() -> None:
 def test_even_attention_has_nothing_to_say() -> None:
     trace = made_up(7, scale=0.0)
     assert specific_weights(trace) == [[]]
-    assert choose_layer([specific_weights(trace)]) is None
+    assert most_specific_weight(specific_weights(trace)) is None
     assert specific_weights(made_up(1)) == [[]]
 
 
 def test_the_bank_looks_at_the_river_and_it_at_the_cake(bank, minilm) -> None:
     found = [specific_weights(trace, [trace.word("bank")[0].tokens]) for trace in bank]
-    assert choose_layer(found) == 0
     assert [bank[n].tokens[found[n][0][0].key].text for n in (0, 1)] == ["river", "withdrawing"]
     trace = minilm.trace("I ate some of Bob's cake because it looked delicious.")
     layers = specific_weights(trace, [trace.word("it")[0].tokens], [sink.token for sink in sinks(trace)])
@@ -130,7 +129,7 @@ def test_of_many_queries_some_are_looked_at() -> None:
     dense = trace.attention[0].dense().double()
     sample = [n * length // SAMPLED for n in range(SAMPLED)]
     query = next(n for n in range(length) if n not in sample)
-    by_distance, by_key = expected(trace.attention[0], torch.tensor([query]), dense[:, [query]])
+    _, by_distance, by_key, _ = row_divergences(trace.attention[0], torch.tensor([query]))
     assert float(by_key[0, 0, 9]) == pytest.approx(float(dense[0, sample, 9].mean()), abs=1e-12)
     far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
     near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]

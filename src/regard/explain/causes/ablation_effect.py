@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isnan
 
 import torch
 from jaxtyping import Float
@@ -44,7 +43,7 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 
     def compare(ablated: Trace) -> Effect:
         after = ablated.last_hidden_state[tokens].double().mean(0)
-        moved = _effect_not_negative(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
+        moved = max(1 - float(torch.dot(before, after) / (before.norm() * after.norm())), 0.0)  # rounding; NaN stays
         if logits is None or ablated.logits is None:
             return Effect(moved, None, None)
         return Effect(moved, *(divergence(logits[n], ablated.logits[n]) for n in (-1, tokens[-1])))
@@ -55,12 +54,7 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:
     """Compute the Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
     p, q = (logits.double().log_softmax(-1) for logits in (kept, changed))
-    return _effect_not_negative(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()))
-
-
-def _effect_not_negative(value: float) -> float:
-    """What cannot be negative but for rounding; NaN stays what it is."""
-    return value if isnan(value) else max(0.0, value)
+    return max(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()), 0.0)  # rounding; NaN stays
 
 
 def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None) -> list[Ablate]:

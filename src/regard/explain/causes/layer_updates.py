@@ -72,11 +72,6 @@ class LayerUpdate(Tabular):
     feed_forward_length: float
     error: float
 
-    @property
-    def attention_share(self) -> float:
-        """The share of self-attention; 0 where the layer has none."""
-        return 0.0 if self.attention is None else self.attention.share
-
     def rows(self) -> list[Row]:
         """List one row, of a layer: its length, and share and length of each part; None for a block that it has not."""
         parts = {"attention": self.attention, "cross": self.cross}

@@ -15,6 +15,7 @@ of a causal model FIRST is enough: every token sees it, so that its share falls 
 seen by SEEN_BY others: the mean of fewer is noise.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -82,45 +83,31 @@ def sinks_of(
     least = torch.full((size,), EXCESS, dtype=torch.float64)
     least[0] = FIRST if causal else EXCESS
     candidates = torch.tensor([not token.special for token in tokens])
-    parts = [_Received(weights, itself, own) for weights, own in of_text]
-    seen_by = torch.stack([part.seen_by for part in parts]).amax(0)
+    seen_by, above, parts = torch.zeros(size, dtype=torch.float64), [], []
+    for weights, own in of_text:
+        seen, equal = equal_shares(weights, itself)
+        seen_by = torch.maximum(seen_by, seen.amin(0))
+        queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
+        if own is None:
+            few = math.prod(weights.shape) <= BAND  # then the matrix itself is quicker
+            own = weights.dense().double().sum(1) if few else weights.received()
+        own, equal = own.double().cpu(), equal / queries
+        # What a token gives itself is in what it receives: without it no excess is larger, few need be looked up.
+        above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
+        parts.append((weights, own, queries, equal))
     enough = seen_by >= SEEN_BY
     enough[0] |= causal and bool(seen_by[0] > 0)
-    # What a token gives itself is in what it receives: without it no excess is larger, so that few need be looked up.
-    above = torch.cat([part.excess() >= least for part in parts]).double().mean(0)
     found = []
-    for token in (candidates & enough & (above > 0.5)).nonzero()[:, 0].tolist():
-        shares, excess = (torch.cat(each) for each in zip(*(part.exactly(token) for part in parts), strict=True))
-        heads = float((excess >= least[token]).double().mean())
+    for token in (candidates & enough & (torch.cat(above).double().mean(0) > 0.5)).nonzero()[:, 0].tolist():
+        shares, excess = [], []
+        for weights, own, queries, equal in parts:
+            itself_too = weights[:, token, token].double().cpu() if itself else 0.0
+            shares.append((own[:, token] - itself_too) / queries[:, token])
+            excess.append((shares[-1] - equal[:, token]) / (1 - equal[:, token]).clamp(min=1e-9))
+        heads = float((torch.cat(excess) >= least[token]).double().mean())
         if heads > 0.5:
-            found.append(Sink(token, tokens[token].text, float(shares.mean()), heads))
+            found.append(Sink(token, tokens[token].text, float(torch.cat(shares).mean()), heads))
     return found
-
-
-class _Received:
-    """What the keys of one map receive, beside what they would if every query spread its weight evenly."""
-
-    def __init__(self, weights: AttentionMap, itself: bool, received: Float[Tensor, "H S"] | None) -> None:
-        self.weights, self.itself = weights, itself
-        queries, equal = equal_shares(weights, itself)
-        self.queries = queries.clamp(min=1)  # (1 or H, S): the other tokens that see a key
-        self.seen_by = queries.amin(0)
-        self.equal = equal / self.queries
-        if received is None:
-            few = weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND  # then the matrix itself is quicker
-            received = weights.dense().double().sum(1) if few else weights.received()
-        self.received = received.double().cpu()  # (H, S)
-
-    def excess(self) -> Float[Tensor, "H S"]:
-        """An upper bound of every token's excess: what it gives itself is counted in."""
-        return (self.received / self.queries - self.equal) / (1 - self.equal).clamp(min=1e-9)
-
-    def exactly(self, token: int) -> tuple[Float[Tensor, " H"], Float[Tensor, " H"]]:
-        """(share, excess) of one token."""
-        own = self.weights[:, token, token].double().cpu() if self.itself else 0.0
-        equal = self.equal[:, token]
-        share = (self.received[:, token] - own) / self.queries[:, token]
-        return share, (share - equal) / (1 - equal).clamp(min=1e-9)
 
 
 def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:

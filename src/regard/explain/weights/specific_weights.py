@@ -16,7 +16,8 @@ sinks, and tokens of the query's own word do not count as keys.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,10 +93,7 @@ def specific_weights(
         if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys that are no tokens of the text
             found.append([])
             continue
-        rows = weights[:, queries].double().cpu()
-        parts = rows, *expected(weights, queries, rows)  # (H, q, S) each
-        equal = 1 / _above(rows, 0).sum(-1, keepdim=True).clamp(min=1)
-        beyond = torch.xlogy(rows, rows) - torch.xlogy(rows, torch.maximum(torch.maximum(*parts[1:]), equal))
+        *parts, beyond = row_divergences(weights, queries)  # (H, q, S) each
         beyond, first = (beyond, 0) if head is None else (beyond[head : head + 1], head)
         best = []
         for group, keys in zip(groups, allowed, strict=True):
@@ -232,10 +230,8 @@ def divergence_maps(
     queries = torch.arange(len(allowed))
     for run in runs_of_layers(attention, layers):
         weights, count = weights_at_hand([attention[layer] for layer in run]), attention[run[0]].shape[0]
-        rows = weights[:, queries].double().cpu()
-        equal = 1 / _above(rows, 0).sum(-1, keepdim=True).clamp(min=1)
-        most = torch.maximum(torch.maximum(*expected(weights, queries, rows)), equal)
-        divergence = (torch.xlogy(rows, rows) - torch.xlogy(rows, most)) * allowed
+        rows, _, _, beyond = row_divergences(weights, queries)
+        divergence = beyond * allowed
         divergence[[h for h in range(len(divergence)) if h % count not in heads]] = 0
         divergence.nan_to_num_(0)  # else a NaN would hide the links of other layers
         yield from zip(run, rows.split(count), divergence.split(count), strict=True)
@@ -268,15 +264,16 @@ def largest_divergences(
     return torch.stack([best.values for best in both]), torch.stack([best.indices for best in both])
 
 
-def expected(
-    weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
-) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
-    """What other queries give at the same distance, and what they give the same key: means, 0 where there are none.
+def row_divergences(
+    weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]
+) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
+    """What queries give each key, what others give at that distance and to that key, and the divergences in nats.
 
-    At the same distance: the larger of the means over all and over the eight nearest. rows: the weights of the queries.
-    A query counts where it gives a key any weight; of more than 512 queries, 512 evenly apart are looked at.
+    What others give are means, 0 where there are none; at the same distance the larger of those over all and over the
+    eight nearest. A query counts where it gives a key any weight; of more than 512, 512 evenly apart are looked at.
     """
     heads, length, size = weights.shape
+    rows = weights[:, queries].double().cpu()
     sample, sums, columns = _sampled_sums(weights)
     own = torch.stack([rows, _above(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
@@ -292,7 +289,10 @@ def expected(
             shifted = beside[:, :, first + shift : last + shift]
             total[:, :, first:last] += shifted
             many[:, :, first:last] += _above(shifted, 0).byte()
-    return torch.maximum(by_distance, total / many.clamp(min=1)), _mean(columns[:, :, None] - own)
+    by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean(columns[:, :, None] - own)
+    equal = 1 / _above(rows, 0).sum(-1, keepdim=True).clamp(min=1)
+    most = torch.maximum(torch.maximum(by_distance, by_key), equal)
+    return rows, by_distance, by_key, torch.xlogy(rows, rows) - torch.xlogy(rows, most)
 
 
 def _sampled_sums(
@@ -348,28 +348,14 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
     The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a
     single large weight may be chance. found: of each layer, what `specific_weights` gives. None where none has any.
     """
-    layer = choose_layer([found])
-    here = [weight for weights in found for weight in weights if weight.layer == layer]
-    totals = _divergence_by(here, lambda each: each.head)
-    of_head = [each for each in here if totals[each.head] == max(totals.values())]
-    return max(of_head, key=lambda each: each.divergence, default=None)
-
-
-def _divergence_by(weights: Iterable[SpecificWeight], key: Callable[[SpecificWeight], int]) -> dict[int, float]:
-    """The sum of the divergences of each key, in the order in which they come."""
-    totals: dict[int, float] = {}
-    for weight in weights:
-        totals[key(weight)] = totals.get(key(weight), 0.0) + weight.divergence
-    return totals
-
-
-def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | None:
-    """Choose the layer in which the words of several texts together have the largest divergence, if any has one.
-
-    found: of each text, what `specific_weights` gives, of the same layers. The first of several alike.
-    """
-    totals = _divergence_by((each for text in found for layer in text for each in layer), lambda each: each.layer)
-    return max(totals, key=lambda layer: totals[layer]) if totals else None
+    chosen = [weight for weights in found for weight in weights]
+    for name in ("layer", "head"):
+        totals = defaultdict[int, float](float)  # in the order in which they come: the first of several alike
+        for weight in chosen:
+            totals[getattr(weight, name)] += weight.divergence
+        best = max(totals, key=lambda number: totals[number], default=None)
+        chosen = [weight for weight in chosen if getattr(weight, name) == best]
+    return max(chosen, key=lambda weight: weight.divergence, default=None)
 
 
 def text_choice(layer: int, head: int | None = None) -> str:
