@@ -45,17 +45,9 @@ def test_a_batch_is_translated_as_each_alone() -> None:
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
-def test_a_sliding_context_goes_on_for_ever() -> None:
-    model = opened("gpt").model
-    ids = torch.tensor([[1, 2, 3]])
-    got = write_with_transformer(model, ids, max_new_tokens=40, slide=True)[0]
-    expected = [1, 2, 3]
-    for _ in range(40):
-        with torch.no_grad():
-            expected.append(int(model(torch.tensor([expected[-31:]])).logits[0, -1].argmax()))
-    assert got == expected[3:]
+def test_more_tokens_than_the_model_takes_are_refused() -> None:
     with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
-        write_with_transformer(model, ids, max_new_tokens=40)
+        write_with_transformer(opened("gpt").model, torch.tensor([[1, 2, 3]]), max_new_tokens=40)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -176,8 +176,6 @@ def test_masks_are_taken_where_torch_takes_them(batched: bool, kinds: tuple[torc
 
 KINDS: dict[str, Any] = {
     "none": lambda: None,
-    "sinusoidal": lambda: positions.Sinusoidal(12),
-    "learned": lambda: positions.Learned(32, 12),
     "rotary": lambda: positions.Rotary(4),
     "rotary interleaved": lambda: positions.Rotary(4, layout="interleaved"),
     "alibi": lambda: positions.Alibi(6),

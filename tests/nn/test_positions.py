@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from drawings.printed import printed
 from regard.nn import positions
-from regard.nn.positions import Alibi, Learned, Rotary, Sinusoidal
+from regard.nn.positions import Alibi, Rotary
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:
@@ -18,7 +18,8 @@ def test_the_published_example() -> None:
     article = printed("contextual embeddings")["positional_encoding"]
     table, right = (torch.tensor(article[name]) for name in ("values", "example_output"))
     assert (positions.sinusoidal(5, 3) - table).abs().max() <= 0.0051
-    assert (Sinusoidal(3)(torch.tensor(article["example_input"])) - right).abs().max() <= 0.0101
+    x = torch.tensor(article["example_input"])
+    assert (x + positions.sinusoidal(len(x), 3) - right).abs().max() <= 0.0101
 
 
 def test_by_its_formula() -> None:
@@ -51,19 +52,6 @@ def test_a_shift_is_linear(width: int, start: int, shift: int) -> None:
         cos, sin = angle[i].cos(), angle[i].sin()
         turn[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])])
     torch.testing.assert_close(before @ turn, after, rtol=0, atol=1e-9)
-
-
-def test_learned() -> None:
-    layer = Learned(7, 3)
-    x = torch.zeros(2, 5, 3)
-    assert torch.equal(layer(x), layer.table.weight[:5].expand(2, 5, 3))
-    assert torch.equal(layer.embed(x, torch.arange(2, 7)), layer.table.weight[2:].expand(2, 5, 3))
-    layer(x).sum().backward()
-    assert layer.table.weight.grad[:5].eq(2).all()
-    with pytest.raises(ValueError, match="positions: given 0 to 7, needs to be within the 7 positions"):
-        layer(torch.zeros(8, 3))
-    with pytest.raises(ValueError, match="positions: given -1 to 3"):
-        layer.embed(x, torch.arange(-1, 4))
 
 
 LAYOUTS = st.sampled_from(positions.LAYOUTS)
@@ -107,8 +95,7 @@ def test_positions_of_each_text_its_own() -> None:
     x, own = normal(0, 2, 3, 5, 4), torch.stack([torch.arange(5), torch.arange(5) + 7])
     turned = Rotary(4).rotate(x, own)
     torch.testing.assert_close(turned[1], Rotary(4).rotate(x, torch.arange(7, 12))[1])
-    rows = normal(1, 2, 5, 4)
-    torch.testing.assert_close(Sinusoidal(4).embed(rows, own)[1], Sinusoidal(4).embed(rows, own[1])[1])
+    torch.testing.assert_close(positions.sinusoidal_at(own, 4)[1], positions.sinusoidal_at(own[1], 4))
     assert Alibi(3).bias(own, own).shape == (2, 3, 5, 5)
 
 
@@ -142,13 +129,10 @@ def test_what_does_not_fit_is_refused() -> None:
         Rotary(4, layout="other")
     with pytest.raises(ValueError, match="angles: given 4 for pairs of components, x has only 6"):
         positions.rotate(torch.zeros(5, 6), positions.rotary_angles(torch.arange(5), 8))
-    for make in (lambda: Sinusoidal(0), lambda: positions.sinusoidal(3, 0)):
-        with pytest.raises(ValueError, match="width: given 0, needs to be 1 or more"):
-            make()
+    with pytest.raises(ValueError, match="width: given 0, needs to be 1 or more"):
+        positions.sinusoidal(3, 0)
     with pytest.raises(ValueError, match="heads: given 0, needs to be 1 or more"):
         Alibi(0)
-    with pytest.raises(ValueError, match="size: given 0"):
-        Learned(0, 4)
 
 
 def test_rotary_angles_are_kept_only_while_they_are_right() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.capture.interventions.resolve import Intervention
 from regard.errors import RegardError
 from regard.generation.generator import Generator, Request, continued
-from regard.generation.settings import SAMPLING, check_option_name
+from regard.generation.settings import SAMPLING, check_generation_options, check_option_name
 from regard.nn.decoding import OPTIONS, Sampling, write_with_transformer
 from regard.text.tokens import Encoded
 
@@ -29,6 +29,7 @@ class RegardGenerator(Generator[Sampling]):
         """Check the options; returns how the next token is chosen."""
         for option in options:
             check_option_name(option, OPTIONS)
+        check_generation_options(options, max_new_tokens)
         choice = Sampling(**options, seed=seed)
         idle = [option for option in SAMPLING if option in options]
         if idle and not choice.do_sample:

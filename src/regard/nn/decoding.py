@@ -1,6 +1,5 @@
 """Writing with a transformer of ours, token by token: each goes through the model once, keys and values are kept."""
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,19 +43,6 @@ class Sampling:
     top_p: float = 1.0
     seed: int | None = None
 
-    def __post_init__(self) -> None:
-        def number(value: object) -> bool:
-            return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-        if not isinstance(self.do_sample, bool):
-            raise _wrong_decoding_argument("do_sample", self.do_sample, "True or False")
-        if not number(self.temperature) or self.temperature <= 0:
-            raise _wrong_decoding_argument("temperature", self.temperature, "a number above 0")
-        if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or self.top_k < 0:
-            raise _wrong_decoding_argument("top_k", self.top_k, "a whole number of 0 (all tokens) or more")
-        if not number(self.top_p) or not 0 < self.top_p <= 1:
-            raise _wrong_decoding_argument("top_p", self.top_p, "a number above 0, 1 at most")
-
     def chooser(self) -> Choose:
         """Make a function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
         generator = None if self.seed is None else torch.Generator().manual_seed(self.seed)
@@ -94,7 +80,6 @@ def write_with_transformer(
     until: Callable[[list[int]], bool] | None = None,
     context: Float[Tensor, "B S M"] | None = None,
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
-    slide: bool = False,
     full_pass: Callable[[Int[Tensor, "B T"]], Float[Tensor, "B T V"]] | None = None,
 ) -> list[list[int]]:
     """Let a decoder go on with each text of a batch; return the new ids, the end token included where it wrote one.
@@ -106,7 +91,7 @@ def write_with_transformer(
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
     limit, length = model.config.length, ids.shape[1]
-    if limit is not None and length + max_new_tokens > limit and not slide:
+    if limit is not None and length + max_new_tokens > limit:
         needed = f"{length} tokens and {max_new_tokens} new ones"
         raise RegardError(f"write: {needed} are more than the {limit} the model takes")
     choose = Sampling().chooser() if choose is None else choose
@@ -115,8 +100,6 @@ def write_with_transformer(
     caches, new_ids = model.caches(), ids
     with model_in_evaluation_mode(model):
         for _ in range(max_new_tokens):
-            if limit is not None and ids.shape[1] > limit:
-                caches, new_ids = model.caches(), ids[:, -limit:]
             if full_pass is not None:
                 logits = full_pass(ids)
             else:
@@ -153,7 +136,3 @@ def translate(
     return write_with_transformer(
         model, first, max_new_tokens=max_new_tokens, choose=choose, end=end, context=context, context_mask=mask
     )
-
-
-def _wrong_decoding_argument(name: str, value: object, needed: str) -> RegardError:
-    return RegardError(f"generate: {name}: given {value!r}, needs {needed}")

@@ -117,10 +117,7 @@ class Layer(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
         """Return the states behind the layer."""
-
-        def attend(states: Tensor) -> Tensor:
-            return self.attention(states, mask=mask, causal=self.causal, positions=positions, cache=cache)
-
+        attend = partial(self.attention, mask=mask, causal=self.causal, positions=positions, cache=cache)
         x = self._add(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
             cross = partial(self.cross, context=context, mask=context_mask)

@@ -8,7 +8,6 @@ Generalized Multi-Query Transformer Models from Multi-Head Checkpoints".
 """
 
 from contextlib import nullcontext
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,6 +18,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.checks import arguments_named, check_integer
+from regard.nn.positions import Positions
 from regard.nn.single_head import as_linear_weights, check_layer_input
 
 
@@ -76,22 +76,6 @@ class KeyValueCache:
 _no_scope = nullcontext()
 
 
-@runtime_checkable
-class Positional(Protocol):
-    """How positions enter a layer; `regard.nn.positions` has the usual kinds. positions: (L,) or (B, L)."""
-
-    causal_only: bool  # True where the bias is right under a causal mask alone
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Return the layer's input (…, L, M) with positions added, or as it was."""
-
-    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (…, H, L, D) with positions turned in, or as they were."""
-
-    def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
-        """Compute what positions add to the scores, broadcastable to (B, H, L, S), or None."""
-
-
 class MultiHeadAttention(nn.Module):
     """Several heads side by side, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
 
@@ -114,7 +98,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         scale: float | None = None,
         softcap: float | None = None,
-        positions: Positional | None = None,
+        positions: Positions | None = None,
         batch_first: bool = True,
         path: str = "",
     ) -> None:
@@ -128,7 +112,7 @@ class MultiHeadAttention(nn.Module):
             bias: whether the projections have one.
             dropout: of the weights, while training.
             scale, softcap: as `regard.attend` takes them.
-            positions: how positions enter the layer: one of `regard.nn.positions`, or a like object.
+            positions: how positions enter the layer: one of `regard.nn.positions`, or your own `Positions`.
             batch_first: False where inputs are (L, B, d_model).
             path: what its calls are recorded under, below the scopes around them.
 
@@ -152,11 +136,8 @@ class MultiHeadAttention(nn.Module):
             check_integer(name, width)
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-        if positions is not None and not isinstance(positions, Positional):
-            raise TypeError(
-                f"positions: given {type(positions).__name__}, needs one of regard.nn.positions, or an object with "
-                "embed, rotate, bias and causal_only"
-            )
+        if positions is not None and not isinstance(positions, Positions):
+            raise TypeError(f"positions: given {type(positions).__name__}, needs one of regard.nn.positions")
         self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
         self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
         self.path = path
@@ -280,7 +261,11 @@ class MultiHeadAttention(nn.Module):
             needed = f"({x.shape[-2]},) or {tuple(x.shape[:-1])}"
             raise ValueError(f"positions: given shape {tuple(positions.shape)}, needs {needed}")
         key_positions = positions if is_self else torch.arange(context.shape[-2], device=context.device)
-        query, key, value = self._project(x, context, values, positions, key_positions)
+        query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)  # (…, H, L, d_k)
+        key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)  # (…, G, S, d_k)
+        value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)  # (…, G, S, d_v)
+        if self.positions is not None:
+            query, key = self.positions.rotate(query, positions), self.positions.rotate(key, key_positions)
         if cache is not None:
             key, value, key_positions = cache.append(key, value, key_positions)
         if self.positions is not None:
@@ -310,23 +295,6 @@ class MultiHeadAttention(nn.Module):
     def _batch_first(self, x: Tensor) -> Tensor:
         """Turn (L, B, ·) into (B, L, ·) and back, where the layer's inputs are such."""
         return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
-
-    def _project(
-        self, x: Tensor, context: Tensor, values: Tensor, query_positions: Tensor, key_positions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (…, H, L, d_k), keys (…, G, S, d_k) and values (…, G, S, d_v), with positions in them."""
-        if self.positions is not None:
-            same_context, same_values = context is x, values is context
-            x = self.positions.embed(x, query_positions)
-            embedded = x if same_context else self.positions.embed(context, key_positions)
-            values = embedded if same_values else self.positions.embed(values, key_positions)
-            context = embedded
-        query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)
-        key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)
-        value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)
-        if self.positions is not None:
-            query, key = self.positions.rotate(query, query_positions), self.positions.rotate(key, key_positions)
-        return query, key, value
 
 
 def masks_from_torch(

@@ -1,7 +1,7 @@
-"""Where a token stands, given to attention in four ways: added to the input, turned into query and key, or as a bias.
+"""Where a token stands, given to attention in three ways: added to the input, turned into query and key, or as a bias.
 
-Plain functions first, each of positions alone; then modules with one common face, `embed`, `rotate` and `bias`, of
-which each kind does one and leaves the others as they are. An attention layer calls all three (`positions=`).
+Plain functions first, each of positions alone; then modules with one common face, `rotate` and `bias`, of which each
+kind does one and leaves the other as it is. An attention layer calls both (`positions=`).
 
 Shapes: positions are (L,) for all texts alike or (B, L). Angles are computed in float64, for at position 100,000 those
 of float32 are off by 0.004.
@@ -31,8 +31,9 @@ def sinusoidal_at(
     """Sinusoidal encodings of any positions, in float64."""
     check_integer("width", width)
     even = width + width % 2
-    exponents = _position_range(0, even, 2, positions.device) / width
-    angles = _exact_positions(positions)[..., None] / base**exponents  # (…, even / 2)
+    exact = _exact_positions(positions)
+    exponents = torch.arange(0, even, 2, dtype=exact.dtype, device=exact.device) / width
+    angles = exact[..., None] / base**exponents  # (…, even / 2)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
 
 
@@ -49,7 +50,8 @@ def rotary_angles(
     check_integer("width", width, 2)
     if width % 2:
         raise ValueError(f"width: given {width}, needs to be even, for rotary positions turn pairs of components")
-    return _exact_positions(positions)[..., None] * base ** -(_position_range(0, width, 2, positions.device) / width)
+    exact = _exact_positions(positions)
+    return exact[..., None] * base ** -(torch.arange(0, width, 2, dtype=exact.dtype, device=exact.device) / width)
 
 
 def rotate(
@@ -124,10 +126,6 @@ class Positions(nn.Module):
 
     causal_only = False  # True where the bias is right under a causal mask alone
 
-    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
-        """Compute the input of a layer with positions added."""
-        return x
-
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
         """Queries or keys with positions turned in."""
         return x
@@ -135,51 +133,6 @@ class Positions(nn.Module):
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."] | None:
         """Compute what positions add to the scores, broadcastable to (B, H, L, S), or None."""
         return None
-
-
-class Sinusoidal(Positions):
-    """Fixed sines and cosines added to the input, for any number of positions. `layer(x)` is x with them added."""
-
-    def __init__(self, width: int, base: float = 10000.0) -> None:
-        super().__init__()
-        check_integer("width", width)
-        self.width, self.base = width, base
-
-    def extra_repr(self) -> str:
-        """Return what print(module) shows."""
-        return f"{self.width}, base={self.base}"
-
-    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
-        """x + PE[positions]."""
-        return x + sinusoidal_at(positions, self.width, self.base).to(x.dtype)
-
-    def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
-        """x + PE, its first token at position 0."""
-        return self.embed(x, torch.arange(x.shape[-2], device=x.device))
-
-
-class Learned(Positions):
-    """A learned vector for each of a fixed number of positions, added to the input. `layer(x)` is x with them added."""
-
-    def __init__(self, size: int, width: int) -> None:
-        super().__init__()
-        check_integer("size", size)
-        check_integer("width", width)
-        self.table = nn.Embedding(size, width)
-
-    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
-        """x + table[positions]. Raises ValueError where the table has no such position."""
-        size = self.table.num_embeddings
-        if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < size:
-            raise ValueError(
-                f"positions: given {int(positions.min())} to {int(positions.max())}, needs to be within the {size} "
-                "positions that were learned"
-            )
-        return x + self.table(positions)
-
-    def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
-        """x + the table's rows, its first token at position 0."""
-        return self.embed(x, torch.arange(x.shape[-2], device=x.device))
 
 
 class Rotary(Positions):
@@ -241,12 +194,4 @@ class Alibi(Positions):
 
 
 def _exact_positions(positions: Tensor) -> Tensor:
-    return positions.to(_angle_dtype(positions.device))
-
-
-def _position_range(start: int, stop: int, step: int, device: torch.device) -> Tensor:
-    return torch.arange(start, stop, step, dtype=_angle_dtype(device), device=device)
-
-
-def _angle_dtype(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64  # which has no float64
+    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)  # which has no float64

@@ -20,7 +20,7 @@ from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.layer import ACTIVATIONS, norm_of, stack
 from regard.nn.multihead import KeyValueCache
-from regard.nn.positions import Learned, sinusoidal_at
+from regard.nn.positions import sinusoidal_at
 
 
 class Output(NamedTuple):
@@ -49,7 +49,7 @@ class Transformer(nn.Module):
         self.positions: nn.Module | None = None  # what is added to the token embeddings, looked up by position
         if config.positions == "learned":
             assert config.length is not None
-            self.positions = Learned(config.length, width).table
+            self.positions = nn.Embedding(config.length, width)
         elif config.positions == "sinusoidal":
             self.positions = SinusoidalEmbedding(width, config.rotary_base)
         self.segments = nn.Embedding(config.segments, width) if config.segments else None
