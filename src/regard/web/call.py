@@ -18,12 +18,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.map_statistics import cell_sizes
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.web.numbers import Data, NumberStore
 
+CPU = torch.device("cpu")
 BAND = 1 << 22  # cells of a mask or a bias that are looked at at once
 DENSE = 1 << 22  # numbers of a bias of no shorter form, up to which it is carried as it is
 RUNS = 1 << 24  # runs of keys of one call, up to which its mask is carried
@@ -203,8 +205,7 @@ def call_data(
         "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(), "difference": difference,
         "norms": None if norms is None else numbers.add(norms), **({} if weights.given is None else {"given": True}),
     }  # fmt: skip
-    overviews = {kind: overview_data(weights, *sizes, numbers) for kind, sizes in OVERVIEWS.items()}
-    return name.data(scored) | own | overviews
+    return name.data(scored) | own | overviews_data(weights, numbers)
 
 
 def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
@@ -243,14 +244,25 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
     return largest
 
 
-def overview_data(weights: AttentionMap, side: int, tokens: int, numbers: NumberStore) -> Data | None:
-    """Write the mean weights of at most side × side cells; None for a map of no more tokens a side than that."""
+def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
+    """Write the mean weights of the cells of `OVERVIEWS`; None for a map of no more tokens a side than they are for."""
     _, length, size = weights.shape
-    if not length or not size or max(length, size) <= tokens:
-        return None
-    rows, cols = min(side, length), min(side, size)
-    pooled = weights.pooled(rows, cols).double().cpu()
-    largest = pooled.amax((1, 2))
-    share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
-    codes = (share.clamp(0, 1).sqrt() * CODES).round().numpy().astype(np.uint16)
-    return {"rows": rows, "cols": cols, "values": numbers.add(codes), "largest": largest.tolist()}
+    data: Data = {}
+    pooled: Tensor | None = None
+    for kind, (side, tokens) in OVERVIEWS.items():
+        data[kind] = None
+        if not length or not size or max(length, size) <= tokens:
+            continue
+        rows, cols = min(side, length), min(side, size)
+        if pooled is not None and pooled.shape[1] % rows == pooled.shape[2] % cols == 0:
+            # cell p begins at p · tokens // cells: each of these cells is whole ones of the larger overview
+            pooled *= cell_sizes(length, pooled.shape[1], CPU)[:, None] * cell_sizes(size, pooled.shape[2], CPU)
+            pooled = pooled.unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
+            pooled /= cell_sizes(length, rows, CPU)[:, None] * cell_sizes(size, cols, CPU)
+        else:
+            pooled = weights.pooled(rows, cols).double().cpu()
+        largest = pooled.amax((1, 2))
+        share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
+        codes = (share.clamp(0, 1).sqrt() * CODES).round().numpy().astype(np.uint16)
+        data[kind] = {"rows": rows, "cols": cols, "values": numbers.add(codes), "largest": largest.tolist()}
+    return data
