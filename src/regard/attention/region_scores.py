@@ -12,6 +12,7 @@ Row maxima and row sums are kept from when they are first needed: O(L) memory.
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -38,7 +39,7 @@ from regard.attention.scores import (
 CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
 LARGE_MAP = 1 << 20  # weights of a head, of which
 MIN_QUERIES = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
-MAX_KEPT = 1 << 24  # weights that are kept while a context lasts
+MAX_KEPT = 1 << 24  # weights that are kept while contexts last
 BAND = 512  # queries whose row maxima and row sums are computed at a time
 MIN_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
 
@@ -258,10 +259,17 @@ class ScoreView:
         return self._map._region(index, self._map._scores_tile)
 
 
+_weights_left: ContextVar[int] = ContextVar("regard_weights_left", default=MAX_KEPT)
+
+
 @contextmanager
 def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
-    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever."""
-    kept, left = list[Any](), MAX_KEPT
+    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever.
+
+    Contexts inside others share their budget.
+    """
+    kept, left = list[Any](), _weights_left.get()
+    token = _weights_left.set(left)
     try:
         for weights in maps:
             if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
@@ -270,7 +278,9 @@ def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
                 weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
                 left -= weights._kept.numel()
                 kept.append(weights)
+        _weights_left.set(left)
         yield
     finally:
+        _weights_left.reset(token)
         for weights in kept:
             weights._kept = None
