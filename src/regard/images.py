@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from regard.errors import OutOfRangeError, RegardError, first_line
 from regard.files import check_regular
 from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Token
+
+if TYPE_CHECKING:
+    from transformers import BaseImageProcessor, ProcessorMixin
 
 # Formats that Pillow decodes itself; of the others some run a program (EPS) or fetch what they name.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
@@ -232,7 +235,7 @@ PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json" 
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
 
 
-def read_processor(place: Any, *, texts: bool = False) -> Any:
+def read_processor(place: Any, *, texts: bool = False) -> "ProcessorMixin | BaseImageProcessor":
     """Open the image processor of a folder or hub name that has one; no code of it is run.
 
     texts: open what makes texts with pictures ready, of a model that reads both.

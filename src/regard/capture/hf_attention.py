@@ -175,7 +175,8 @@ def attention(
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.count_call(path)
-        if capture.keep.compares and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
+        widened = result.weights.query.shape[3] != query.shape[3]  # then rows of it were given
+        if capture.keep.has_comparisons and not widened:
             rows = sampled_rows(query.shape[2]).to(query.device)
             seen = result.output.index_select(2, rows)  # now: a model may write into its context
             call = capture.call_count, module, (query, key, value), scaling, rest, result, seen

@@ -90,8 +90,8 @@ class CaptureOptions:
         return CaptureOptions(numbers, logits, attention_outputs, wanted_statistics)
 
     @property
-    def compares(self) -> bool:
-        """Whether rows of calls are compared: those of calls that are kept."""
+    def has_comparisons(self) -> bool:
+        """Whether `compare` is on and there are calls: those that are kept."""
         return self.compare and self.attention and self.layers != NO_LAYERS
 
     def call(self, path: str) -> bool:

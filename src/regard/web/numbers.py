@@ -21,7 +21,7 @@ ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
 DTYPES = ("int16", "uint16", "int32", "float32")
 LARGEST = 32767  # the largest int16; its negative is the smallest that is used
 LEVEL = 6  # of zlib: level 9 takes three times as long for half a percent
-VECTORS = zlib.Z_RLE  # the strategy for them: their bytes seldom repeat; a third of the time, for fewer bytes
+VECTOR_STRATEGY = zlib.Z_RLE  # vectors' bytes seldom repeat: it takes a third of the time, for fewer bytes
 
 
 @dataclass
@@ -51,9 +51,9 @@ class NumberStore:
         """Keep vectors; returns what the page's data says, and the vectors as the page will have them, in float32."""
         if self.encoding == "float32":
             exact = vectors.detach().float().cpu()
-            return {"values": self.add(exact, VECTORS), "scales": None}, exact
+            return {"values": self.add(exact, VECTOR_STRATEGY), "scales": None}, exact
         values, scales = vectors_rounded_for_page(vectors.detach().cpu())
-        says: dict[str, object] = {"values": self.add(values, VECTORS), "scales": self.add(scales)}
+        says: dict[str, object] = {"values": self.add(values, VECTOR_STRATEGY), "scales": self.add(scales)}
         return says, values.float() * scales[..., None]
 
     @property
