@@ -126,9 +126,9 @@ def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
     return rows[list(word.tokens)].mean(0)
 
 
-def gives(weights: AttentionMap, word: Word) -> Float[Tensor, "H S"]:
-    """Average the attention that a word gives to each key over its tokens, one row a head."""
-    return weights[:, list(word.tokens)].mean(1)
+def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[int]) -> Float[Tensor, "H S"]:
+    """Average the attention that a word, or some tokens, give to each key over the tokens, one row a head."""
+    return weights[:, list(word.tokens if isinstance(word, Word) else word)].mean(1)
 
 
 def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:

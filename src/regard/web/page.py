@@ -23,6 +23,7 @@ from regard.models.windows import WindowedTrace
 from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.words import words
+from regard.trace.labelled_map import gives
 from regard.trace.status import Status, exactness, note_sentences
 from regard.trace.trace import Trace
 from regard.version import __version__
@@ -145,7 +146,7 @@ class Page:
             ])  # fmt: skip
             for word, _ in followed:  # of several tokens: the mean stands at the first, as the sentence has it
                 for *_, divergence in maps:
-                    divergence[:, word.tokens[0]] = divergence[:, list(word.tokens)].mean(1)
+                    divergence[:, word.tokens[0]] = gives(divergence, word.tokens)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]

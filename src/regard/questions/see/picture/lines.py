@@ -16,7 +16,7 @@ from regard.explain.weights.specific_weights import DISTINCTIVE, divergence_maps
 from regard.explain.wording import mean_or_head
 from regard.questions.see.sentences import ORDINALS
 from regard.text.quoting import display_text, visible
-from regard.text.words import Word, spelling
+from regard.text.words import spelling
 from regard.trace.labelled_map import gives
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -133,11 +133,11 @@ def _line(
         kept = layers if layer is None else [layer]
         found = specific_weights(trace, [tokens], sinks, layers=kept, head=head, words_alone=True)
         best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
-    rows = {n: gives(trace.attention[n], Word("", 0, 0, tuple(tokens))).double().cpu() for n in layers}
+    rows = {n: gives(trace.attention[n], tokens).double().cpu() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
     cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
     if maps:
-        unusual = [divergence[:, list(tokens)].mean(1).amax(1) for *_, divergence in maps]
+        unusual = [gives(divergence, tokens).amax(1) for *_, divergence in maps]
         most = max(DISTINCTIVE, *(float(own.max()) for own in unusual))
         cells = [(own / most).tolist() for own in unusual]
     arcs: Sequence[Arc] = [(k, weight, n, h) for q, k, n, h, weight in links if q in tokens][:ARCS]
