@@ -66,11 +66,13 @@ def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
     for (batch, heads), numbers in rows.items():
         texts.setdefault((heads, tuple(sorted(numbers))), set()).update(batch)
     return [
-        (texts_run, heads_run, numbers)
+        (texts_run, slice(head, head + count), numbers)
         for (heads, numbers), batch in texts.items()
         for texts_run in _runs_of_rows(sorted(batch))
         for run in _runs_of_rows(heads)
-        for heads_run in _runs_of_key_groups(run, share)
+        # a run that covers whole groups of heads, else its heads one by one: keys of either are views
+        for count in (run.stop - run.start if run.start % share == run.stop % share == 0 else 1,)
+        for head in range(run.start, run.stop, count)
     ]
 
 
@@ -114,14 +116,6 @@ def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:
         if n == len(numbers) or numbers[n] != numbers[n - 1] + 1:
             yield slice(numbers[start], numbers[n - 1] + 1)
             start = n
-
-
-def _runs_of_key_groups(run: slice, share: int) -> Iterator[slice]:
-    """Yield a run of heads where it covers whole groups, else its heads one by one: keys of either are views."""
-    if run.start % share == 0 and run.stop % share == 0:
-        yield run
-    else:
-        yield from (slice(head, head + 1) for head in range(run.start, run.stop))
 
 
 Shape = tuple[int, int, int, int]  # (B, H, L, S)

@@ -29,13 +29,15 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
     The last cells of a row or column are means of as many weights as there are. In float32 or the map's own dtype.
     start: the query to begin with, a multiple of CELL.
     """
-    query, key = weights.query, weights.key
-    by_kernel = region_scores.dtype_of(query, key) == torch.float32 and cpu.fits(query, key, key, weights.rule)
-    return (_cell_means_by_kernel if by_kernel else _by_rows)(weights, start, query.shape[2])
-
-
-def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
-    query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.near_rule
+    query, key, length = weights.query, weights.key, weights.query.shape[2]
+    if region_scores.dtype_of(query, key) != torch.float32 or not cpu.fits(query, key, key, weights.rule):
+        step = max(1, WEIGHTS // max(1, key.shape[2]) // ROWS) * ROWS
+        alone = (slice(0, 1),) * (weights.ndim - 2)
+        for first in range(start, length, step):  # on any device and in any dtype: whole rows are read
+            region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
+            yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
+        return
+    query, key, rule = query[0, 0].detach(), key[0, 0].detach(), weights.near_rule
     step, compute = ROWS * BLOCKS * threads.worker_thread_count(), compiled.cell_means.tiled_cell_means
     for first in range(start, length, step):
         last = min(first + step, length)
@@ -45,15 +47,6 @@ def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Ite
         row_max, row_sum = (torch.cat([result[n] for result in results]) for n in (1, 2))
         weights._rows.keep(slice(0, 1), slice(0, 1), slice(first, last), row_max, row_sum)
         yield first, torch.cat([means for means, _, _ in results])
-
-
-def _by_rows(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
-    """The same on any device and in any dtype: whole rows are read."""
-    step = max(1, WEIGHTS // max(1, weights.key.shape[2]) // ROWS) * ROWS
-    alone = (slice(0, 1),) * (weights.ndim - 2)
-    for first in range(start, length, step):
-        region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
-        yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
 
 
 def region_cell_means(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:

@@ -70,7 +70,13 @@ def forward(
     output, logsumexp = torch._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p=0.0, is_causal=causal, attn_mask=additive, scale=rule.scale
     )
-    if not _sdpa_rows_are_plain(logsumexp, additive is not None):
+    # By one pass over B · H · L numbers: logsumexp is 0 where the kernel saw no score above -inf, and NaN where one is
+    # NaN, which is right but with an additive mask.
+    if additive is None:
+        plain = int(torch.count_nonzero(logsumexp)) == logsumexp.numel()
+    else:
+        plain = math.isfinite(float(logsumexp.detach().abs().log().sum()))
+    if not plain:
         empty = torch.zeros_like(logsumexp, dtype=torch.bool)
         if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
             empty = (additive == -torch.inf).all(-1).expand_as(empty)
@@ -79,16 +85,6 @@ def forward(
         logsumexp = logsumexp.masked_fill(empty, -torch.inf)
         output = output.masked_fill(empty[..., None], 0.0)
     return KernelResult(output, logsumexp, "sdpa-cpu")
-
-
-def _sdpa_rows_are_plain(logsumexp: Tensor, additive: bool) -> bool:
-    """Return whether no row has a logsumexp that stands for an odd row: by one pass over B · H · L numbers.
-
-    It is 0 where the kernel saw no score above -inf; NaN, which is right but with an additive mask, where one is NaN.
-    """
-    if not additive:
-        return int(torch.count_nonzero(logsumexp)) == logsumexp.numel()
-    return math.isfinite(float(logsumexp.detach().abs().log().sum()))
 
 
 def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, logsumexp: Tensor, empty: Tensor) -> bool:

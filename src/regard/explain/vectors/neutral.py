@@ -129,7 +129,17 @@ def neutral(
     such sentences, whatever occurrence they are for.
     """
     spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
-    placed = _word_in_neutral_sentences(word, control)
+    whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
+    times = state_lengths_over_median(control) if whole else {}
+    placed: list[tuple[Trace, list[Word]]] = []  # where the word stands in each sentence, but for massive activations
+    for number, trace in enumerate(control, 1):
+        try:
+            found = trace.word(word)
+        except RegardError as error:
+            raise RegardError(f"control: sentence {number}: {error}") from None
+        lengths = times.get(id(trace))
+        kept = [each for each in found if lengths is None or float(lengths[list(each.tokens)].max()) <= MASSIVE]
+        placed.append((trace, kept))
     counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
     enough = {ids for ids in spelled.values() if counts[ids] >= MIN_SENTENCES}
     most = max((counts[ids] for ids in spelled.values()), default=0)
@@ -146,22 +156,6 @@ def neutral(
         ranges.append(Neutral(reference.text, len(sentences), *_mean_and_range(rows)))
     otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]
     return ranges, Control(sentences, refused, otherwise), same
-
-
-def _word_in_neutral_sentences(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
-    """Where the word stands in each sentence, but for massive activations."""
-    whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
-    times = state_lengths_over_median(control) if whole else {}
-    placed: list[tuple[Trace, list[Word]]] = []
-    for number, trace in enumerate(control, 1):
-        try:
-            found = trace.word(word)
-        except RegardError as error:
-            raise RegardError(f"control: sentence {number}: {error}") from None
-        lengths = times.get(id(trace))
-        kept = [each for each in found if lengths is None or float(lengths[list(each.tokens)].max()) <= MASSIVE]
-        placed.append((trace, kept))
-    return placed
 
 
 def largest_difference(

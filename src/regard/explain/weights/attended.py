@@ -14,7 +14,7 @@ from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.text.words import spelling, wordlike, words
 from regard.trace.labelled_map import special_share
-from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
+from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import Trace
 
 UNKNOWN = ("[UNK]", "<unk>")  # how vocabularies spell what they do not know
@@ -83,7 +83,7 @@ def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int 
 
 def check_layer(trace: Trace, layer: int) -> int:
     """As `check_heads`, of a layer."""
-    _layers_holding_attention(trace)
+    held_attention_calls(trace)
     layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
     trace.attention[layer]  # says so itself where it is not held
     return layer
@@ -91,15 +91,16 @@ def check_layer(trace: Trace, layer: int) -> int:
 
 def check_head(trace: Trace, head: int) -> int:
     """As `check_heads`, of a head."""
-    held = _layers_holding_attention(trace)
+    held = held_attention_calls(trace)
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
 
 
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     """List the attention calls whose maps the trace of one text holds, of which there has to be one."""
     refuse_pairs(trace)
-    _layers_holding_attention(trace)
-    return call_numbers(trace.attention)
+    if not (held := call_numbers(trace.attention)):
+        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    return held
 
 
 def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
@@ -111,14 +112,6 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
         if maps[-1].shape[1:] != (size, size):
             raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: its heads have no scores")
     return maps
-
-
-def _layers_holding_attention(trace: Trace) -> tuple[int, ...]:
-    """The layers whose attention a trace holds, of which there has to be one."""
-    held = kept_numbers(trace.attention)
-    if not held:
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    return held
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,13 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
     """
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
-    empty = 0 in query.shape or 0 in key.shape or value.shape[-1] == 0
-    return not empty and not (rule.bias is not None and _has_rows_at_floor(rule.bias, rule.mask is not None))
-
-
-def _has_rows_at_floor(bias: Float[Tensor, "#B #H #L #S"], masked: bool) -> bool:
-    """Return whether a query may have no bias above the floor, but one on it. masked: its other keys may be masked."""
-    low = bias <= FLOOR
-    on_it = low & (bias != -torch.inf)
-    return bool(on_it.any()) and (masked or bool((low.all(-1) & on_it.any(-1)).any()))
+    if 0 in query.shape or 0 in key.shape or value.shape[-1] == 0:
+        return False
+    if rule.bias is None:
+        return True
+    low = rule.bias <= FLOOR
+    on_it = low & (rule.bias != -torch.inf)  # a query may have none above the floor; its other keys may be masked
+    return not (bool(on_it.any()) and (rule.mask is not None or bool((low.all(-1) & on_it.any(-1)).any())))
 
 
 def forward(

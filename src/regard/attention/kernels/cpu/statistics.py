@@ -330,7 +330,11 @@ class _RowSpan:
     def _run_block(self, first: int, last: int) -> None:
         """Compute a block of rows with the row sums of the forward, and again with its own where those are refuted."""
         block = self.head.batch, self.head.head, slice(first, last)
-        band_edges = self._band_edges(first, last)
+        edges = [first]  # of bands: where a row of the picture ends, and every BAND rows
+        while edges[-1] < last:
+            next_cell = (self._cell(edges[-1]) + 1) * self.length // self.parts[0]
+            edges.append(min(last, next_cell, edges[-1] + BAND))
+        band_edges = np.array(edges)
         if self.kernel_rows is not None:
             row_max, row_sum = (t[block].float().contiguous().numpy() for t in self.kernel_rows)
             if self._add_tiles(block, band_edges, self.head.tiles(first, last), row_max, row_sum) == 0:
@@ -378,14 +382,6 @@ class _RowSpan:
 
     def _cell(self, row: int) -> int:
         return ((row + 1) * self.parts[0] - 1) // self.length
-
-    def _band_edges(self, first: int, last: int) -> np.ndarray:
-        """Return the edges of a block's bands: where a row of the picture ends, and every BAND rows."""
-        edges = [first]
-        while edges[-1] < last:
-            next_cell = (self._cell(edges[-1]) + 1) * self.length // self.parts[0]
-            edges.append(min(last, next_cell, edges[-1] + BAND))
-        return np.array(edges)
 
 
 def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
