@@ -38,7 +38,8 @@ def compute(
     removed: tuple[Edges, ...],
 ) -> tuple[KernelResult, ScoreRule]:
     """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too."""
-    ablated = replace(rule, mask=(rule.mask or Mask()) & Mask(removed=removed))
+    mask = (rule.mask or Mask()) & Mask(removed=removed)
+    ablated = replace(rule, mask=mask)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in boxes)
     many = rows > MAX_ROW_FRACTION * query.shape[0] * query.shape[1] * query.shape[2]
@@ -46,11 +47,28 @@ def compute(
         return dispatch.compute(query, key, value, ablated, dropout), ablated
     result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in boxes:
-        lines = (batch.stop - batch.start) * (heads.stop - heads.start)
+        lines, whole = (batch.stop - batch.start) * (heads.stop - heads.start), slice(0, key.shape[2])
         step = max(1, score_tile_budget(query) // max(1, lines * key.shape[2]))
         for start in range(0, len(numbers), step):
-            rows_now = torch.tensor(numbers[start : start + step], device=query.device)
-            _recompute_kernel_rows(query, key, value, ablated, batch, heads, rows_now, result)
+            few = torch.tensor(numbers[start : start + step], device=query.device)
+            allowed = mask.tile(batch, heads, few, whole, query.device)
+            again = dispatch.compute(
+                query[batch, heads].index_select(2, few),
+                key_heads_of_index(key, query.shape[1], heads)[batch],
+                key_heads_of_index(value, query.shape[1], heads)[batch],
+                replace(
+                    rule,
+                    bias=None if rule.bias is None else select(rule.bias, batch, heads, few, whole),
+                    mask=None if allowed is None else Mask(dense=(allowed,)),
+                    sinks=None if rule.sinks is None else rule.sinks[heads],
+                ),
+            )
+            changes = [(result.output, again.output), (result.logsumexp, again.logsumexp)]
+            if result.row_max_sum is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any
+                ones = (again.logsumexp != -torch.inf).float()
+                changes += zip(result.row_max_sum, (again.logsumexp, ones), strict=True)
+            for tensor, values in changes:
+                tensor[batch, heads].index_copy_(2, few, values.to(tensor.dtype))
     return result, ablated
 
 
@@ -74,39 +92,6 @@ def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
         for count in (run.stop - run.start if run.start % share == run.stop % share == 0 else 1,)
         for head in range(run.start, run.stop, count)
     ]
-
-
-def _recompute_kernel_rows(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    rule: ScoreRule,
-    batch: slice,
-    heads: slice,
-    rows: Tensor,
-    result: KernelResult,
-) -> None:
-    """Compute rows of a run of texts and heads, and write them over those in the result."""
-    whole = slice(0, key.shape[2])
-    mask = None
-    if rule.mask is not None:
-        allowed = rule.mask.tile(batch, heads, rows, whole, query.device)
-        mask = None if allowed is None else Mask(dense=(allowed,))
-    bias = None if rule.bias is None else select(rule.bias, batch, heads, rows, whole)
-    sinks = None if rule.sinks is None else rule.sinks[heads]
-    again = dispatch.compute(
-        query[batch, heads].index_select(2, rows),
-        key_heads_of_index(key, query.shape[1], heads)[batch],
-        key_heads_of_index(value, query.shape[1], heads)[batch],
-        replace(rule, bias=bias, mask=mask, sinks=sinks),
-    )
-    result.output[batch, heads].index_copy_(2, rows, again.output)
-    result.logsumexp[batch, heads].index_copy_(2, rows, again.logsumexp.to(result.logsumexp.dtype))
-    if result.row_max_sum is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any other
-        for tensor, values in zip(
-            result.row_max_sum, (again.logsumexp, (again.logsumexp != -torch.inf).float()), strict=True
-        ):
-            tensor[batch, heads].index_copy_(2, rows, values.to(tensor.dtype))
 
 
 def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:

@@ -75,20 +75,15 @@ class _Blockwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        refuse_double_backward()
+        if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
+            raise RuntimeError(
+                "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
+                "weights.dense(differentiable=True) @ value"
+            )
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)
         return (*grads, None, None, None, None)
-
-
-def refuse_double_backward() -> None:
-    """Raise RuntimeError in a backward that is to be differentiated again: parts of the result would be missing."""
-    if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
-        raise RuntimeError(
-            "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
-            "weights.dense(differentiable=True) @ value"
-        )
 
 
 def _blockwise_forward(
