@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.explain import causes as causes
-    from regard.explain import frames as frames
-    from regard.explain import logits as logits
-    from regard.explain import matrices as matrices
-    from regard.explain import texts as texts
-    from regard.explain import vectors as vectors
-    from regard.explain import weights as weights
-    from regard.explain import wording as wording
     from regard.explain.causes.ablation_effect import effect as effect
     from regard.explain.causes.ablation_effect import removal as removal
     from regard.explain.causes.contributions import contributions as contributions
@@ -34,8 +26,7 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_steps import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
 
-_WHERE = {  # names by the module that has them, or the package of a name that is a module itself
-    "": "causes frames logits matrices texts vectors weights wording",
+_WHERE = {  # names by the module that has them
     ".causes.ablation_effect": "effect removal",
     ".causes.contributions": "contributions rollout",
     ".causes.layer_updates": "layer_updates",
