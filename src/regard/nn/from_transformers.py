@@ -8,7 +8,6 @@ anything else, or whose files aren't whole, is left to transformers: it knows ev
 is wrong.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -150,7 +149,7 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
     if head is not None:
         weights |= _module_weights_by_name("transform.linear", head.transform.dense)
         weights |= _module_weights_by_name("transform.norm", head.transform.LayerNorm)
-        weights |= dict(_language_head_weights(head.decoder, config))
+        weights |= _language_head_weights(head.decoder, config)
     return config, weights
 
 
@@ -186,7 +185,7 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
         weights |= _module_weights_by_name(f"{mine}.feedforward.up", layer.mlp.c_fc, turned=True)
         weights |= _module_weights_by_name(f"{mine}.feedforward.output", layer.mlp.c_proj, turned=True)
         weights |= _module_weights_by_name(f"{mine}.feedforward_norm", layer.ln_2)
-    return config, weights | dict(_language_head_weights(head, config))
+    return config, weights | _language_head_weights(head, config)
 
 
 def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
@@ -219,7 +218,7 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
         }  # fmt: skip
         for name, module in modules.items():
             weights |= _module_weights_by_name(f"decoder.{n}.{name}", module)
-    return config, weights | dict(_language_head_weights(head, config))
+    return config, weights | _language_head_weights(head, config)
 
 
 _READERS: dict[str, Any] = {
@@ -254,8 +253,7 @@ def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = Fals
     return {f"{name}.{key}": tensor for key, tensor in weights.items()}
 
 
-def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
+def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Weights:
     """What a language head has of its own: a weight where it is free, a bias where it has one."""
-    for name, tensor in _module_weights_by_name("head", head).items() if head is not None else ():
-        if name != "head.weight" or config.output == "free":
-            yield name, tensor
+    weights = {} if head is None else _module_weights_by_name("head", head)
+    return {name: tensor for name, tensor in weights.items() if name != "head.weight" or config.output == "free"}
