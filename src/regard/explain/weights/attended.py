@@ -83,7 +83,6 @@ def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int 
 
 def check_layer(trace: Trace, layer: int) -> int:
     """As `check_heads`, of a layer."""
-    held_attention_calls(trace)
     layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
     trace.attention[layer]  # says so itself where it is not held
     return layer
