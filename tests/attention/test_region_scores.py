@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -200,3 +201,14 @@ def test_row_sums_are_computed_once(sinks: Tensor | None, name: str, monkeypatch
         monkeypatch.setattr(region_scores, "cpu", None)
         row_max, row_sum = sums.of(slice(1, 2), slice(0, 4), run)
         torch.testing.assert_close((row_max + row_sum.log()).double(), joined.logsumexp(-1)[1:], atol=1e-6, rtol=1e-6)
+
+
+def test_contexts_within_others_share_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region_scores, "_weights_left", ContextVar("left", default=20))
+    one, other = (regard.attend(*torch.randn(3, 1, 2, 3, 3)).weights for _ in range(2))  # of 18 weights each
+    with region_scores.weights_kept([one]):
+        with region_scores.weights_kept([one, other]):
+            assert (one._kept is not None, other._kept) == (True, None)
+        assert one._kept is not None
+    with region_scores.weights_kept([other]):
+        assert (one._kept, other._kept is not None) == (None, True)
