@@ -260,7 +260,7 @@ def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
             pooled = pooled.unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
             pooled /= cell_sizes(length, rows, CPU)[:, None] * cell_sizes(size, cols, CPU)
         else:
-            pooled = weights.pooled(rows, cols).double().cpu()
+            pooled = weights.pooled(rows, cols).cpu().double()
         largest = pooled.amax((1, 2))
         share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
         codes = (share.clamp(0, 1).sqrt() * CODES).round().numpy().astype(np.uint16)

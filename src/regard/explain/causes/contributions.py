@@ -261,15 +261,15 @@ def contribution_norms(
     """
     if not adds_up(weights, values, output):
         return None
-    projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
-    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
+    projection = output.weight.detach().cpu().double().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
+    own = values.detach().cpu().double().repeat_interleave(len(projection) // len(values), 0)
     return ((own @ (projection.mT @ projection)) * own).sum(-1).clamp_min(0).sqrt().float()
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
     """Compute W_O · value of each head and key, before the bias, in float64: the contribution of a weight of 1."""
-    projection = output.weight.detach().double().cpu().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
-    per_head = values.detach().double().cpu().repeat_interleave(projection.shape[1] // len(values), 0)
+    projection = output.weight.detach().cpu().double().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
+    per_head = values.detach().cpu().double().repeat_interleave(projection.shape[1] // len(values), 0)
     return torch.einsum("hse,mhe->hsm", per_head, projection)
 
 

@@ -179,8 +179,8 @@ def score_directions(trace: Trace, layer: int, head: int) -> ScoreDirections:
     layer = check_layer(trace, layer)
     own = trace.attention[layer]
     head = from_zero("head", head, own.query.shape[1], f"{trace.status.model} has")
-    query = own.query[0, head].detach().double().cpu()  # (L, D)
-    key = own.key[0, head * own.key.shape[1] // own.query.shape[1]].detach().double().cpu()  # (S, D)
+    query = own.query[0, head].detach().cpu().double()  # (L, D)
+    key = own.key[0, head * own.key.shape[1] // own.query.shape[1]].detach().cpu().double()  # (S, D)
     if len(key) != len(trace.tokens):
         raise RegardError(
             f"score_directions: layer {layer} of {trace.status.model} looks at {len(key)} keys where the text has "

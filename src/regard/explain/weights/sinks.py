@@ -90,8 +90,8 @@ def sinks_of(
         queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
         if own is None:
             few = math.prod(weights.shape) <= BAND  # then the matrix itself is quicker
-            own = weights.dense().double().sum(1) if few else weights.received()
-        own, equal = own.double().cpu(), equal / queries
+            own = weights.dense().cpu().double().sum(1) if few else weights.received()
+        own, equal = own.cpu().double(), equal / queries
         # What a token gives itself is in what it receives: without it no excess is larger, few need be looked up.
         above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
         parts.append((weights, own, queries, equal))
@@ -101,7 +101,7 @@ def sinks_of(
     for token in (candidates & enough & (torch.cat(above).double().mean(0) > 0.5)).nonzero()[:, 0].tolist():
         shares, excess = [], []
         for weights, own, queries, equal in parts:
-            itself_too = weights[:, token, token].double().cpu() if itself else 0.0
+            itself_too = weights[:, token, token].cpu().double() if itself else 0.0
             shares.append((own[:, token] - itself_too) / queries[:, token])
             excess.append((shares[-1] - equal[:, token]) / (1 - equal[:, token]).clamp(min=1e-9))
         heads = float((torch.cat(excess) >= least[token]).double().mean())

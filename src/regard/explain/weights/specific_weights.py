@@ -273,7 +273,7 @@ def row_divergences(
     eight nearest. A query counts where it gives a key any weight; of more than 512, 512 evenly apart are looked at.
     """
     heads, length, size = weights.shape
-    rows = weights[:, queries].double().cpu()
+    rows = weights[:, queries].cpu().double()
     sample, sums, columns = _sampled_sums(weights)
     own = torch.stack([rows, _above(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]

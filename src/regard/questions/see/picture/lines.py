@@ -133,7 +133,7 @@ def _line(
         kept = layers if layer is None else [layer]
         found = specific_weights(trace, [tokens], sinks, layers=kept, head=head, words_alone=True)
         best = max((weight for each in found for weight in each), key=lambda weight: weight.divergence, default=None)
-    rows = {n: gives(trace.attention[n], tokens).double().cpu() for n in layers}
+    rows = {n: gives(trace.attention[n], tokens).cpu().double() for n in layers}
     others = [n for n in range(len(trace.tokens)) if n not in apart and n not in tokens]
     cells = [(rows[n][:, others].amax(1) if others else rows[n].sum(1) * 0).tolist() for n in layers]
     if maps:
