@@ -146,7 +146,7 @@ class RowSums:
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
         """Remember row_max and row_sum of some queries, sinks included, which were computed from all their scores."""
-        where = self._where(batch, heads, rows)
+        where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._where(batch, heads, rows)
         kept_max, kept_sum, known = self._tables()
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
 

@@ -164,4 +164,5 @@ def updates_of_places(
 
 def _means(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
     """Average a state over the tokens of each word, in float64."""
-    return torch.stack([states[list(tokens)].detach().cpu().double().mean(0) for tokens in places])
+    rows = states[[n for tokens in places for n in tokens]].detach().cpu().double()
+    return torch.stack([own.mean(0) for own in rows.split([len(tokens) for tokens in places])])

@@ -90,7 +90,7 @@ def sinks_of(
         queries = seen.clamp(min=1)  # (1 or H, S): the other tokens that see a key
         if own is None:
             few = math.prod(weights.shape) <= BAND  # then the matrix itself is quicker
-            own = weights.dense().cpu().double().sum(1) if few else weights.received()
+            own = torch.stack([each.double().sum(0) for each in weights.dense().cpu()]) if few else weights.received()
         own, equal = own.cpu().double(), equal / queries
         # What a token gives itself is in what it receives: without it no excess is larger, few need be looked up.
         above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)

@@ -93,7 +93,8 @@ def specific_weights(
         if weights.shape[2] != len(tokens) or not len(queries) or no_head:  # keys that are no tokens of the text
             found.append([])
             continue
-        *parts, beyond = row_divergences(weights, queries)  # (H, q, S) each
+        *each, beyond = row_divergences(weights, queries)
+        parts = torch.stack(each)  # (3, H, q, S)
         beyond, first = (beyond, 0) if head is None else (beyond[head : head + 1], head)
         best = []
         for group, keys in zip(groups, allowed, strict=True):
@@ -101,7 +102,7 @@ def specific_weights(
             divergence = beyond[:, at].mean(1).masked_fill_(~keys, -torch.inf)
             h, j = divmod(int(divergence.argmax()), len(tokens))
             if divergence[h, j] > 0:
-                weight, far, received = (float(part[first + h, at, j].mean()) for part in parts)
+                weight, far, received = parts[:, first + h, at, j].mean(1).tolist()
                 own_divergence = float(divergence[h, j])
                 best.append(SpecificWeight(layer, first + h, tuple(group), j, weight, far, received, own_divergence))
         found.append(sorted(best, key=lambda each: -each.divergence))
