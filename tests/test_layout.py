@@ -27,7 +27,7 @@ THROUGH_OTHERS = {
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
 ABOUT_SEVERAL = {
-    "questions/look/removal",
+    "vision/removal",
     "corpus/reading/parquet_files",
     "diffusion/record",
     "display/colours",
@@ -82,8 +82,8 @@ ABOUT_SEVERAL = {
     "models/long",
     "models/model_of_ours",
     "models/opus_mt",
-    "models/pictured_text",
-    "models/pictures",
+    "vision/pictured_text",
+    "vision/pictures",
     "model_files/row_products",
     "models/real",
     "models/smollm2",

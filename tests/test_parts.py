@@ -20,6 +20,7 @@ MISSING = {  # what asks for each part
     "regard.server": ["serve"],
     "regard.train": ["train", "x.txt"],
     "regard.verify": ["check"],
+    "regard.vision": ["see", "--image", "x.png", "--model", "x"],
 }
 
 

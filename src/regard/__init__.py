@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from regard.questions.attribution.gradients import attribute_to_heads as attribute_to_heads
     from regard.questions.attribution.gradients import attribute_to_tokens as attribute_to_tokens
     from regard.questions.generate.answer import generated as generated
-    from regard.questions.look.answer import looked as looked
     from regard.questions.map.whole import matrix as matrix
     from regard.questions.patch_sweep import attribution_patching as attribution_patching
     from regard.questions.patch_sweep import patch_sweep as patch_sweep
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from regard.views.plot import plot as plot
     from regard.views.save_page import save_page as save_page
     from regard.views.show import show as show
+    from regard.vision.answer import looked as looked
 
 _WHERE = {
     name: module
@@ -83,7 +83,6 @@ _WHERE = {
         "regard.questions.attribution.direct": "attribution",
         "regard.questions.attribution.gradients": "attribute_to_heads attribute_to_tokens",
         "regard.questions.generate.answer": "generated",
-        "regard.questions.look.answer": "looked",
         "regard.questions.map.whole": "matrix",
         "regard.questions.patch_sweep": "attribution_patching patch_sweep",
         "regard.questions.see.answer": "see",
@@ -98,11 +97,12 @@ _WHERE = {
         "regard.views.plot": "plot",
         "regard.views.save_page": "save_page",
         "regard.views.show": "show",
+        "regard.vision.answer": "looked",
     }.items()
     for name in names.split()
 }
 
-_METHODS = {  # what maps, calls, traces and tables are made of, shown and saved by
+_METHODS = {  # what maps, calls, traces, models and tables are made of, shown and saved by
     "GivenMap": "regard.attention.given_map",
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",
@@ -111,11 +111,13 @@ _METHODS = {  # what maps, calls, traces and tables are made of, shown and saved
     "output_of_pair": "regard.trace.transformers_output",
     "parts_html": "regard.display.notebook",
     "plain_text_of_parts": "regard.display.terminal_parts",
+    "read_images": "regard.vision.read",
     "rows_parts": "regard.display.notebook",
     "save_calls": "regard.trace.file",
     "trace_parts": "regard.views.show",
+    "traces_without": "regard.vision.read",
 }
-ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("plot", "save", "see", "show")})
+ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("looked", "plot", "save", "see", "show")})
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
 

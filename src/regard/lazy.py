@@ -10,13 +10,14 @@ from typing import Any
 
 from regard.errors import MissingPartError, RegardError
 
-PARTS = tuple(f"regard.{name}" for name in ("corpus", "diffusion", "gguf", "server", "train", "verify"))  # optional
+OPTIONAL = ("corpus", "diffusion", "gguf", "server", "train", "verify", "vision")
+PARTS = tuple(f"regard.{name}" for name in OPTIONAL)
 ABOVE: dict[str, str] = {}  # modules of the functions that low classes have as methods, by name: `regard` fills it in
 
 
 def from_above(name: str) -> Any:
-    """Import a function by which an object of a lower module shows or saves itself."""
-    return getattr(importlib.import_module(ABOVE[name]), name)
+    """Import a function of a higher module, such as the one by which an object shows or saves itself."""
+    return getattr(import_part(ABOVE[name]), name)
 
 
 def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:

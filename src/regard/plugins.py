@@ -41,7 +41,7 @@ OURS: dict[str, dict[str, str]] = {
     },
     SOURCES: {  # a ModelKind
         "gguf": "regard.gguf.file:GGUF",
-        "vision": "regard.models.vision:VISION",
+        "vision": "regard.vision.modules:VISION",
     },
 }
 

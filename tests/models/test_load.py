@@ -15,7 +15,7 @@ import regard
 from regard.errors import RegardError
 from regard.model_files import folder as folders
 from regard.models import load as loading
-from regard.models.load import locate_model_files
+from regard.models.load import locate_model_files, read_processor
 from tests.model_files.folders import refused
 from tests.support import make_tiny
 
@@ -252,3 +252,10 @@ def test_the_one_gguf_file_of_a_folder(tmp_path: Path) -> None:
         locate_model_files(tmp_path)
     weights.write_bytes(b"")
     assert locate_model_files(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("config", ['{"image_processor_type": "Nobody"}', "{"])
+def test_a_processor_that_cannot_be_used(tmp_path: Path, config: str) -> None:
+    (tmp_path / "preprocessor_config.json").write_text(config)
+    with pytest.raises(RegardError, match="preprocessor_config.json of .* cannot be used"):
+        read_processor(tmp_path, texts=False)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as some
 
-from regard.questions.look.answer import APART, ImageAttention, Look, Removal
+from regard.vision.answer import APART, ImageAttention, Look, Removal
 from tests.said.reading import numbers_in, shown_with_its_numbers, shows
 
 

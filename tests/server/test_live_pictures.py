@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.models.test_pictured_text import save_looker
-from tests.models.test_pictures import PROCESSOR, built
+from tests.vision.test_pictured_text import save_looker
+from tests.vision.test_pictures import PROCESSOR, built
 from tests.web.conftest import AXE, Opened
 
 pytestmark = pytest.mark.browser

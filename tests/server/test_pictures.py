@@ -12,12 +12,12 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 import regard
-from regard.questions.look.answer import looked
 from regard.server.app import make_app
 from regard.server.tasks import Limits
-from tests.models.test_pictured_text import save_looker
-from tests.models.test_pictures import PROCESSOR, built, noise
+from regard.vision.answer import looked
 from tests.test_images import damaged_tiff
+from tests.vision.test_pictured_text import save_looker
+from tests.vision.test_pictures import PROCESSOR, built, noise
 
 pytestmark = pytest.mark.usefixtures("stand_in")
 TEXT = "what is on the mat ?"

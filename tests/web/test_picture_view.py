@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import regard
-from regard.questions.look.answer import looked
-from tests.models.test_pictures import PROCESSOR, built, noise
+from regard.vision.answer import looked
+from tests.vision.test_pictures import PROCESSOR, built, noise
 
 pytestmark = pytest.mark.browser
 

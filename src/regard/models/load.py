@@ -16,9 +16,8 @@ from torch import nn
 from regard import memory
 from regard.capture.state import of_transformers
 from regard.capture.watching.call_sites import without_wrappers
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.files import check_regular, read_json
-from regard.images import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.lazy import import_part
 from regard.model_files.folder import (
     ADAPTER,
@@ -55,6 +54,7 @@ from regard.text.tokenizers import read_bert_tokenizer, read_tokenizer
 from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
+PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of images; of texts too
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
 
@@ -227,6 +227,22 @@ def _load_checkpoint(
     check_finite_weights(model, name)
     model = model.eval() if spread else model.to(where).eval()
     return Model(model, tokenizer, name=called, notes=notes, image_processor=processor)
+
+
+def read_processor(place: Any, *, texts: bool) -> "ProcessorMixin | BaseImageProcessor":
+    """Open the image processor of a folder or hub name that has one; no code of it is run.
+
+    texts: open what makes texts with pictures ready, of a model that reads both.
+    """
+    import transformers
+
+    file = BOTH_FILE if texts else PROCESSOR_FILE
+    with quiet():
+        try:
+            kind = transformers.AutoProcessor if texts else transformers.AutoImageProcessor
+            return kind.from_pretrained(place, backend="pil", trust_remote_code=False)
+        except Exception as error:  # of the kinds that broken JSON and unknown names bring
+            raise RegardError(f"{file} of {str(place)!r} cannot be used: {first_line(error)}") from error
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:

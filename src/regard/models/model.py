@@ -14,20 +14,19 @@ from regard.attention.map_statistics import Statistics
 from regard.capture.classes import class_names
 from regard.capture.embeddings import most_positions_of_model
 from regard.capture.interventions.resolve import Intervention, check_interventions
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import CaptureOptions
 from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session
 from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generator import Generated, Generator
-from regard.images import Fill, removed
+from regard.images import Fill
+from regard.lazy import from_above
 from regard.models.inputs import (
     GenerateOptions,
     TraceInputs,
     TraceOptions,
-    how_pictures_are_read,
-    read_images,
     read_inputs,
 )
 from regard.models.runner import Runner
@@ -227,7 +226,7 @@ class Model:
         if images is not None:
             if any(each is not None for each in (*others, messages)):
                 raise RegardError("images: given beside ids, inputs, a target or a window, needs a text or nothing")
-            single, pictures = read_images(self._session, self._reader, self.image_processor, images, text)
+            single, pictures = from_above("read_images")(self, images, text)
             seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
         if messages is not None:
@@ -329,7 +328,11 @@ class Model:
     @property
     def pictures(self) -> Literal["alone", "in a text"] | None:
         """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
-        return how_pictures_are_read(self._session, self._reader, self.image_processor)
+        if "pixel_values" not in self._session.takes or self.pairs or self.image_processor is None:
+            return None
+        if self._session.original.main_input_name == "pixel_values":
+            return "alone"
+        return "in a text" if hasattr(self.image_processor, "image_token") and self.tokenizer is not None else None
 
     def ablated(
         self,
@@ -369,21 +372,7 @@ class Model:
 
         regions: (rows, columns) of patches. fill: what stands there, as `regard.images` has it.
         """
-        patches = trace.patches
-        if patches is None:
-            raise RegardError("without: needs the trace of a picture: model.trace(images=…)")
-        text = [trace.text] if trace.text else None
-        _, (item,) = read_images(self._session, self._reader, self.image_processor, [patches.picture.pixels], text)
-        tensors = dict(item.tensors or {})
-        pixels, keep = tensors["pixel_values"], CaptureOptions(NO_LAYERS, attention_outputs=False)
-        high, wide = pixels.shape[2] // patches.rows, pixels.shape[3] // patches.columns
-        for rows, columns in regions:
-            where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
-            changed = replace(item, tensors=tensors | {"pixel_values": removed(pixels, *where, fill)})
-            run = dict(self._runner.traces([changed], None, (), keep))[0]
-            if run.last_hidden_state.shape != trace.last_hidden_state.shape:  # type: ignore[union-attr]
-                raise RegardError("without: the trace ends before the model's last layer: trace without layers=")
-            yield run  # type: ignore[misc]
+        return from_above("traces_without")(self, trace, regions, fill)
 
     def save(self, folder: str | Path) -> None:
         """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.

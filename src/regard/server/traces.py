@@ -21,11 +21,11 @@ from regard.explain.weights.attended import check_layer
 from regard.explain.wording import capital, listed, number, numbered
 from regard.generation.generator import Generated
 from regard.images import read_picture_bytes
+from regard.lazy import from_above
 from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest, sides
 from regard.questions.generate.answer import generated
-from regard.questions.look.answer import looked
 from regard.questions.movement import missing
 from regard.server.page_cache import CachedPage, ZoomMap
 from regard.server.requests import (
@@ -329,7 +329,7 @@ def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limit
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share)):
         traces = model.trace(asked.text, images=[picture], logits=False)
     task.go_on()
-    return CachedPage(looked(traces).page(Choice(limit=limits.kept)))
+    return CachedPage(from_above("looked")(traces).page(Choice(limit=limits.kept)))
 
 
 def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:

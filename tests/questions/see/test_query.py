@@ -19,9 +19,9 @@ from regard.cli.main import main
 from regard.display.query import option_name
 from regard.errors import RegardError
 from regard.questions.see.query import SeeQuery, read_sentences
-from tests.models.test_pictured_text import save_looker
-from tests.models.test_pictures import PROCESSOR, built, noise
 from tests.support import MONEY, RIVER, in_one_process, make_tiny
+from tests.vision.test_pictured_text import save_looker
+from tests.vision.test_pictures import PROCESSOR, built, noise
 
 OWN = [f"{begin} {{}}{end}" for begin in ("They saw the", "We spoke of the", "It was the", "I know the")
        for end in (".", " today.", ", he said.")]  # fmt: skip

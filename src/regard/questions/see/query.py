@@ -8,6 +8,7 @@ from regard.checks import refuse_both
 from regard.display.query import Called, Progress, Query, option
 from regard.errors import RegardError
 from regard.files import read_regular
+from regard.lazy import from_above
 from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, lacking
 
 if TYPE_CHECKING:
@@ -80,10 +81,8 @@ class SeeQuery(Query):
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Read the texts or images, and answer."""
         if source.images:
-            from regard.questions.look.answer import looked
-
-            reading = source.read()
-            fill: Any = self.remove
+            looked: Any = from_above("looked")
+            reading, fill = source.read(), self.remove
             return looked(reading.traces, self.layer, self.head, self.word, remove=fill and (reading.model, fill))
         sentences = SENTENCES if self.control is None else read_sentences(self.control, self.word or "")
         from regard.questions.see.answer import seen_of_source

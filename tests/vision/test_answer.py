@@ -9,9 +9,9 @@ import torch
 import regard
 from regard.display.panels import Heat
 from regard.errors import RegardError
-from regard.questions.look.answer import APART, ImageAttention, Look, looked
-from tests.models.test_pictures import PROCESSOR, built, noise
+from regard.vision.answer import APART, ImageAttention, Look, looked
 from tests.said.reading import numbers_in
+from tests.vision.test_pictures import PROCESSOR, built, noise
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 
 import regard
 from regard.errors import RegardError
-from regard.models.vision import WatchedLayer, preprocess, stages_of, window_positions
-from regard.questions.look.answer import looked
+from regard.vision.answer import looked
+from regard.vision.modules import WatchedLayer, preprocess, stages_of, window_positions
 from tests.support.zoo import package
 
 PICTURE = np.random.default_rng(5).integers(0, 255, (24, 24, 3), dtype=np.uint8)

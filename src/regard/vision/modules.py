@@ -60,7 +60,7 @@ class WatchedLayer(NamedTuple):
 
 
 class WatchedSession(Session):
-    """Runs the captured passes of a `regard.models.vision.VisionModule`."""
+    """Runs the captured passes of a `regard.vision.modules.VisionModule`."""
 
     def run(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]],

@@ -295,7 +295,7 @@ class ImageAttention(TracesAnswer):
 
     def painted(self) -> "tuple[Figure, list[str]]":
         """Draw each picture as it is, and beside it grey, under its heat."""
-        from regard.questions.look.picture import paint_looks
+        from regard.vision.picture import paint_looks
 
         pictures = [trace.patches for trace in self.traces]
         if any(picture is None or picture.seen is None for picture in pictures):

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from regard.display.canvas import HEAT, STYLE, empty_figure
 from regard.display.heatmap import heat_over_picture
-from regard.questions.look.answer import Look
+from regard.vision.answer import Look
 
 WIDE = 5.2  # inches of a picture
 SCREEN = 900  # pixels of its longer side

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import regard
 from regard.errors import RegardError
-from regard.questions.look.answer import looked
-from tests.models.test_pictures import noise
+from regard.vision.answer import looked
+from tests.vision.test_pictures import noise
 
 WORDS = ["<unk>", "<s>", "</s>", "<image>", "what", "is", "on", "the", "mat", "?", "a", "cat"]
 VISION = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 37, "image_size": 56, "patch_size": 14}

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from regard.images import Patches, read_picture
-from regard.questions.look.answer import Look
-from regard.questions.look.picture import paint_looks
+from regard.vision.answer import Look
+from regard.vision.picture import paint_looks
 
 
 def test_heat_lies_where_the_patches_lie() -> None:

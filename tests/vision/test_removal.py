@@ -10,9 +10,9 @@ from PIL import Image
 
 import regard
 from regard.errors import RegardError
-from regard.questions.look.answer import looked, removal
-from tests.models.test_pictured_text import TEXT, WORDS, save_looker
-from tests.models.test_pictures import PROCESSOR, built, noise
+from regard.vision.answer import looked, removal
+from tests.vision.test_pictured_text import TEXT, WORDS, save_looker
+from tests.vision.test_pictures import PROCESSOR, built, noise
 
 
 @pytest.mark.parametrize(("kind", "query"), [("dinov2", 0), ("siglip", None)])

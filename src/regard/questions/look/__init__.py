@@ -1,1 +1,0 @@
-"""Look: where on a picture a model looks."""

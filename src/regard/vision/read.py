@@ -1,0 +1,271 @@
+"""Read images as a model's inputs, measure which part of them it sees, and trace them without some of their regions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.capture.inputs import ModelInput, check_inputs
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.checks import is_whole
+from regard.errors import RegardError, first_line
+from regard.images import Box, Fill, Patches, Picture, read_picture
+from regard.model_files.suppress_warnings import quiet
+from regard.models.load import BOTH_FILE, PROCESSOR_FILE
+from regard.models.model import Model
+from regard.text.tokens import Token, check_text
+from regard.trace.trace import Trace
+
+LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
+
+
+def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelInput]]:
+    """Make what a model reads of one picture, or of several in a list: whether one was given, and the items."""
+    session, processor = model._session, model.image_processor
+    name, alone = session.name, session.original.main_input_name == "pixel_values"
+    if "pixel_values" not in session.takes or session.pairs:
+        raise RegardError(
+            f"images: {name} reads {session.original.main_input_name!r}, needs a model that reads pictures"
+        )
+    if alone != (text is None):
+        raise RegardError(f"images: {name} reads pictures {'alone' if alone else 'in a text: give one beside them'}")
+    if processor is None or not (alone or hasattr(processor, "image_token")):
+        instead = ", or trace(inputs={'pixel_values': ...})" if alone else ""
+        file = PROCESSOR_FILE if alone else BOTH_FILE
+        raise RegardError(
+            f"images: {name} has no {file}, which says how pictures are made ready: give load(processor=){instead}"
+        )
+    single = not isinstance(images, (list, tuple))
+    pictures = [images] if single else list(images)
+    if not pictures:
+        raise RegardError("images: given none, needs at least one")
+    if alone:
+        return single, [_read_image(model, picture) for picture in pictures]
+    if model.tokenizer is None:
+        raise RegardError(f"images: {name} has no tokenizer for the text beside them: give load(tokenizer=)")
+    several = isinstance(text, (list, tuple))
+    texts = list(text) if several else [text] * len(pictures)
+    if len(texts) != len(pictures):
+        raise RegardError(f"images: given {len(pictures)}, needs one for each of the {len(texts)} texts, or one text")
+    pairs = zip(texts, pictures, strict=True)
+    return single and not several, [_read_image_in_text(model, *pair) for pair in pairs]
+
+
+def _read_image(model: Model, image: Any) -> ModelInput:
+    session, processor, picture = model._session, model.image_processor, read_picture(image)
+    pixels = processed(processor, picture)
+    item = check_inputs(
+        {"pixel_values": pixels.to(session.original.dtype)}, session.original, session.takes, session.name
+    )
+    grid = patch_grid(session.original.config, pixels)
+    if grid is None:
+        return replace(item, notes=picture.notes)
+    seen = seen_box(processor, picture.size)
+    notes = tuple(note for note in (*picture.notes, seen_note(picture, seen)) if note)
+    return replace(item, patches=Patches(picture, *grid, 0, seen), notes=notes)
+
+
+def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
+    """Read a text and its picture as tokens.
+
+    text: where the processor's token for a picture is not in it, the picture stands before it, on a line of its own.
+    """
+    session, reader, processor = model._session, model._reader, model.image_processor
+    text, picture = check_text(text, "text"), read_picture(image)
+    mark, name = str(processor.image_token), reader.name
+    notes = picture.notes
+    if mark not in text:
+        text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
+    if text.count(mark) > 1:
+        raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
+    pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large
+    ids, tensors = _read_by(processor, text, picture)
+    grid = patch_grid(getattr(reader.model.config, "vision_config", None), pixels)
+    count = ids.count(reader.tokenizer.convert_tokens_to_ids(mark))
+    if grid is None or count != grid[0] * grid[1]:
+        parts = "of which the size is not known" if grid is None else f"of {grid[0]} × {grid[1]} patches"
+        raise RegardError(f"images: {name} has {count} tokens for {picture.name} {parts}: needs one for each patch")
+    _, (encoded,) = reader.read("text", text.replace(mark, mark * count), None)
+    if encoded.ids != ids:
+        raise RegardError(f"images: the processor of {name} reads the text otherwise than its tokenizer does")
+    seen = seen_box(processor.image_processor, picture.size)
+    first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
+    read = {key: x.to(session.original.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
+    item = check_inputs(
+        {key: x for key, x in read.items() if key in session.takes}, session.original, session.takes, name
+    )
+    return replace(
+        item, text=text, tokens=_placed(encoded.tokens, first, grid, text, mark),
+        unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
+        patches=Patches(picture, *grid, first, seen),
+        notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
+    )  # fmt: skip
+
+
+def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
+    """Name the patches, and place them and what follows them in the text as it was given."""
+    count, start, length, made = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
+    for n, token in enumerate(tokens[first : first + count]):
+        named = f"{n // grid[1]},{n % grid[1]}"
+        made.append(replace(token, text=named, start=start, end=start + length, special=False))
+    back = (count - 1) * length
+    for token in tokens[first + count :]:
+        made.append(replace(token, start=max(token.start - back, 0), end=max(token.end - back, 0)))
+    return tuple(replace(token, source=text) for token in made)
+
+
+def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
+    """The ids, and the tensors beside them, that a processor makes of a text and its picture."""
+    with quiet():
+        try:
+            made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
+        except Exception as error:  # of the kinds that a stranger's config brings
+            problem = first_line(error)
+            what = f"{picture.name} and its text"
+            raise RegardError(f"{what} cannot be made ready by the processor: {problem}") from error
+    ids = made.pop("input_ids", None)
+    made.pop("attention_mask", None)  # of one text without padding: all ones
+    if ids is None or "pixel_values" not in made:
+        raise RegardError(f"images: the model's processor gives {', '.join(made)}, needs ids and pixels")
+    return ids[0].tolist(), made
+
+
+def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill) -> Iterator[Trace]:
+    """Trace an image again without each region; the arguments are those of `Model.without`."""
+    patches = trace.patches
+    if patches is None:
+        raise RegardError("without: needs the trace of a picture: model.trace(images=…)")
+    text = [trace.text] if trace.text else None
+    _, (item,) = read_images(model, [patches.picture.pixels], text)
+    tensors = dict(item.tensors or {})
+    pixels, keep = tensors["pixel_values"], CaptureOptions(NO_LAYERS, attention_outputs=False)
+    high, wide = pixels.shape[2] // patches.rows, pixels.shape[3] // patches.columns
+    for rows, columns in regions:
+        where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
+        changed = replace(item, tensors=tensors | {"pixel_values": removed(pixels, *where, fill)})
+        run = dict(model._runner.traces([changed], None, (), keep))[0]
+        if run.last_hidden_state.shape != trace.last_hidden_state.shape:  # type: ignore[union-attr]
+            raise RegardError("without: the trace ends before the model's last layer: trace without layers=")
+        yield run  # type: ignore[misc]
+
+
+def removed(
+    pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
+) -> Float[Tensor, "n colours h w"]:
+    """Copy pictures without a part."""
+    without, part = pixels.clone(), pixels[:, :, rows, columns]
+    if fill == "blank":
+        new = torch.zeros_like(part)
+    elif fill == "mean":
+        new = pixels.mean((2, 3), keepdim=True).expand_as(part)
+    else:
+        high, wide = ((side - 1) // 2 for side in part.shape[2:])
+        new = F.avg_pool2d(F.pad(part, (wide, wide, high, high), mode="reflect"), (2 * high + 1, 2 * wide + 1), 1)
+    without[:, :, rows, columns] = new
+    return without
+
+
+def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:
+    """Work out how many rows and columns of patches a model cuts pixels into; None where its config does not say.
+
+    config: of the model; its patch_size is a number, or (height, width).
+    """
+    size: Any = getattr(config, "patch_size", None)
+    high, wide = size if isinstance(size, Sequence) and len(size) == 2 else (size, size)
+    if not (is_whole(high) and is_whole(wide) and high > 0 and wide > 0):
+        return None
+    return int(pixels.shape[2]) // int(high), int(pixels.shape[3]) // int(wide)
+
+
+def seen_note(picture: Picture, seen: Box | None) -> str:
+    """Say which part of a picture the model saw; "" where it saw all of it."""
+    width, height = picture.size
+    if seen is None:
+        return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
+    left, top, right, bottom = (round(side) for side in seen)
+    left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
+    if (left, top, right, bottom) == (0, 0, width, height):
+        return ""
+    part = (right - left) * (bottom - top) / (width * height)
+    return (
+        f"The model saw {part:.0%} of {picture.name}: pixels {left}–{right} of {width} across and "
+        f"{top}–{bottom} of {height} down."
+    )
+
+
+def processed(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
+    """Make the tensor that the model reads of a picture."""
+    return _run(processor, picture.pixels, picture.name)
+
+
+def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
+    """Measure which part of a picture a processor shows to the model: (left, top, right, bottom), in pixels.
+
+    size: width and height. The processor is given a picture that is redder to the right and greener downwards: what
+    comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None where the
+    two colours do not grow evenly or change, as if it pads or crops at random: the places are then not known.
+    """
+    width, height = size
+    across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
+    down = np.round(255 * (np.arange(height) + 0.5) / height).astype(np.uint8)
+    black, white = (_run(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
+    red, green = (Image.fromarray(line).resize(size) for line in (across[None], down[:, None]))
+    picture = Image.merge("RGB", (red, green, Image.new("L", size)))
+    shown = _run(processor, picture, "a measure").double()
+    if bool((white == black).any()) or not torch.equal(shown, _run(processor, picture, "a measure").double()):
+        return None
+    shown = (shown - black) / (white - black)  # 0 to 1 of the width, and of the height
+    x, y = _straight(shown[0, 0].mean(0)), _straight(shown[0, 1].mean(1))
+    if x is None or y is None:
+        return None
+    edges = (0.0, 0.0, float(width), float(height))
+    measured = (x[0] * width, y[0] * height, x[1] * width, y[1] * height)
+    left, top, right, bottom = (  # the colours are of 256 steps: what is that near to an edge is the edge
+        edge if abs(measure - edge) < max(1.0, side / 128) else measure
+        for measure, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
+    )
+    return left, top, right, bottom
+
+
+def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
+    """Where a line through values begins and ends, half a step outside; None where they stand on none.
+
+    What is near the ends is left out: at a picture's edges a processor has nothing to take means of.
+    """
+    count = len(values)
+    if count < 4:
+        return None
+    at = torch.arange(count, dtype=torch.float64) + 0.5
+    middle = slice(count // 16, count - count // 16)
+    design = torch.stack([torch.ones_like(at), at], 1)
+    solved = torch.linalg.lstsq(design[middle], values[middle, None]).solution[:, 0]
+    if not bool(((design @ solved - values)[middle].abs() < 1.5 / 255).all()) or float(solved[1]) <= 0:
+        return None
+    return float(solved[0]), float(solved[0] + solved[1] * count)
+
+
+def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
+    what = f"image {name!r} ({image.width} × {image.height} pixels)"
+    sizes = [getattr(processor, name, None) for name in ("size", "crop_size", "pad_size")]
+    sides = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
+    longer = max(image.size) / max(min(image.size), 1)  # times the shorter side, whose size "shortest_edge" is
+    made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in sides), default=0)
+    if made * 3 > LARGEST:
+        most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
+        raise RegardError(f"{what}: the model's processor makes {most}")
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)  # what crops at random crops an image and its measure alike
+        try:
+            pixels = processor(images=image, return_tensors="pt")["pixel_values"]
+        except Exception as error:
+            raise RegardError(f"{what} cannot be made ready by the model's processor: {first_line(error)}") from error
+    if not isinstance(pixels, Tensor) or pixels.ndim != 4 or pixels.shape[:2] != (1, 3):
+        shape = tuple(getattr(pixels, "shape", ()))
+        raise RegardError(f"{what}: the model's processor makes {shape} of it, needs one item (1, 3, height, width)")
+    return pixels.float()
