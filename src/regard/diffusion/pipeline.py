@@ -21,7 +21,7 @@ from regard.diffusion.prompt import READS, EncodedText, HeatLayer, PromptHeat, R
 from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
-from regard.model_files.folder import PIPELINE, check_model_files
+from regard.model_files.folder import PIPELINE, check_ignored_files
 from regard.model_files.limits import held
 from regard.model_files.size_limit import needs
 from regard.model_files.suppress_warnings import quiet
@@ -291,7 +291,7 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
             )
         if not (folder / name).is_dir():
             raise RegardError(f"{str(folder)!r} is not whole: it has no folder {name!r}, which {PIPELINE} names")
-        check_model_files(folder / name)
+        check_ignored_files(folder / name)
         weights += [file for file in (folder / name).glob("*.safetensors") if ".fp16." not in file.name]
     kind = next((index[name][1] for name in ("unet", "transformer") if isinstance(index.get(name), list)), None)
     if kind not in READS:

@@ -29,7 +29,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.model_files.folder import check_model_files
+from regard.model_files.folder import check_ignored_files
 from regard.model_files.limits import CheckpointSizes
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
@@ -329,7 +329,7 @@ def checked_gguf_header(path: Path) -> Header:
         needed = " and ".join(missing)
         raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
     header = read_gguf_header(path, {int(kind): size for kind, size in _gguf().GGML_QUANT_SIZES.items()})
-    check_model_files(path.parent, every=False)
+    check_ignored_files(path.parent)
     return header
 
 

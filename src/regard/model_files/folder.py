@@ -6,18 +6,16 @@ Errors name the file and what is needed.
 import hashlib
 import importlib.util
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, first_line
-from regard.files import check_regular, read_json
+from regard.files import read_json
 from regard.model_files.limits import (
     INDEX,
     SINGLE,
     CheckpointSizes,
     check_quantisation,
-    check_sizes_in_config,
     files_in_weight_index,
     held,
     weight_files,
@@ -34,12 +32,6 @@ PUBLISHED = {  # SHA-256 of the model's files as its makers have them: the packa
 }
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 PIPELINE = "model_index.json"  # of diffusers
-SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
-OPENED = {CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX}  # what is opened by its name, whatever else is there
-ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
-READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
-LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
 FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
@@ -76,17 +68,8 @@ def default_folder(*, weights: bool = True) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class CheckedFolder:
-    """A checked model folder. config: its config.json. held: the sizes of its checkpoint."""
-
-    folder: Path
-    config: dict[str, Any]
-    held: CheckpointSizes
-
-
-def check_model_folder(folder: Path) -> CheckedFolder:
-    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone."""
+def check_model_folder(folder: Path) -> CheckpointSizes:
+    """Check that a folder holds a model that can be read as data; return the sizes of its checkpoint."""
     if not (folder / CONFIG).exists():
         if (folder / PIPELINE).exists():
             raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
@@ -95,9 +78,7 @@ def check_model_folder(folder: Path) -> CheckedFolder:
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is not a transformers model")
-    where = repr(str(folder / CONFIG))
-    check_sizes_in_config(config, None, where)
-    check_model_files(folder)
+    check_ignored_files(folder)
     if kind != "bert":  # which every version knows; the import takes seconds
         import_models()
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
@@ -106,39 +87,18 @@ def check_model_folder(folder: Path) -> CheckedFolder:
             why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
             raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
     checkpoint = held(weight_files(folder, config))
-    check_sizes_in_config(config, checkpoint, where)
-    check_quantisation(config, checkpoint, where)
-    return CheckedFolder(folder, config, checkpoint)
+    check_quantisation(config, checkpoint, repr(str(folder / CONFIG)))
+    return checkpoint
 
 
-def check_model_files(folder: Path, *, every: bool = True) -> None:
-    """Check files that transformers opens by name: that none blocks it, is too large, or is ignored in silence.
-
-    every: whether all files are checked, or only those whose names are a model's, as beside a GGUF file.
-    """
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise RegardError(f"{str(folder)!r} cannot be read: {error.strerror or error}") from error
-    for entry in entries:
-        if not every and entry.name not in OPENED:
-            continue
-        if entry.is_dir() and entry.suffix.lower() in ENDINGS:
-            check_regular(entry)  # which says what it is
-        elif entry.exists() and not entry.is_dir():
-            size = check_regular(entry)
-            if entry.suffix.lower() in READ_WHOLE and size > LARGEST:
-                raise RegardError(f"{str(entry)!r} has {size:,} bytes, {LARGEST:,} are the most for such a file")
-    for name in SETTINGS:
-        if (folder / name).exists():
-            read_json(folder / name)
+def check_ignored_files(folder: Path) -> None:
+    """Refuse a folder with weights that transformers would leave out in silence."""
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "
             "the weights, or take its files away"
         )
-    parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
-    if parts:
+    if parts := sorted(folder.glob("shard-?????-model-*.safetensors")):
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
 
 
@@ -217,7 +177,6 @@ def check_hub(name: str) -> CheckpointSizes | None:
     from transformers.utils.hub import cached_file, cached_files
 
     config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
-    check_sizes_in_config(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")
     if file_of_model(name, ADAPTER) is not None:
@@ -229,6 +188,5 @@ def check_hub(name: str) -> CheckpointSizes | None:
     else:
         return None
     checkpoint = held(files)
-    check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
     return checkpoint

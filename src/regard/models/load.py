@@ -273,7 +273,7 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, C
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
     place = locate_model_files(source)
     if isinstance(place, Path) and place.is_dir():
-        return place, None if is_transformer_folder(place) else check_model_folder(place).held
+        return place, None if is_transformer_folder(place) else check_model_folder(place)
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None

@@ -22,7 +22,7 @@ from regard.capture.classes import class_names
 from regard.errors import RegardError
 from regard.files import check_regular, read_json
 from regard.model_files.folder import ADAPTER
-from regard.model_files.limits import MXFP4, CheckpointSizes, check_sizes_in_config
+from regard.model_files.limits import MXFP4, CheckpointSizes
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.size_limit import Budget, kept_as_stored
 from regard.model_files.stored_weight import HALVES, StoredWeight
@@ -59,8 +59,6 @@ def read_checkpoint(
         config = transformers.AutoConfig.from_pretrained(
             place, trust_remote_code=False, **(file.options if file else {})
         )
-        if file:
-            check_sizes_in_config(config.to_dict(), sizes, f"model {name!r}")
         # attention is chosen here: a config may name an implementation that is code on the hub
         config._attn_implementation = None
         # experts one by one dequantize those that a text goes to; one product would dequantize all of a layer

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.files import check_regular, read_json, whole
 from regard.memory import require_memory
-from regard.model_files.limits import check_sizes_in_config, held
+from regard.model_files.limits import held
 from regard.model_files.size_limit import Budget, needs
 from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.transformer import Transformer
@@ -68,7 +68,6 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     if not (folder / WEIGHTS).exists():
         raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
     sizes = held([folder / WEIGHTS])
-    check_sizes_in_config(config.as_json(), sizes, repr(str(folder / CONFIG)))
     require_memory(needs(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
         Transformer(config)
