@@ -29,31 +29,26 @@ ASKED = [
 ]
 
 
-class Templated:
-    """As far as a tokenizer is asked for its template."""
-
-    def __init__(self, template: Any) -> None:
-        self.template, self.special_tokens_map = template, {"bos_token": "<s>"}
-
-    def get_chat_template(self) -> Any:
-        if self.template is None:
-            raise ValueError("none")
-        return self.template
+def templated(template: str | None) -> Any:
+    """A tokenizer with a chat template."""
+    tokenizer = tokenizers.words("a", frame="both")
+    tokenizer.chat_template = template
+    return tokenizer
 
 
 def test_messages_are_found_where_the_template_writes_them() -> None:
-    text, turns = reader.chat_text(Templated("{{ bos_token }}" + TEMPLATE), ASKED, "m")
+    text, turns = reader.chat_text(templated("{{ bos_token }}" + TEMPLATE), ASKED, "m")
     assert text == (
-        "<s><system> answer user </> <user> user </> <assistant> a river bank </> <user> which one </> <assistant>"
+        "[BOS]<system> answer user </> <user> user </> <assistant> a river bank </> <user> which one </> <assistant>"
     )
     assert [(each.role, text[each.start : each.end]) for each in turns] == [tuple(each.values()) for each in ASKED]
     assert text[turns[1].start - 2] == ">"  # the message, not the role before it that reads the same
-    answered, _ = reader.chat_text(Templated(TEMPLATE), ASKED[:3], "m")
+    answered, _ = reader.chat_text(templated(TEMPLATE), ASKED[:3], "m")
     assert answered.endswith("a river bank </> ")
     blank = [ASKED[0], {"role": "user", "content": "  a bank "}]
-    trimmed, turns = reader.chat_text(Templated(TEMPLATE.replace("m.content", "m.content | trim")), blank, "m")
+    trimmed, turns = reader.chat_text(templated(TEMPLATE.replace("m.content", "m.content | trim")), blank, "m")
     assert trimmed[turns[1].start : turns[1].end] == "a bank"
-    whole, turns = reader.chat_text(Templated(TEMPLATE), blank, "m")
+    whole, turns = reader.chat_text(templated(TEMPLATE), blank, "m")
     assert whole[turns[1].start : turns[1].end] == "  a bank "
 
 
@@ -64,19 +59,13 @@ def test_messages_are_found_where_the_template_writes_them() -> None:
         ("{{ raise_exception('roles must take turns') }}", "the chat template of m refuses it: roles must take turns"),
         ("{% for", "the chat template of m refuses it: "),
         ("{{ messages.__class__.__mro__ }}", "refuses it: access to attribute '__class__' of 'list' object is unsafe"),
-        ("{{ 'ab' * 600000 }}", "refuses it: it writes more than 1,000,000 characters"),
         ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "writes messages in another way than they are"),
         ("{{ messages[0].content }}", "writes messages in another way than they are given"),
-        ("{% for a in range(99999) %}{{ '%9000s' % a }}{% endfor %}", "refuses it: it writes more than 1,000,000 char"),
-        ("{% for a in range(9999) %}" * 4 + "{% endfor %}" * 4, "the chat template of m refuses it: it does not end"),
-        ("x" * 1_000_001, "the chat template of m is no text of up to 1,000,000 characters"),
-        (5, "the chat template of m is no text of up to 1,000,000 characters"),
     ],
 )
-def test_a_template_that_does_not_write_it(template: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "SECONDS", 0.3)
+def test_a_template_that_does_not_write_it(template: str | None, says: str) -> None:
     with pytest.raises(RegardError, match="chat: ") as told:
-        reader.chat_text(Templated(template), ASKED, "m")
+        reader.chat_text(templated(template), ASKED, "m")
     assert says in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -95,7 +84,6 @@ def test_a_template_that_does_not_write_it(template: Any, says: str, monkeypatch
             [{"role": "user", "content": "a", "tool_calls": []}],
             'message 1 needs a "role" and a "content", and no other',
         ),
-        ([{"role": "user", "content": "a" * 1_000_001}], "its messages have more than 1,000,000 characters"),
     ],
 )
 def test_what_is_no_chat(given: Any, says: str) -> None:

@@ -1,14 +1,11 @@
 """Turn what a model is to read, texts, a chat or token ids, into tokens that fit it.
 
-A chat is written as text by its tokenizer's template: a program that came with a model (Jinja). It runs in
-transformers' own sandbox, for some seconds at most, and may write so many characters. Where each message stands is not
-guessed: the template is run once more with marks in the place of the messages, and what it wrote around the marks has
-to be what it wrote around the messages.
+A chat is written as text by its tokenizer's template: a program that came with a model (Jinja), in transformers'
+sandbox. Where each message stands is not guessed: the template is run once more with marks in the place of the
+messages, and what it wrote around the marks has to be what it wrote around the messages.
 """
 
 import re
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -22,7 +19,6 @@ from regard.checks import is_whole
 from regard.errors import RegardError, control_name, first_line
 from regard.text.tokens import (
     AS_SPECIAL,
-    LONGEST_CHAT,
     Encoded,
     Turn,
     check_messages,
@@ -35,7 +31,6 @@ from regard.text.tokens import (
     tokens_in_turns,
 )
 
-SECONDS = 5.0  # that a template may take
 MARK = re.compile("\ue000([0-9]+)\ue001")
 
 
@@ -45,18 +40,13 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
     Where the last message is not the assistant's, the text ends where its answer begins. name: the model's.
     """
     try:
-        template = tokenizer.get_chat_template()
+        tokenizer.get_chat_template()
     except (AttributeError, ValueError):
         raise RegardError(f"chat: the tokenizer of {name} has no chat template: give a text instead") from None
-    if not isinstance(template, str) or len(template) > LONGEST_CHAT:
-        raise RegardError(f"chat: the chat template of {name} is no text of up to {LONGEST_CHAT:,} characters")
-    special = {key: str(value) for key, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
-    asks = messages[-1]["role"] != "assistant"
-    more = special | {"add_generation_prompt": asks, "tools": None, "documents": None}
+    how = {"tokenize": False, "add_generation_prompt": messages[-1]["role"] != "assistant"}
+    marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
     try:
-        text = _written(template, messages, more)
-        marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
-        marked = _written(template, marks, more)
+        text, marked = (tokenizer.apply_chat_template(chat, **how) for chat in ([*messages], marks))
     except Exception as error:  # a template raises what it likes
         raise RegardError(f"chat: the chat template of {name} refuses it: {first_line(error)[:200]}") from error
     spans = _spans_of_messages(text, marked, [message["content"] for message in messages])
@@ -66,30 +56,6 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
             "are whose would not be known"
         )
     return text, tuple(Turn(message["role"], *span) for message, span in zip(messages, spans, strict=True))
-
-
-def _written(template: str, messages: Sequence[dict[str, str]], more: dict[str, Any]) -> str:
-    """What the template writes. Raises whatever it raises, or for its time or its length."""
-    from transformers.utils.chat_template_utils import _compile_jinja_template
-
-    text, until, tracer = "", time.monotonic() + SECONDS, sys.gettrace()
-
-    def stop(*_: Any) -> Any:
-        """End a loop that writes nothing: Python asks this at every line of the template."""
-        if time.monotonic() > until:
-            raise TimeoutError(f"it does not end within {SECONDS:.0f} seconds")
-        return stop
-
-    compiled = _compile_jinja_template(template)
-    sys.settrace(stop)
-    try:
-        for piece in compiled.generate(messages=messages, **more):
-            text += piece
-            if len(text) > LONGEST_CHAT:
-                raise ValueError(f"it writes more than {LONGEST_CHAT:,} characters")
-    finally:
-        sys.settrace(tracer)
-    return text
 
 
 def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[tuple[int, int]] | None:

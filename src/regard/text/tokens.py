@@ -21,7 +21,6 @@ _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
 AS_SPECIAL = "Read as a special token"  # how a note begins
 ROLES = ("system", "developer", "user", "assistant", "tool")  # of messages
-LONGEST_CHAT = 1_000_000  # characters of a template, of all messages, and of what is written
 TEXT = "text"  # the role of each of two texts that are read together
 
 # The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
@@ -178,8 +177,6 @@ def check_messages(messages: Any) -> list[dict[str, str]]:
         if not isinstance(message["content"], str):
             kind = type(message["content"]).__name__
             raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
-    if sum(len(message["content"]) for message in messages) > LONGEST_CHAT:
-        raise RegardError(f"chat: its messages have more than {LONGEST_CHAT:,} characters")
     return [dict(message) for message in messages]
 
 
