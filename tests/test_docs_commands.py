@@ -133,8 +133,6 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copyfile(ROOT / "docs" / "hooks" / "story.txt", folder / "page.txt")
     (folder / "pairs.tsv").write_text(PAIRS, "utf-8")
     (folder / "net.py").write_text(code_blocks("docs/commands/run.md", "python")[0], "utf-8")
-    if RANKS is not None:
-        shutil.copyfile(RANKS / CACHED, folder / "cl100k_base.tiktoken")
     if STORIES.exists():
         shutil.copytree(STORIES, folder / "stories260K")
     # a tiny random encoder that takes a longer text, and a tiny random translator, in place of real ones

@@ -159,8 +159,6 @@ BAD = [
     (["tokens"], "no text given: regard tokens TEXT"),
     (["tokens", ""], "a text is empty"),
     (["tokens", "a", "--tokenizer", "./none"], "there is no such folder"),
-    (["tokens", "a", "--ranks", "x"], "--ranks needs --tokenizer cl100k_base"),
-    (["tokens", "a", "--tokenizer", "cl100k_base", "--ranks", "none"], "cannot be read"),
     (["steps"], "no text given"),
     (["steps", RIVER], "--word is needed"),
     (["steps", RIVER, "--word", "boat"], "'boat' is not in the text"),

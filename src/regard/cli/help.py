@@ -63,7 +63,6 @@ Input
 Model
 --model MODEL  Use this model folder, GGUF file or hub name.
 --tokenizer words|cl100k_base|MODEL  Tokenize with a dictionary of the texts' words, with tiktoken, or as MODEL does.
---ranks FILE  With cl100k_base: read its ranks from this file.
 What to show
 --top K  Show K entries of each list.
 --full  Print every table and column.

@@ -28,20 +28,17 @@ class TokensQuery(Query):
     full: ClassVar[bool] = True
 
     tokenizer: str | None = option(shown="all-MiniLM-L6-v2")
-    ranks: Path | None = option()
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Refuse what goes with another tokenizer. Blank texts have tokens too."""
+        """Need a text. Blank ones have tokens too."""
         source.need_texts(verb, self.texts[0])
         self.check(len(source.texts), called=option_name)
-        if self.ranks is not None and self.tokenizer != "cl100k_base":
-            raise RegardError("--ranks needs --tokenizer cl100k_base: the file holds its ranks")
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Split the texts; no model is loaded."""
         from regard.questions.tokens import tokens
 
-        return tokens(source.texts, self.tokenizer, self.ranks)
+        return tokens(source.texts, self.tokenizer)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from regard.display.answer import Answer, Read
@@ -152,26 +151,25 @@ class Tokens(Answer):
         return {"tokenizer": self.name, "tokens": [[asdict(token) for token in each] for _, each in self.found]}
 
 
-def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | None = None) -> Tokens:
+def tokens(texts: Sequence[str], tokenizer: str | None = None) -> Tokens:
     """Tokenise texts.
 
-    tokenizer: a model's, by default the default model's; "words", a dictionary of the texts' own; or "cl100k_base",
-    whose ranks are in a file, or fetched.
+    tokenizer: a model's, by default the default model's; "words", a dictionary of the texts' own; or "cl100k_base".
     """
     texts = list(check_texts(texts))
     if "" in texts:
         raise RegardError("a text is empty: needs at least one character")
     about = Read(tuple((text, None) for text in texts))
-    found = list(zip(texts, _read(texts, tokenizer, ranks), strict=True))
+    found = list(zip(texts, _read(texts, tokenizer), strict=True))
     return Tokens(tokenizer or "the default model", found, about=about)
 
 
-def _read(texts: Sequence[str], tokenizer: str | None, ranks: Path | None) -> list[Sequence[Token]]:
+def _read(texts: Sequence[str], tokenizer: str | None) -> list[Sequence[Token]]:
     if tokenizer == "words":
         numbers = dictionary(" ".join(texts))
         return [word_tokens(text, numbers) for text in texts]
     if tokenizer == "cl100k_base":
-        encoding = cl100k_base(ranks)
+        encoding = cl100k_base()
         return [cl100k_tokens(text, encoding) for text in texts]
     opened, several = load_tokenizer(tokenizer), len(texts) > 1
     named = [(text, f"text {n}" if several else "text") for n, text in enumerate(texts, 1)]
