@@ -10,7 +10,6 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.model_files import limits
 from regard.model_files.limits import INDEX, SINGLE, held
 from tests.model_files.folders import refused
 
@@ -153,15 +152,3 @@ def test_what_is_held(original: Path) -> None:
 def test_headers_that_are_none(tiny: Path, content: bytes, says: str) -> None:
     header(tiny / SINGLE, content, b"\0" * 4)
     refused(tiny, f"is truncated or no safetensors file .*{says}")
-
-
-def test_complex_numbers_are_no_weights(tiny: Path) -> None:
-    header(tiny / SINGLE, b'{"a": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}', b"\0" * 8)
-    refused(tiny, "holds complex numbers, needs real ones")
-
-
-def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
-    entry = '"t{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}'
-    monkeypatch.setattr(limits, "MAX_TENSORS", 100)
-    header(tiny / SINGLE, b"{" + ",".join(entry.format(n) for n in range(101)).encode() + b"}")
-    refused(tiny, "more than 100 tensors, no model has so many")
