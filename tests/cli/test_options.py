@@ -5,7 +5,6 @@ from typing import Any
 
 import typer
 
-from regard.cli.help import OLD_NAMES
 from regard.cli.help import OPTIONS as OPTION_TEXTS
 from regard.cli.main import load_verbs
 
@@ -56,13 +55,3 @@ def test_an_option_means_the_same_in_every_verb() -> None:
         name for v in VERBS for o in options(v) for name in o.opts
     }
     assert {name: len(meanings) for name, meanings in said.items() if len(meanings) > 1} == SEVERAL
-
-
-def test_an_old_name_is_read_as_the_new_one_and_not_shown() -> None:
-    group: Any = typer.main.get_command(load_verbs())
-    old = ["--target", "a", "--next", "--all", "--with", "b"]
-    with group.make_context("regard", ["see"]) as parent:
-        given = COMMANDS["see"].make_context("see", ["text", *old], parent=parent).params
-    assert [given[name] for name in ("targets", "logit_lens", "everything", "compare")] == [["a"], True, True, ["b"]]
-    names = {name for verb in VERBS for each in options(verb) for name in each.opts}
-    assert names.isdisjoint(f"--{name}" for name in OLD_NAMES)

@@ -38,9 +38,6 @@ fetch smollm2
 fetch all
 """
 Rows = list[tuple[str, str]]
-OLD_NAMES = {  # options that are still read, and their names
-    "target": "target-text", "next": "logit-lens", "all": "full", "with": "compare", "new-tokens": "max-new-tokens"
-}  # fmt: skip
 NAME_WIDTH = 27  # a longer name has its text on the next line
 DEFAULT = re.compile(r"\s*\[(?:default: \(?(.*?)\)?(?:; required)?|(required))\]$")
 TABLE = """\

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from regard import plugins
 from regard.cli import start
-from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, examples_of, rows_of_options, write_sections
+from regard.cli.help import Rows, VerbWithSections, examples_of, rows_of_options, write_sections
 from regard.cli.verb import Verb, verb_of_question
 from regard.display.query import Query
 from regard.errors import RegardError
@@ -95,11 +95,7 @@ app = typer.Typer(
     epilog="\b\nExamples:\n"
     '  regard see "A man on a river bank." "Money in a bank." --word bank\n'
     "  regard see -h   (options and examples of a command)",
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-        "token_normalize_func": lambda name: OLD_NAMES.get(name, name),
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -29,7 +29,7 @@ def test_files_have_every_written_token(regard_command, tmp_path) -> None:
 
 def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
     own_models.opened("gpt").save(tmp_path / "gpt")
-    call = ("generate", "A man is", "--model", "gpt", "--new-tokens=6", *NEEDED)  # the old name
+    call = ("generate", "A man is", "--model", "gpt", "--max-new-tokens=6", *NEEDED)
     done = regard_command(*call, "--strength", "-100")
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
