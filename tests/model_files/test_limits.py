@@ -88,21 +88,10 @@ def test_an_index_that_is_none(tiny: Path, content: str) -> None:
     refused(tiny, f"{INDEX}'")
 
 
-def test_links(tiny: Path, original: Path) -> None:
-    """Links of a hub cache lead to its blobs; others stay in the folder."""
-    cache = tiny.parent / "models--someone--tiny"
-    folder, blobs = cache / "snapshots" / "0123", cache / "blobs"
-    folder.mkdir(parents=True)
-    blobs.mkdir()
-    for n, file in enumerate(sorted(tiny.iterdir())):
-        shutil.copy(file, blobs / str(n))
-        (folder / file.name).symlink_to(f"../../blobs/{n}")
-    assert len(regard.load(folder, device="cpu").trace("a bank").attention) == 2
-    (folder / SINGLE).unlink()
-    (folder / SINGLE).symlink_to(original / SINGLE)
-    refused(folder, f"'{SINGLE}' is a link to '.*', outside the folder: copy the file into it")
-    (tiny / SINGLE).rename(tiny / "whole.safetensors")
-    (tiny / SINGLE).symlink_to("whole.safetensors")
+def test_links(tiny: Path) -> None:
+    """Weights may be anywhere else, as those of a hub cache are."""
+    (tiny / SINGLE).rename(tiny.parent / "whole.safetensors")
+    (tiny / SINGLE).symlink_to("../whole.safetensors")
     linked = tiny.parent / "linked"
     linked.symlink_to(tiny)
     assert len(regard.load(linked, device="cpu").trace("a bank").attention) == 2
