@@ -229,7 +229,7 @@ def _load_checkpoint(
     return Model(model, tokenizer, name=called, notes=notes, image_processor=processor)
 
 
-def read_processor(place: Any, *, texts: bool) -> "ProcessorMixin | BaseImageProcessor":
+def read_processor(place: Any, *, texts: bool) -> Any:
     """Open the image processor of a folder or hub name that has one; no code of it is run.
 
     texts: open what makes texts with pictures ready, of a model that reads both.
