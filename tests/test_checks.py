@@ -34,7 +34,7 @@ def test_one_layer_is_named_alone() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1 << 63, True, 1.0, "1"])
 def test_seeds(seed: object) -> None:
-    with pytest.raises(RegardError, match="needs a whole number from 0"):
+    with pytest.raises(RegardError, match="expected a whole number from 0"):
         check_seed(seed)
     for fine in (0, (1 << 63) - 1):
         check_seed(fine)
@@ -44,9 +44,9 @@ def test_numbers_of_layers_to_keep() -> None:
     assert chosen_numbers("layer", None) is None
     assert chosen_numbers("layer", [5, 0, 5, 2]) == (0, 2, 5)
     for given, says in (
-        ([], "layers: given none, needs at least one number, or None for all"),
+        ([], "layers: got none, expected at least one number, or None for all"),
         ([3, -1], "layer -1 does not exist: layers are counted from 0"),
-        ([True], "layers: given .True., needs whole numbers"),
+        ([True], "layers: got .True., expected whole numbers"),
     ):
         with pytest.raises(RegardError, match=says):
             chosen_numbers("layer", given)
@@ -73,7 +73,7 @@ def test_a_field_says_what_it_needs(given: object, kind: object, needed: str | N
 def test_a_width_is_an_integer_of_some_size() -> None:
     check_integer("heads", 1)
     check_integer("width", 2, 2)
-    with pytest.raises(TypeError, match="heads: given bool, needs an integer"):
+    with pytest.raises(TypeError, match="heads: got bool, expected an integer"):
         check_integer("heads", True)
-    with pytest.raises(ValueError, match="width: given 1, needs to be 2 or more"):
+    with pytest.raises(ValueError, match="width: got 1, expected 2 or more"):
         check_integer("width", 1, 2)

@@ -75,8 +75,8 @@ def test_permissions_are_those_of_any_new_file_or_of_the_old_one(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("a.gif", "ending needs to be .png or .svg"),
-        ("a", "ending needs to be"),
+        ("a.gif", "file name must end in .png or .svg"),
+        ("a", "file name must end in"),
         ("folder.png", "it is a folder"),
         ("none/a.png", "there is no folder"),
     ],
@@ -112,19 +112,19 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
         for name in ("pipe", "to the pipe", "folder", "socket"):
-            unread(tmp_path / name, "it needs to be a regular file")
-    unread(Path("/dev/zero"), "it needs to be a regular file")
+            unread(tmp_path / name, "it isn't a regular file")
+    unread(Path("/dev/zero"), "it isn't a regular file")
     unread(tmp_path / "nowhere", "No such file")
     unread(Path("a\0b"), "null")
     (tmp_path / "file").write_bytes(b"four")
     assert check_regular(tmp_path / "file") == 4
     assert read_regular(tmp_path / "file", most=4) == b"four"
-    with pytest.raises(RegardError, match="it has 4 bytes, 3 are the most"):
+    with pytest.raises(RegardError, match="it has 4 bytes, at most 3 are allowed"):
         read_regular(tmp_path / "file", most=3)
 
 
 def test_a_device_is_no_input() -> None:
-    with pytest.raises(RegardError, match="^--x '/dev/zero' cannot be read: it needs to be a regular file$"):
+    with pytest.raises(RegardError, match="^--x '/dev/zero' cannot be read: it isn't a regular file$"):
         check_readable(Path("/dev/zero"), "--x")
 
 
@@ -186,7 +186,7 @@ def test_json_is_read(tmp_path: Path) -> None:
     [
         (b"{ broken", "cannot be read: Expecting property name"),
         (b"", "cannot be read: Expecting value"),
-        (b"[1]", "its content is .1., needs names"),
+        (b"[1]", "its content is .1., expected names"),
         (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec can't decode byte 0xff"),
         (b"[" * 10**7, "nested too deep"),
     ],
@@ -201,7 +201,7 @@ def test_json_that_is_none(tmp_path: Path, content: bytes, says: str) -> None:
 def test_a_file_beyond_its_limit(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps({"a": "x" * 100}))
-    unread_json(file, "it has 109 bytes, 108 are the most", most=108)
+    unread_json(file, "it has 109 bytes, at most 108 are allowed", most=108)
     with file.open("r+b") as opened:
         opened.truncate(1 << 40)  # holes: nothing is stored, and nothing is read
     unread_json(file, "1,099,511,627,776 bytes")
@@ -248,7 +248,7 @@ def test_a_type_and_no_other(wanted: Any, given_type: Any) -> None:
             assert expect_type("it", value, wanted) is value
             assert expect_type("it", value, *SAMPLES) is value
         else:
-            with pytest.raises(RegardError, match="^it is .*, needs "):
+            with pytest.raises(RegardError, match="^it is .*, expected "):
                 expect_type("it", value, wanted)
 
 

@@ -128,7 +128,7 @@ def damaged_tiff() -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "cannot be read, needs PNG, JPEG"),
+        (b"", "cannot be read, expected PNG, JPEG"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "cannot be read"),
         (png()[:2000], "is damaged, or cut short"),
         (damaged_tiff(), "is damaged, or cut short"),
@@ -149,10 +149,10 @@ def test_files_that_are_no_pictures(tmp_path: Path, content: bytes, says: str) -
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (7, "given int, needs a file, a Pillow image or an array"),
-        (WIDE / 2, r"given an array \(7, 11, 3\) float64, needs \(height, width, 3\) uint8"),
-        (WIDE[:, :, 0], r"given an array \(7, 11\) uint8"),
-        (Image.new("F", (3, 3)), "^image 'a picture' has pixels of mode F"),
+        (7, "got int, expected a file, a Pillow image or an array"),
+        (WIDE / 2, r"got \(7, 11, 3\) float64, expected an RGB array \(height, width, 3\) uint8"),
+        (WIDE[:, :, 0], r"got \(7, 11\) uint8"),
+        (Image.new("F", (3, 3)), "^image 'a picture' has mode F"),
         ("no/such.png", "No such file"),
         (Image.new("1", (7072, 7072)), "has too many pixels"),
         (Image.open(io.BytesIO(png()[:2000])), "'a picture' is damaged, or cut short"),
@@ -184,11 +184,11 @@ def test_a_tokens_box_is_where_its_number_lies(rows: int, columns: int, first: i
 
 def test_what_is_no_patch_is_named() -> None:
     patches = Patches(PICTURE, 2, 3, 1, None)
-    with pytest.raises(RegardError, match="patch: given token 0, patches are tokens 1 to 6"):
+    with pytest.raises(RegardError, match="patch: got token 0, but patches are tokens 1 to 6"):
         patches.box(0)
-    with pytest.raises(RegardError, match="where the patches lie on the picture is not known"):
+    with pytest.raises(RegardError, match="the patches' positions in the image are unknown"):
         patches.box(1)
-    with pytest.raises(RegardError, match="heat: given 6 numbers, needs one for each of 7 tokens"):
+    with pytest.raises(RegardError, match="heat: got 6 numbers, expected one per token, 7 or more"):
         patches.heat(torch.zeros(6))
 
 

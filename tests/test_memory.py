@@ -61,7 +61,7 @@ def test_control_groups_leave_less(machine) -> None:
 def test_what_does_not_fit_is_refused(machine) -> None:
     machine({"meminfo": f"MemAvailable: {2 * GIB // 1024} kB\n"})
     memory.require_memory(2 * GIB, CPU, "it", "take less")
-    says = r"^it needs 3\.0 GiB of memory, 2\.0 GiB are free: take less$"
+    says = r"^it needs 3\.0 GiB of memory, only 2\.0 GiB are free: take less$"
     with pytest.raises(regard.RegardError, match=says):
         memory.require_memory(3 * GIB, CPU, "it", "take less")
     machine({"meminfo": "MemAvailable: 0 kB\n"})
@@ -138,7 +138,7 @@ def test_what_a_block_may_take_is_the_most_whatever_is_free(machine) -> None:
     machine({"meminfo": "MemAvailable: 8388608 kB\n"})
     with memory.limit_memory_to(2 * GIB):
         memory.require_memory(2 * GIB, CPU, "it", "take less")
-        with pytest.raises(regard.RegardError, match=r"^it needs 3\.0 GiB of memory, 2\.0 GiB are the most here: take"):
+        with pytest.raises(regard.RegardError, match=r"^it needs 3\.0 GiB of memory, the limit is 2\.0 GiB: take"):
             memory.require_memory(3 * GIB, CPU, "it", "take less")
     memory.require_memory(3 * GIB, CPU, "it", "take less")
 

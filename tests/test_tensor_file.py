@@ -81,7 +81,7 @@ def test_the_checksum_is_not_compared_on_request(tmp_path: Path) -> None:
     regard.attend(query, query, query).weights.save(tmp_path / "a")
     content = (tmp_path / "a").read_bytes()
     (tmp_path / "a").write_bytes(content[:-1] + b"\x40")
-    with pytest.raises(regard.RegardError, match="it is damaged: its checksum is not the one that was saved"):
+    with pytest.raises(regard.RegardError, match="it is damaged: its checksum differs from the saved one"):
         regard.AttentionMap.load(tmp_path / "a")
     assert regard.AttentionMap.load(tmp_path / "a", verify=False).shape == (1, 2, 2)
 
@@ -134,7 +134,7 @@ def with_header(header: bytes) -> bytes:
 )
 def test_no_file_of_regard(read: Callable[[Path], object], content: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(regard.RegardError, match=rf"a' is no whole .* file \({says}.*: give a file that") as caught:
+    with pytest.raises(regard.RegardError, match=rf"a' is not a valid .* file \({says}.*: pass a file") as caught:
         read(tmp_path / "a")
     assert "\n" not in str(caught.value)
 
@@ -144,10 +144,10 @@ def test_no_file_of_regard(read: Callable[[Path], object], content: bytes, says:
 )
 def test_a_description_that_is_none(description: str, tmp_path: Path) -> None:
     for form, read in ((TRACE, regard.open), (MAP, regard.AttentionMap.load)):
-        for version, says in (("1", "its version is '1', this regard reads '2'"), ("2", "")):
+        for version, says in (("1", "its version is '1', but this version of regard reads '2'"), ("2", "")):
             metadata = {"format": form, "version": version, "description": description}
             safetensors.torch.save_file({"a": torch.zeros(2)}, tmp_path / "a", metadata)
-            with pytest.raises(regard.RegardError, match="is no whole") as caught:
+            with pytest.raises(regard.RegardError, match="is not a valid") as caught:
                 read(tmp_path / "a")
             assert says in str(caught.value)
             assert "\n" not in str(caught.value)

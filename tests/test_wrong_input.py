@@ -21,8 +21,8 @@ def given(minilm) -> SimpleNamespace:
     return SimpleNamespace(model=minilm, trace=trace, read=minilm.trace("a river bank and a bank", window=6))
 
 
-STATISTICS = r"statistics: given 'all', needs True, False or a regard\.Statistics"
-NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
+STATISTICS = r"statistics: got 'all', expected True, False or a regard\.Statistics"
+NUMBER = "expected a whole number: all-MiniLM-L6-v2 has"
 LENGTH = Outcome("length", lambda trace: trace.sides[-1].last_hidden_state.norm())
 CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.trace("a bank", statistics="all"), STATISTICS),
@@ -33,7 +33,7 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: regard.patch("values", layer=1), "patch: missing a required argument: 'source'"),
     (lambda g: regard.steer(g.trace[0], 1), "steer: too many positional arguments; it takes vector, layer="),
     (lambda g: regard.head(1), "head: missing a required argument: 'head'; it takes layer, head, part="),
-    (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: give head, query and key after a path"),
+    (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: pass head, query and key after a path"),
     (
         lambda g: g.model.trace("a bank", regard.ablate(regard.head(0, 0))),
         "trace: too many positional .* interventions=",
@@ -42,16 +42,16 @@ CASES: list[tuple[Any, str]] = [
         lambda g: g.model.generate("a bank", 3),
         "generate: too many positional arguments; it takes prompt, ids=, max_new_tokens=",
     ),
-    (lambda g: regard.see(g.trace, 3), "word: given int, needs to be a string"),
-    (lambda g: regard.see(g.trace, "bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
-    (lambda g: regard.see(g.trace, "bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),
-    (lambda g: regard.see(g.trace, "bank", head=1.5), f"head: given 1.5, {NUMBER} heads 0 to 11"),
-    (lambda g: regard.see(g.trace, "bank", references=None), "references: given NoneType, needs traces of the words"),
+    (lambda g: regard.see(g.trace, 3), "word: got int, expected a string"),
+    (lambda g: regard.see(g.trace, "bank", layer="a"), f"layer: got 'a', {NUMBER} layers 0 to 5"),
+    (lambda g: regard.see(g.trace, "bank", layer=True), f"layer: got True, {NUMBER} layers 0 to 5"),
+    (lambda g: regard.see(g.trace, "bank", head=1.5), f"head: got 1.5, {NUMBER} heads 0 to 11"),
+    (lambda g: regard.see(g.trace, "bank", references=None), "references: got NoneType, expected traces of the words"),
     (
         lambda g: regard.save_page(g.trace, "a.html", word="bank", references=["river"]),
-        "references: given str, needs traces of the words",
+        "references: got str, expected traces of the words",
     ),
-    (lambda g: g.trace.plot("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
+    (lambda g: g.trace.plot("bank", layer="a"), f"layer: got 'a', {NUMBER} layers 0 to 5"),
     (
         lambda g: g.trace.attention["bank"],
         r"attention\['bank'\]: needs the number of a layer, and words after it: attention\[0\]\['bank'\]",
@@ -63,43 +63,43 @@ CASES: list[tuple[Any, str]] = [
         r"attention\[3, 'man'\]: needs the number of one of the layer's calls: words stand after both, attention\[3\]",
     ),
     (lambda g: g.trace.attention[3, 0, 0], r"attention\[3, 0, 0\]: needs a layer, or a layer and one of its calls"),
-    (lambda g: g.trace.hidden_states[0:2] and g.trace[0:2], r"trace\[...\]: given slice, needs a word, an occurrence"),
-    (lambda g: g.trace[1.5], r"trace\[...\]: given float, needs a word"),
-    (lambda g: g.trace.as_transformers(attentions="x"), "as_transformers: attentions: given 'x', needs True, False"),
-    (lambda g: g.model.trace("a", window="x"), "window: given 'x', needs a whole number of tokens"),
-    (lambda g: g.model.trace("a b c d", window=6, stride=1.5), "stride: given 1.5, needs a whole number of tokens"),
-    (lambda g: g.model.trace("a", layers=1.5), "layers: given 1.5, needs whole numbers"),
+    (lambda g: g.trace.hidden_states[0:2] and g.trace[0:2], r"trace\[...\]: got slice, expected a word, an occurrence"),
+    (lambda g: g.trace[1.5], r"trace\[...\]: got float, expected a word"),
+    (lambda g: g.trace.as_transformers(attentions="x"), "as_transformers: attentions: got 'x', expected True, False"),
+    (lambda g: g.model.trace("a", window="x"), "window: got 'x', expected a whole number of tokens"),
+    (lambda g: g.model.trace("a b c d", window=6, stride=1.5), "stride: got 1.5, expected a whole number of tokens"),
+    (lambda g: g.model.trace("a", layers=1.5), "layers: got 1.5, expected whole numbers"),
     (
         lambda g: g.model.trace("a", interventions=regard.ablate(regard.head(0, 1))),
-        r"interventions: given Ablate, needs a list of what is done: \[regard.ablate\(...\)\]",
+        r"interventions: got Ablate, expected a list of interventions: \[regard.ablate\(...\)\]",
     ),
-    (lambda g: g.model.trace("a", interventions=[3]), "interventions: given int, needs regard.ablate"),
-    (lambda g: head_scores([g.trace]), "given list, needs the trace of one text$"),
-    (lambda g: head_scores(g.read), "given WindowedTrace, needs the trace of one text: one of its .windows, or what"),
-    (lambda g: cross_head_scores([g.trace]), "given Trace, needs the traces of text and target$"),
-    (lambda g: to_frame(3), "to_frame: given int, needs something that regard.explain found"),
-    (lambda g: regard.why(g.model, [g.trace], "man"), "why: given list, needs a trace of this model"),
+    (lambda g: g.model.trace("a", interventions=[3]), "interventions: got int, expected regard.ablate"),
+    (lambda g: head_scores([g.trace]), "got list, expected the trace of one text$"),
+    (lambda g: head_scores(g.read), "got WindowedTrace, expected the trace of one text: one of its .windows, or what"),
+    (lambda g: cross_head_scores([g.trace]), "got Trace, expected the traces of text and target$"),
+    (lambda g: to_frame(3), "to_frame: got int, expected a result of regard.explain"),
+    (lambda g: regard.why(g.model, [g.trace], "man"), "why: got list, expected a trace of this model"),
     (
         lambda g: regard.why(g.model, g.trace, 3),
-        r"why: given int, needs a word, or one occurrence: trace.word\(...\)\[n\]",
+        r"why: got int, expected a word, or one occurrence: trace.word\(...\)\[n\]",
     ),
     (
         lambda g: regard.why(g.model, g.trace, "man", tokens_by="rollout"),
-        "tokens_by: given 'rollout', needs one of 'removal', 'edges', 'contribution', 'weight'",
+        "tokens_by: got 'rollout', expected one of 'removal', 'edges', 'contribution', 'weight'",
     ),
-    (lambda g: removal(3, "man"), "removal: given int, needs the trace of a text, or of a text and its target"),
-    (lambda g: removal(g.trace, "man", part="encoder"), "removal: part: given 'encoder', .* needs none"),
-    (lambda g: regard.save(3, "a.safetensors"), "save: given int, needs a trace or several$"),
-    (lambda g: regard.save([g.trace, 3], "a.safetensors"), "save: given int, needs a trace or several$"),
-    (lambda g: regard.save(g.read, "a.safetensors"), "save: given WindowedTrace, needs a trace or several, or its .wi"),
-    (lambda g: g.trace.save(3), "save: given int, needs the name of a file"),
-    (lambda g: regard.open(3), "open: given int, needs the name of a file"),
-    (lambda g: logit(g.model, 1.5), "given 1.5, needs a token: its text, or its id"),
-    (lambda g: regard.attribute_to_heads(g.model, g.trace, "bank"), "outcome: given str, needs an Outcome"),
-    (lambda g: regard.attribute_to_heads(g.model, "bank", LENGTH), "gradients: given str, needs the trace of one text"),
+    (lambda g: removal(3, "man"), "removal: got int, expected the trace of a text, or of a text and its target"),
+    (lambda g: removal(g.trace, "man", part="encoder"), "removal: part: got 'encoder', but .* needs none"),
+    (lambda g: regard.save(3, "a.safetensors"), "save: got int, expected traces$"),
+    (lambda g: regard.save([g.trace, 3], "a.safetensors"), "save: got int, expected traces$"),
+    (lambda g: regard.save(g.read, "a.safetensors"), "save: got WindowedTrace, expected traces, or its .wi"),
+    (lambda g: g.trace.save(3), "save: got int, expected a file name"),
+    (lambda g: regard.open(3), "open: got int, expected a file name"),
+    (lambda g: logit(g.model, 1.5), "got 1.5, expected a token: its text or its id"),
+    (lambda g: regard.attribute_to_heads(g.model, g.trace, "bank"), "outcome: got str, expected an Outcome"),
+    (lambda g: regard.attribute_to_heads(g.model, "bank", LENGTH), "gradients: got str, expected a trace of one text"),
     (
         lambda g: regard.attribute_to_tokens(g.model, g.trace, LENGTH, steps="8"),
-        "steps: given '8', needs a whole number, 1 or more",
+        "steps: got '8', expected a whole number, 1 or more",
     ),
 ]
 
@@ -115,7 +115,7 @@ def test_it_is_refused_in_one_line(given: SimpleNamespace, call: Any, says: str)
 def test_functions_of_tensors_raise_what_torch_s_do() -> None:
     with pytest.raises(TypeError, match=STATISTICS), regard.record(statistics="all"):
         pass
-    with pytest.raises(ValueError, match="top: k is 0, it needs to be 1 or more"):
+    with pytest.raises(ValueError, match="top: got k 0, expected 1 or more"):
         regard.Statistics(top=0)
-    with pytest.raises(ValueError, match="pooled: rows and cols are 3 and 0, both need to be 1 or more"):
+    with pytest.raises(ValueError, match="pooled: rows and cols are 3 and 0, expected 1 or more"):
         regard.Statistics(pooled=(3, 0))

@@ -1,6 +1,6 @@
 """regard: see what every token of a text pays attention to, exactly and at any length.
 
-Names are loaded when they are first used, so that `import regard` and `regard --help` do not wait for torch.
+Names are loaded when they are first used, so that `import regard` and `regard --help` don't wait for torch.
 """
 
 from typing import TYPE_CHECKING

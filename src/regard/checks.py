@@ -38,7 +38,7 @@ def arguments_named(function: Function) -> Function:
     return called  # type: ignore[return-value]
 
 
-def refuse_both(option: str, others: Mapping[str, Any], why: str = "given both, needs one of them") -> None:
+def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only one of them") -> None:
     """Raise RegardError if an option is given together with any of some others. others: their values by their names."""
     for name, value in others.items():
         if value:
@@ -54,7 +54,7 @@ def near_name(name: str, known: Collection[str]) -> str | None:
 def from_zero(what: str, given: int, count: int, there: str) -> int:
     """Count a layer's or head's number from 0, where -1 may be given for the last one."""
     if not is_whole(given):
-        raise RegardError(f"{what}: given {given!r}, needs a whole number: {numbers_there(what, count, there)}")
+        raise RegardError(f"{what}: got {given!r}, expected a whole number: {numbers_there(what, count, there)}")
     if not -count <= given < count:
         behind = f", or -{count} to -1 from the end" if given < 0 and count > 1 else ""
         raise RegardError(f"{what} {given} is out of range: {numbers_there(what, count, there)}{behind}")
@@ -62,7 +62,7 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
 
 
 def numbers_there(what: str, count: int, there: str) -> str:
-    """Say which layers or heads there are: "it has layers 0 to 5", "it has only layer 0". Arguments: of `from_zero`."""
+    """List the layers or heads: "it has layers 0 to 5", "it has only layer 0". Arguments: of `from_zero`."""
     if count == 1:
         return f"{there.replace('there are', 'there is')} only {what} 0"
     return f"{there} {what}s 0 to {count - 1}"
@@ -74,7 +74,7 @@ def is_whole(given: object) -> bool:
 
 
 def kind_needed(given: object, kind: Any) -> str | None:
-    """Say what a field of this kind needs where something else is given; None where it fits, 1 for 1.0 too."""
+    """Report what a field of this kind needs where something else is given; None if it fits, 1 for 1.0 too."""
     options = get_args(kind)
     if options and isinstance(options[0], str):  # a Literal
         return None if given in options else " or ".join(map(repr, options))
@@ -90,21 +90,21 @@ def kind_needed(given: object, kind: Any) -> str | None:
 def check_integer(name: str, given: object, least: int = 1) -> None:
     """Check a width or a number of heads of a layer, as torch's layers do."""
     if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f"{name}: given {type(given).__name__}, needs an integer")
+        raise TypeError(f"{name}: got {type(given).__name__}, expected an integer")
     if given < least:
-        raise ValueError(f"{name}: given {given}, needs to be {least} or more")
+        raise ValueError(f"{name}: got {given}, expected {least} or more")
 
 
 def check_seed(seed: object) -> None:
-    """Check the seed of random numbers. Raises RegardError for what numpy's or torch's do not take."""
+    """Check the seed of random numbers. Raises RegardError for what numpy's or torch's don't take."""
     if not is_whole(seed) or not 0 <= seed < 1 << 63:  # type: ignore[operator]
-        raise RegardError(f"seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
+        raise RegardError(f"seed: got {seed!r}, expected a whole number from 0 to 2^63 - 1")
 
 
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
-    """Make the error for a layer or head to keep, counted from 0, that does not exist.
+    """Make the error for a layer or head to keep, counted from 0, that doesn't exist.
 
-    what, given, count, there: as `from_zero` takes them.
+    what, given, count, there: as in `from_zero`.
     """
     return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
 
@@ -117,10 +117,10 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
     if given is None:
         return None
     if isinstance(given, str) or not all(map(is_whole, given)):
-        raise RegardError(f"{what}s: given {given!r}, needs whole numbers, counted from 0")
+        raise RegardError(f"{what}s: got {given!r}, expected whole numbers, counted from 0")
     numbers = tuple(sorted({n.__index__() for n in given}))
     if not numbers:
-        raise RegardError(f"{what}s: given none, needs at least one number, or None for all")
+        raise RegardError(f"{what}s: got none, expected at least one number, or None for all")
     if numbers[0] < 0:
         raise RegardError(f"{what} {numbers[0]} does not exist: {what}s are counted from 0")
     return numbers
@@ -129,13 +129,11 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
 def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
     """Check what to save of a trace, and in which dtype. heads: None for all."""
     if dtype not in (None, "bfloat16", "float16", "float32"):
-        raise RegardError(
-            f"dtype: given {dtype!r}, needs bfloat16, float16, float32; without it, that of the trace stays"
-        )
+        raise RegardError(f"dtype: got {dtype!r}, expected bfloat16, float16 or float32 (default: the trace's dtype)")
     if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
         given = "chosen heads" if heads is not None else f"dtype {dtype}"
         raise RegardError(
-            f"attention outputs with {given}: contributions add up only over all heads, in the dtype that was traced; "
+            f"attention outputs with {given}: contributions only add up over all heads, in the dtype of the trace: "
             "leave out one of them"
         )
 
@@ -143,7 +141,7 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
 def check_path(what: str, given: object) -> None:
     """Check that something names a file. what: who needs it, such as "save"."""
     if not isinstance(given, (str, os.PathLike)):
-        raise RegardError(f"{what}: given {type(given).__name__}, needs the name of a file")
+        raise RegardError(f"{what}: got {type(given).__name__}, expected a file name")
 
 
 def megabytes(size: int) -> str:

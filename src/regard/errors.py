@@ -1,4 +1,4 @@
-"""Errors that a person can act on, and what such a person calls the thing to change."""
+"""Errors that a user can fix, with the name of the argument or option to change."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,14 +8,14 @@ _controls: ContextVar[Mapping[str, str]] = ContextVar("controls")
 
 
 class RegardError(ValueError):
-    """Bad input, in one line: what was given and what is needed. The command prints it and exits with 2."""
+    """Wrong input. The message is one line, which the command prints before it exits with 2."""
 
 
 class OutOfRangeError(RegardError, IndexError):
-    """A number beyond a sequence: bad input, and the end of the sequence for whoever walks along it.
+    """A number that is out of range. As an IndexError, it also ends iteration over a sequence.
 
-    axis, given, size: where an attention call is asked for a text, head or position that it does not have, what is
-    counted there, the number, and how many the call has; else None.
+    axis, given, size: for a text, head or position that an attention call doesn't have, the axis, the number, and the
+    size of the axis. Otherwise None.
     """
 
     def __init__(
@@ -26,21 +26,21 @@ class OutOfRangeError(RegardError, IndexError):
 
 
 class MissingPartError(RegardError):
-    """An optional part of regard is needed that this copy of it lacks."""
+    """An optional part of regard is needed but not installed."""
 
 
 class InexactError(RegardError):
-    """A number is off what it has to be by more than rounding: what is checked while it is computed does not hold."""
+    """A number differs from its expected value by more than rounding: a check during the computation failed."""
 
 
 def control_name(name: str, usual: str) -> str:
-    """Name what is to be changed as who asked sees it. usual: in the command and Python; a page has its own words."""
+    """Return the user's name for an argument. usual: the name on the command line and in Python. A page may differ."""
     return _controls.get({}).get(name, usual)
 
 
 @contextmanager
 def controls_called(names: Mapping[str, str]) -> Iterator[None]:
-    """Let `control_name` give these words inside the block, by their names."""
+    """Make `control_name` return these names inside the block."""
     token = _controls.set(names)
     try:
         yield
@@ -49,5 +49,5 @@ def controls_called(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a library's message, or the error's name where it has none."""
+    """Return the first line of an error's message, or the error's name if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -23,5 +23,5 @@ def find(name: str) -> Path | None:
 
 
 def left_out(name: str) -> str:
-    """Say that a model is missing, and what to run."""
+    """Report that a model is missing, and what to run."""
     return f"{MODELS[name]['title']} is left out here: run `regard fetch {name}`"

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and read regular files up to a size."""
+"""Write files atomically, and read regular files up to a size."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def check_readable(path: Path, option: str = "") -> None:
 
 
 def unreadable(option: str, path: Path | str, error: object) -> RegardError:
-    """Make the error for an input file that cannot be read. error: an exception, or the reason in words."""
+    """Make the error for an input file that can't be read. error: an exception, or the reason in words."""
     reason = getattr(error, "strerror", None) or error
     return RegardError(f"{option} {str(path)!r} cannot be read: {reason}".lstrip())
 
@@ -39,21 +39,21 @@ def unreadable(option: str, path: Path | str, error: object) -> RegardError:
 def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
     """Check that an output file can be written later: its ending, its folder, its place.
 
-    kinds: the known endings, with their dot. option: what the user typed, for the message.
+    kinds: the known endings, with their dot. option: what the user typed, for the error message.
     """
     if path == STANDARD_OUTPUT and ".json" in kinds:
         if sys.__stdout__ is None:
-            raise RegardError(f"{option}: standard output is closed: give a file's name")
+            raise RegardError(f"{option}: standard output is closed: pass a file name")
         return
     named = f"{option}: cannot write {str(path)!r}"
     if path.suffix.lower() not in kinds:
-        raise RegardError(f"{named}, the file's ending needs to be {' or '.join(sorted(kinds))}")
+        raise RegardError(f"{named}, but the file name must end in {' or '.join(sorted(kinds))}")
     if path.is_dir():
-        raise RegardError(f"{named}, it is a folder; a file's name is needed")
+        raise RegardError(f"{named}, but it is a folder: pass a file name")
     if not path.parent.is_dir():
-        raise RegardError(f"{named}, there is no folder {str(path.parent)!r}")
+        raise RegardError(f"{named}, but there is no folder {str(path.parent)!r}")
     if not os.access(path.parent, os.W_OK):
-        raise RegardError(f"{named}, the folder {str(path.parent)!r} is read-only")
+        raise RegardError(f"{named}, but the folder {str(path.parent)!r} is read-only")
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def check_regular(path: Path | str, what: str = "") -> int:
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         raise unreadable(what, path, error) from error
     if not stat.S_ISREG(status.st_mode):
-        raise unreadable(what, path, "it needs to be a regular file")
+        raise unreadable(what, path, "it isn't a regular file")
     return status.st_size
 
 
@@ -94,7 +94,7 @@ def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> by
     """Read all of a regular file of at most so many bytes."""
     size = check_regular(path, what)
     if size > most:
-        raise unreadable(what, path, f"it has {size:,} bytes, {most:,} are the most")
+        raise unreadable(what, path, f"it has {size:,} bytes, at most {most:,} are allowed")
     with open_regular(path, what) as file:
         return file.read(most)
 
@@ -145,7 +145,7 @@ def parse_json(content: bytes | str) -> Any:
 
 
 def read_json(path: Path | str, what: str = "", *, most: int = LARGEST) -> dict[str, Any]:
-    """Read the object in a JSON file. what: what the file is, for messages. most: how many bytes it may have."""
+    """Read the object in a JSON file. what: what the file is, for error messages. most: how many bytes it may have."""
     content = read_regular(path, what, most=most)
     try:
         return expect_type("its content", parse_json(content), dict)
@@ -154,7 +154,7 @@ def read_json(path: Path | str, what: str = "", *, most: int = LARGEST) -> dict[
 
 
 def write_json(data: Any, file: Path, indent: int | None = None) -> None:
-    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-"."""
+    """Write JSON, floats at full precision, to a file, atomically; or to standard output, which is "-"."""
     if file != STANDARD_OUTPUT:
         with whole(file) as temporary:
             text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
@@ -166,7 +166,7 @@ def write_json(data: Any, file: Path, indent: int | None = None) -> None:
 
 
 def plain_json_values(value: Any) -> Any:
-    """Make JSON's own types of dicts, sequences, tensors and arrays; what is not finite is null, as JSON has no NaN."""
+    """Make JSON's own types of dicts, sequences, tensors and arrays; what isn't finite is null, as JSON has no NaN."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
@@ -182,7 +182,7 @@ def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
     number = type(value) is int and float in kinds
     if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):
         needed = " or ".join("null" if kind is None else NAMES[kind] for kind in kinds)
-        raise RegardError(f"{name} is {short(value)}, needs {needed}")
+        raise RegardError(f"{name} is {short(value)}, expected {needed}")
     return value
 
 

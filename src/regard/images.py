@@ -50,12 +50,12 @@ def read_picture(image: Any) -> Picture:
         return image
     if isinstance(image, np.ndarray):
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
-            raise RegardError(f"image: given an array {image.shape} {image.dtype}, needs (height, width, 3) uint8, RGB")
+            raise RegardError(f"image: got {image.shape} {image.dtype}, expected an RGB array (height, width, 3) uint8")
         image = Image.fromarray(image)
     if isinstance(image, Image.Image):
         return _read(image, "a picture", "a picture")
     if not isinstance(image, (str, os.PathLike)):
-        raise RegardError(f"image: given {type(image).__name__}, needs a file, a Pillow image or an array of pixels")
+        raise RegardError(f"image: got {type(image).__name__}, expected a file, a Pillow image or an array of pixels")
     path = Path(image)
     check_regular(path, "image")
     return _read(path, path.name, str(image))
@@ -81,7 +81,7 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
             most = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
             raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
         except UnidentifiedImageError as error:
-            raise RegardError(f"image {called!r} cannot be read, needs {', '.join(FORMATS)}") from error
+            raise RegardError(f"image {called!r} cannot be read, expected {', '.join(FORMATS)}") from error
         except RegardError:
             raise
         except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error
@@ -113,7 +113,7 @@ def _converted(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
     if image.mode == "CMYK":
         notes.append(f"The CMYK colours of {name} were converted to RGB without its colour profile.")
     elif image.mode not in PLAIN:
-        raise RegardError(f"image {name!r} has pixels of mode {image.mode}, needs 8 bits (or 16 of grey) a colour")
+        raise RegardError(f"image {name!r} has mode {image.mode}, expected 8 bits per colour (or 16 of grey)")
     return image if image.mode == "RGB" and image is not opened else image.convert("RGB"), notes
 
 
@@ -126,7 +126,7 @@ class Patches:
     """Which token stands for which part of a picture.
 
     picture: what was given, upright. rows, columns: of patches. first: the number of the first patch's token; the
-    others follow row by row. seen: the part of the picture that the model saw, None where it is not known.
+    others follow row by row. seen: the part of the picture that the model saw, None if it isn't known.
     """
 
     picture: Picture
@@ -136,12 +136,12 @@ class Patches:
     seen: Box | None = field(default=None)
 
     def box(self, token: int) -> Box:
-        """Find where a token's patch lies on the picture."""
+        """Find where a token's patch is on the picture."""
         if not is_whole(token) or not 0 <= token - self.first < self.rows * self.columns:
             last = self.first + self.rows * self.columns - 1
-            raise OutOfRangeError(f"patch: given token {token!r}, patches are tokens {self.first} to {last}")
+            raise OutOfRangeError(f"patch: got token {token!r}, but patches are tokens {self.first} to {last}")
         if self.seen is None:
-            raise RegardError("patch: where the patches lie on the picture is not known, the trace's status says why")
+            raise RegardError("patch: the patches' positions in the image are unknown: the trace's status shows why")
         left, top, right, bottom = self.seen
         row, column = divmod(token - self.first, self.columns)
         wide, high = (right - left) / self.columns, (bottom - top) / self.rows
@@ -155,14 +155,14 @@ class Patches:
         of_patches = weights[..., self.first : self.first + self.rows * self.columns]
         if of_patches.shape[-1] != self.rows * self.columns:
             needed = self.first + self.rows * self.columns
-            raise RegardError(f"heat: given {weights.shape[-1]} numbers, needs one for each of {needed} tokens or more")
+            raise RegardError(f"heat: got {weights.shape[-1]} numbers, expected one per token, {needed} or more")
         return of_patches.unflatten(-1, (self.rows, self.columns))
 
 
 def patch_tokens(config: Any, grid: tuple[int, int], length: int) -> tuple[Token, ...] | None:
-    """Name the tokens of a picture: "row,column" of each patch, counted from 0, and those that stand before them.
+    """Name the tokens of a picture: "row,column" of each patch, counted from 0, and those that are before them.
 
-    None where the model has other tokens than patches and what its config names: it may have merged some.
+    None if the model has other tokens than patches and what its config names: it may have merged some.
     """
     rows, columns = grid
     registers = getattr(config, "num_register_tokens", 0) or 0

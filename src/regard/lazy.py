@@ -21,7 +21,7 @@ def from_above(name: str) -> Any:
 
 
 def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """Make a package's `__getattr__` and `__dir__`, which know its submodules and import them when they are asked for.
+    """Make a package's `__getattr__` and `__dir__`, which know its submodules and import them when they are requested.
 
     package, folders: its `__name__` and `__path__`.
     """
@@ -38,7 +38,7 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
 def lazy_names(
     package: str, where: Mapping[str, str], renamed: Mapping[str, tuple[str, str]] | None = None
 ) -> Callable[[str], Any]:
-    """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
+    """Make a package's `__getattr__`, which imports a name from the module that has it when it is requested.
 
     where: the module of each name, or the package of a name that is a module itself. renamed: old names, each with its
     new name and the version that will not have the old one; asking for one warns of that.

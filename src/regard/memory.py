@@ -38,14 +38,14 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
         return
     if need > _most.get():
         most = format_bytes(int(_most.get()))
-        raise RegardError(f"{what} needs {format_bytes(need)} of memory, {most} are the most here: {helps}")
+        raise RegardError(f"{what} needs {format_bytes(need)} of memory, the limit is {most}: {helps}")
     there = available(device)
     if there is not None and need > there:
-        raise RegardError(f"{what} needs {format_bytes(need)} of memory, {format_bytes(there)} are free: {helps}")
+        raise RegardError(f"{what} needs {format_bytes(need)} of memory, only {format_bytes(there)} are free: {helps}")
 
 
 def available(device: torch.device) -> int | None:
-    """Return the bytes that a device has free, None if the system does not say.
+    """Return the bytes that a device has free, None if the system doesn't say.
 
     On Linux CPUs that is what the machine can give without swapping and its control groups allow.
     """
@@ -77,7 +77,7 @@ def give_memory_back() -> None:
 
 
 def format_bytes(bytes: int) -> str:
-    """Format a number of bytes as a person reads it: 3.2 GiB."""
+    """Format a number of bytes as a user reads it: 3.2 GiB."""
     power = min(max(bytes.bit_length() - 1, 0) // 10, 5)
     size = bytes / 1024**power
     return f"{size:.{int(power > 0 and size < 100)}f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

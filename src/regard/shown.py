@@ -1,4 +1,4 @@
-"""Let traces, answers, tables and maps show themselves, by functions of higher modules (`lazy.ABOVE`), or in a line."""
+"""Display traces, answers, tables and maps, with functions of higher modules (`lazy.ABOVE`) or in one line."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -15,10 +15,10 @@ MAX_CHARACTERS = 60  # of each field's value in `short_repr`
 
 
 class Shown:
-    """Shows itself: rich prints it in a terminal, a notebook shows it as HTML."""
+    """An object that rich prints in a terminal and a notebook shows as HTML."""
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """The parts to show, for a terminal of so many columns."""
+        """The parts to show in a terminal with this many columns."""
         raise NotImplementedError
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Any:
@@ -29,7 +29,7 @@ class Shown:
 
 
 def short_repr(made: Any) -> str:
-    """Show a dataclass as its fields: tensors by their shapes, collections by their lengths, the start of a text.
+    """Show a dataclass by its fields: shapes of tensors, lengths of collections, the start of texts.
 
     Use it in a class as `__repr__ = short_repr`.
     """
@@ -51,14 +51,14 @@ def _short(value: Any) -> str:
 
 
 class Showable:
-    """Attention that draws itself."""
+    """Attention that you can plot and show."""
 
     def plot(self, head: int | None = None, **how: Any) -> "Axes":
-        """Draw the weights as `regard.plot` does. how: `tokens`, `key_tokens`, `batch`, `axes` and its others."""
+        """Draw the weights with `regard.plot`. how: its arguments, such as `tokens`, `batch` and `axes`."""
         return from_above("plot")(self, head=head, **how)
 
     def show(self, **how: Any) -> Any:
-        """Show the interactive page as `regard.show` does. how: `tokens`, `key_tokens`, `batch` and its others."""
+        """Show the interactive page with `regard.show`. how: its arguments, such as `tokens` and `batch`."""
         return from_above("show")(self, **how)
 
     def _repr_html_(self) -> str | None:

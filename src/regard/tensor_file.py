@@ -88,7 +88,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
 
 
 def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Write a file of a format, whole or not at all. packed, tensors: from a `Packer`."""
+    """Write a file of a format, atomically. packed, tensors: from a `Packer`."""
     description = json.dumps(packed, separators=(",", ":"))
     metadata = {"format": form, "version": VERSION, "description": description}
     metadata["sha256"] = checksum(description, tensors)
@@ -114,11 +114,13 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
             if form not in formats:
                 raise RegardError(f"its format is {form[:40]!r}" if form else "its format is unknown")
             if version != VERSION:
-                raise RegardError(f"its version is {str(version)[:40]!r}, this regard reads {VERSION!r}")
+                raise RegardError(f"its version is {str(version)[:40]!r}, but this version of regard reads {VERSION!r}")
             yield opened
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         reason = first_line(error).removeprefix("Error while deserializing header: ")[:200]
-        raise RegardError(f"{str(file)!r} is no whole {what} file ({reason}): give a file that regard saved") from error
+        raise RegardError(
+            f"{str(file)!r} is not a valid {what} file ({reason}): pass a file saved by regard"
+        ) from error
 
 
 def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> Any:
@@ -131,7 +133,7 @@ def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] 
         metadata, make = opened.metadata(), formats[opened.metadata()["format"]]
         unsigned = metadata["format"] == ATTENTION and "sha256" not in metadata  # written by another program
         if verify and not unsigned and checksum(metadata["description"], tensors) != metadata["sha256"]:
-            raise RegardError("it is damaged: its checksum is not the one that was saved")
+            raise RegardError("it is damaged: its checksum differs from the saved one")
         description = json.loads(metadata.get("description", "null"))
         return make(description, tensors) if callable(make) else unpack(description, tensors, make)
 

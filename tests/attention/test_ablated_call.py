@@ -187,11 +187,11 @@ def test_a_head_cut_zeroes_its_output_and_nothing_else(case: Case, one_text: boo
 @pytest.mark.parametrize(
     ("cut", "needed"),
     [
-        (HeadAblation(heads=[1, 4]), "heads: given 4, needs numbers that the call 'layer.3' has: 0 to 3"),
-        (HeadAblation(batch=[2]), "batch: given 2, needs numbers that the call 'layer.3' has: 0 to 1"),
-        (EdgeAblation(heads=[9]), "heads: given 9"),
-        (EdgeAblation(queries=[5]), "queries: given 5, needs numbers that the call 'layer.3' has: 0 to 4"),
-        (EdgeAblation(keys=[7]), "keys: given 7, needs numbers that the call 'layer.3' has: 0 to 6"),
+        (HeadAblation(heads=[1, 4]), "heads: got 4, expected numbers that the call 'layer.3' has: 0 to 3"),
+        (HeadAblation(batch=[2]), "batch: got 2, expected numbers that the call 'layer.3' has: 0 to 1"),
+        (EdgeAblation(heads=[9]), "heads: got 9"),
+        (EdgeAblation(queries=[5]), "queries: got 5, expected numbers that the call 'layer.3' has: 0 to 4"),
+        (EdgeAblation(keys=[7]), "keys: got 7, expected numbers that the call 'layer.3' has: 0 to 6"),
     ],
 )
 def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, needed: str) -> None:
@@ -208,7 +208,7 @@ def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, 
         regard.attend(query, key, key)
     with (
         ablating([EdgeAblation(keys=[0])]),
-        pytest.raises(ValueError, match="keys: given 0, needs numbers that this call has: none, it is empty"),
+        pytest.raises(ValueError, match="keys: got 0, expected numbers that this call has: none, it is empty"),
     ):
         regard.attend(query, key[:, :, :0], key[:, :, :0])
 

@@ -76,7 +76,7 @@ def test_edges_ablated_later_are_taken_from_the_rows() -> None:
     left = rows[0, 0].clone()
     left[[3, 6]] = 0.0
     assert torch.allclose(found.weights[0, 5, 2], left / left.sum(), atol=1e-6)
-    with ablating([edge, patch]), pytest.raises(PatchError, match="later keys, or ablated edges"):
+    with ablating([edge, patch]), pytest.raises(PatchError, match="later keys or ablated edges"):
         regard.attend(query, key, value)
 
 
@@ -85,12 +85,12 @@ def test_what_does_not_fit() -> None:
     for patch, says in (
         (
             CallPatch(what="values", rows=torch.zeros(1, 1, 4), positions=(0,)),
-            "of width 4, the model has 3 of width 13",
+            "of width 4, but the layer has 3 of width 13",
         ),
-        (CallPatch(what="head_outputs", rows=torch.zeros(2, 1, E), positions=(0,)), "given 2 heads .* has 6 of width"),
+        (CallPatch(what="head_outputs", rows=torch.zeros(2, 1, E), positions=(0,)), "got 2 heads .* has 6 of width"),
         (CallPatch(what="weights", rows=torch.ones(1, 1, 9), positions=(0,)), "1 heads of 9 weights, .* 6 heads of 7"),
         (CallPatch(what="weights", rows=torch.ones(1, 1, S), positions=(1,)), "the row of token 1 sums to 7"),
-        (CallPatch(what="values", rows=torch.zeros(1, 1, E), positions=(7,)), "keys: given 7"),
+        (CallPatch(what="values", rows=torch.zeros(1, 1, E), positions=(7,)), "keys: got 7"),
     ):
         with ablating([patch]), pytest.raises(ValueError, match=says):
             regard.attend(query, key, value)

@@ -22,51 +22,51 @@ def call(**changes: Any) -> regard.Attention:
 @pytest.mark.parametrize(
     ("changes", "error", "needed"),
     [
-        ({"dropout": -0.1}, ValueError, "dropout: given -0.1, needs to be a probability"),
-        ({"dropout": 1.5}, ValueError, "dropout: given 1.5"),
-        ({"dropout": float("nan")}, ValueError, "dropout: given nan"),
-        ({"dropout": "half"}, TypeError, "dropout: given str, needs a number"),
-        ({"scale": float("inf")}, ValueError, "scale: given inf, needs a finite number"),
-        ({"scale": float("nan")}, ValueError, "scale: given nan, needs a finite number"),
-        ({"scale": "big"}, TypeError, "scale: given str, needs a number"),
-        ({"softcap": 0}, ValueError, "softcap: given 0, needs to be above 0"),
-        ({"softcap": -2.0}, ValueError, "softcap: given -2.0, needs to be above 0"),
-        ({"softcap": float("nan")}, ValueError, "softcap: given nan"),
-        ({"softcap": True}, TypeError, "softcap: given bool, needs a number"),
-        ({"window": 3}, TypeError, "window: given 3, needs (left, right)"),
-        ({"window": (1.0, 2)}, TypeError, "window: given (1.0, 2), needs (left, right)"),
-        ({"window": (1, 2, 3)}, TypeError, "window: given (1, 2, 3), needs (left, right)"),
-        ({"window": (-1, 0)}, ValueError, "window: left is -1, it needs to be 0 or more"),
-        ({"offset": 1.5}, TypeError, "offset: given float, needs an integer"),
+        ({"dropout": -0.1}, ValueError, "dropout: got -0.1, expected a probability"),
+        ({"dropout": 1.5}, ValueError, "dropout: got 1.5"),
+        ({"dropout": float("nan")}, ValueError, "dropout: got nan"),
+        ({"dropout": "half"}, TypeError, "dropout: got str, expected a number"),
+        ({"scale": float("inf")}, ValueError, "scale: got inf, expected a finite number"),
+        ({"scale": float("nan")}, ValueError, "scale: got nan, expected a finite number"),
+        ({"scale": "big"}, TypeError, "scale: got str, expected a number"),
+        ({"softcap": 0}, ValueError, "softcap: got 0, expected a number above 0"),
+        ({"softcap": -2.0}, ValueError, "softcap: got -2.0, expected a number above 0"),
+        ({"softcap": float("nan")}, ValueError, "softcap: got nan"),
+        ({"softcap": True}, TypeError, "softcap: got bool, expected a number"),
+        ({"window": 3}, TypeError, "window: got 3, expected (left, right)"),
+        ({"window": (1.0, 2)}, TypeError, "window: got (1.0, 2), expected (left, right)"),
+        ({"window": (1, 2, 3)}, TypeError, "window: got (1, 2, 3), expected (left, right)"),
+        ({"window": (-1, 0)}, ValueError, "window: left is -1, expected 0 or more"),
+        ({"offset": 1.5}, TypeError, "offset: got float, expected an integer"),
         ({"is_causal": True}, TypeError, "is_causal: use causal="),
         ({"attn_mask": None}, TypeError, "attn_mask: use mask="),
         ({"key_padding_mask": None}, TypeError, "key_padding_mask: use mask="),
         ({"num_heads": 2}, TypeError, "num_heads: pass query, key and value as (B, H, L, D)"),
         ({"casual": True}, TypeError, "unexpected keyword argument 'casual'"),
-        ({"causal": "yes"}, TypeError, "causal: given str, needs True or False"),
-        ({"mask": [True]}, TypeError, "mask: given list, needs to be a torch tensor"),
-        ({"mask": torch.zeros(5, 7)}, TypeError, "mask: given torch.float32 of shape (5, 7), needs a bool"),
-        ({"mask": torch.ones(7, 5).bool()}, ValueError, "mask: given shape (7, 5), needs one that broadcasts"),
-        ({"mask": torch.ones(1, 1, 1, 5, 7).bool()}, ValueError, "mask: given shape (1, 1, 1, 5, 7)"),
-        ({"mask": regard.masks.padding(torch.ones(2, 5).bool())}, ValueError, "mask: given shape (2, 5)"),
+        ({"causal": "yes"}, TypeError, "causal: got str, expected True or False"),
+        ({"mask": [True]}, TypeError, "mask: got list, expected a torch tensor"),
+        ({"mask": torch.zeros(5, 7)}, TypeError, "mask: got torch.float32 of shape (5, 7), expected a bool"),
+        ({"mask": torch.ones(7, 5).bool()}, ValueError, "mask: got shape (7, 5), expected a shape that broadcasts"),
+        ({"mask": torch.ones(1, 1, 1, 5, 7).bool()}, ValueError, "mask: got shape (1, 1, 1, 5, 7)"),
+        ({"mask": regard.masks.padding(torch.ones(2, 5).bool())}, ValueError, "mask: got shape (2, 5)"),
         ({"mask": regard.masks.padding(torch.ones(2, 1).bool())}, ValueError, "mask: its padding has 1 keys"),
-        ({"mask": regard.masks.dense(torch.ones(3, 1, 1, 7).bool())}, ValueError, "mask: given shape (3, 1, 1, 7)"),
-        ({"bias": torch.ones(5, 7).bool()}, TypeError, "bias: given torch.bool, needs floating-point"),
-        ({"bias": torch.ones(3, 7)}, ValueError, "bias: given shape (3, 7), needs one that broadcasts"),
-        ({"bias": 1.0}, TypeError, "bias: given float, needs to be a torch tensor"),
-        ({"sinks": torch.ones(3)}, ValueError, "sinks: given shape (3,), needs one that broadcasts to (4,)"),
-        ({"sinks": torch.ones(4).long()}, TypeError, "sinks: given torch.int64, needs floating-point"),
-        ({"sinks": torch.tensor([1.0, float("nan"), 0.0, 0.0])[:, None]}, ValueError, "sinks: given shape (4, 1)"),
-        ({"key": random(0, 2, 2, 7, 6)}, ValueError, "key: given width 6, needs 8"),
-        ({"key": random(0, 3, 2, 7, 8), "value": random(0, 3, 2, 7, 3)}, ValueError, "key: given a batch of 3"),
-        ({"value": random(0, 2, 1, 7, 3)}, ValueError, "value: given 1 heads and 7 positions, needs 2 and 7"),
-        ({"value": random(0, 2, 2, 6, 3)}, ValueError, "value: given 2 heads and 6 positions, needs 2 and 7"),
-        ({"query": random(0, 2, 3, 5, 8)}, ValueError, "key: given 2 heads, needs a number that divides the query's 3"),
-        ({"query": random(0, 2, 4, 5, 0), "key": random(0, 2, 2, 7, 0)}, ValueError, "query: given width 0"),
-        ({"query": random(0, 5, 8)}, ValueError, "key: given shape (2, 2, 7, 8), needs 2, 3 or 4 axes"),
-        ({"query": random(0, 8)}, ValueError, "query: given shape (8,), needs 2, 3 or 4 axes"),
-        ({"key": random(0, 2, 2, 7, 8).float()}, TypeError, "key: given torch.float32, needs to be torch.float64"),
-        ({"key": torch.ones(2, 2, 7, 8).long()}, TypeError, "key: given torch.int64, needs to be float64"),
+        ({"mask": regard.masks.dense(torch.ones(3, 1, 1, 7).bool())}, ValueError, "mask: got shape (3, 1, 1, 7)"),
+        ({"bias": torch.ones(5, 7).bool()}, TypeError, "bias: got torch.bool, expected floating-point"),
+        ({"bias": torch.ones(3, 7)}, ValueError, "bias: got shape (3, 7), expected a shape that broadcasts"),
+        ({"bias": 1.0}, TypeError, "bias: got float, expected a torch tensor"),
+        ({"sinks": torch.ones(3)}, ValueError, "sinks: got shape (3,), expected a shape that broadcasts to (4,)"),
+        ({"sinks": torch.ones(4).long()}, TypeError, "sinks: got torch.int64, expected floating-point"),
+        ({"sinks": torch.tensor([1.0, float("nan"), 0.0, 0.0])[:, None]}, ValueError, "sinks: got shape (4, 1)"),
+        ({"key": random(0, 2, 2, 7, 6)}, ValueError, "key: got width 6, expected 8"),
+        ({"key": random(0, 3, 2, 7, 8), "value": random(0, 3, 2, 7, 3)}, ValueError, "key: got a batch of 3"),
+        ({"value": random(0, 2, 1, 7, 3)}, ValueError, "value: got 1 heads and 7 positions, expected 2 and 7"),
+        ({"value": random(0, 2, 2, 6, 3)}, ValueError, "value: got 2 heads and 6 positions, expected 2 and 7"),
+        ({"query": random(0, 2, 3, 5, 8)}, ValueError, "key: got 2 heads, expected a divisor of the query's 3"),
+        ({"query": random(0, 2, 4, 5, 0), "key": random(0, 2, 2, 7, 0)}, ValueError, "query: got width 0"),
+        ({"query": random(0, 5, 8)}, ValueError, "key: got shape (2, 2, 7, 8), expected 2, 3 or 4 axes"),
+        ({"query": random(0, 8)}, ValueError, "query: got shape (8,), expected 2, 3 or 4 axes"),
+        ({"key": random(0, 2, 2, 7, 8).float()}, TypeError, "key: got torch.float32, expected torch.float64"),
+        ({"key": torch.ones(2, 2, 7, 8).long()}, TypeError, "key: got torch.int64, expected float64"),
     ],
 )  # fmt: skip
 def test_refused(changes: dict[str, Any], error: type[Exception], needed: str) -> None:
@@ -77,12 +77,12 @@ def test_refused(changes: dict[str, Any], error: type[Exception], needed: str) -
 @pytest.mark.parametrize(
     ("make", "given", "needed"),
     [
-        (masks.padding, [True], "padding: given list, needs a boolean (B, S) tensor"),
-        (masks.padding, torch.ones(5), "padding: given torch.float32 of shape (5,), needs"),
-        (masks.padding, torch.ones(5).bool(), "padding: given torch.bool of shape (5,), needs"),
-        (masks.dense, [True], "mask: given list, needs a boolean tensor of at most 4 axes"),
-        (masks.dense, torch.ones(1, 1, 1, 1, 1).bool(), "mask: given torch.bool of shape (1, 1, 1, 1, 1), needs"),
-        (masks.function, True, "mask function: given bool, needs a function of query and key positions"),
+        (masks.padding, [True], "padding: got list, expected a boolean (B, S) tensor"),
+        (masks.padding, torch.ones(5), "padding: got torch.float32 of shape (5,), expected"),
+        (masks.padding, torch.ones(5).bool(), "padding: got torch.bool of shape (5,), expected"),
+        (masks.dense, [True], "mask: got list, expected a boolean tensor of at most 4 axes"),
+        (masks.dense, torch.ones(1, 1, 1, 1, 1).bool(), "mask: got torch.bool of shape (1, 1, 1, 1, 1), expected"),
+        (masks.function, True, "mask function: got bool, expected a function of query and key positions"),
     ],
 )
 def test_no_mask(make: Any, given: Any, needed: str) -> None:
@@ -92,7 +92,7 @@ def test_no_mask(make: Any, given: Any, needed: str) -> None:
 
 @pytest.mark.parametrize("name", ["query", "key", "value"])
 def test_no_tensor(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name}: given list, needs to be a torch tensor"):
+    with pytest.raises(TypeError, match=f"{name}: got list, expected a torch tensor"):
         call(**{name: [[1.0]]})
 
 
@@ -100,18 +100,18 @@ def test_no_tensor(name: str) -> None:
 def test_another_device(name: str) -> None:
     shapes = RIGHT | {"mask": (5, 7), "bias": (5, 7), "sinks": (4,)}
     elsewhere = torch.empty(shapes[name], device="meta", dtype=torch.bool if name == "mask" else torch.float64)
-    with pytest.raises(ValueError, match=f"{name}: given on meta, needs to be on cpu"):
+    with pytest.raises(ValueError, match=f"{name}: got a tensor on meta, expected cpu"):
         call(**{name: elsewhere})
 
 
 def test_a_factor_that_the_dtype_cannot_hold() -> None:
     query = torch.linspace(-1, 1, 12).view(3, 4)
     for name in ("softcap", "scale"):
-        with pytest.raises(ValueError, match=f"{name}: given 1e\\+300, needs to be a number that torch.float32 holds"):
+        with pytest.raises(ValueError, match=f"{name}: got 1e\\+300, expected a number that torch.float32 can hold"):
             regard.attend(query, query, query, **{name: 1e300})
-        with pytest.raises(ValueError, match=f"{name}: given inf, needs a finite number"):
+        with pytest.raises(ValueError, match=f"{name}: got inf, expected a finite number"):
             regard.attend(query, query, query, **{name: 10**400})
-    with pytest.raises(ValueError, match="softcap: given 1e-300, needs to be above 0"):
+    with pytest.raises(ValueError, match="softcap: got 1e-300, expected a number above 0"):
         regard.attend(query, query, query, softcap=1e-300)
     plain = regard.attend(query, query, query)
     capped = regard.attend(query, query, query, softcap=10**30)

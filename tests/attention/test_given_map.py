@@ -106,7 +106,7 @@ def test_parts_of_a_map() -> None:
 
 def test_positions_are_known_only_for_square_maps_or_with_an_offset() -> None:
     assert regard.AttentionMap.of_weights(torch.ones(3, 3)).offset == 0
-    with pytest.raises(ValueError, match="distance: queries and keys are of different sequences"):
+    with pytest.raises(ValueError, match="distance: queries and keys are in different sequences"):
         regard.AttentionMap.of_weights(torch.ones(3, 4)).distance()
 
 
@@ -131,11 +131,11 @@ def test_what_needs_scores_is_refused(name: str) -> None:
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_wrong_weights_are_named() -> None:
-    with pytest.raises(TypeError, match="weights: given list, needs to be a torch tensor"):
+    with pytest.raises(TypeError, match="weights: got list, expected a torch tensor"):
         regard.AttentionMap.of_weights([[1.0]])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"weights: given shape \(3,\), needs 2 to 4 axes"):
+    with pytest.raises(ValueError, match=r"weights: got shape \(3,\), expected 2 to 4 axes"):
         regard.AttentionMap.of_weights(torch.ones(3))
-    with pytest.raises(TypeError, match=r"weights: given torch\.int64"):
+    with pytest.raises(TypeError, match=r"weights: got torch\.int64"):
         regard.AttentionMap.of_weights(torch.ones(2, 2, dtype=torch.long))
 
 

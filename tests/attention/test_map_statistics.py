@@ -213,13 +213,13 @@ def test_nothing_to_look_at(length: int, size: int) -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     query, key = torch.zeros(3, 2), torch.zeros(5, 2)
     seen = regard.attend(query, key, key).weights
-    with pytest.raises(ValueError, match="distance: queries and keys are of different sequences"):
+    with pytest.raises(ValueError, match="distance: queries and keys are in different sequences"):
         seen.distance()
-    with pytest.raises(ValueError, match="top: k is 0, it needs to be 1 or more"):
+    with pytest.raises(ValueError, match="top: got k 0, expected 1 or more"):
         seen.top(0)
-    with pytest.raises(ValueError, match="pooled: rows and cols are 0 and 4, both need"):
+    with pytest.raises(ValueError, match="pooled: rows and cols are 0 and 4, expected"):
         seen.pooled(0, 4)
-    with pytest.raises(ValueError, match="top: k is -1"):
+    with pytest.raises(ValueError, match="top: got k -1"):
         seen.statistics(top=-1)
     with pytest.raises(ValueError, match="pooled: rows and cols are 4 and 0"):
         seen.statistics(pooled=(4, 0))

@@ -178,9 +178,9 @@ def test_refused_by_name() -> None:
     with pytest.raises(regard.RegardError, match="does not go through the attention interface"):
         contributions(bloom.trace(ids=IDS), 2, layer=0)
     for kind, sizes, says in (
-        ("longformer", BERT | {"attention_window": 4}, r"attentions\[0\] have shape .*, needs 7 queries and 7 keys"),
-        ("squeezebert", BERT | {"embedding_size": 24}, r"attentions\[0\] are no distributions over the tokens"),
-        ("yoso", BERT, r"attentions\[0\] are no weights \(B, H, L, S\)"),
+        ("longformer", BERT | {"attention_window": 4}, r"attentions\[0\] have shape .*, expected 7 queries and 7 keys"),
+        ("squeezebert", BERT | {"embedding_size": 24}, r"attentions\[0\] aren't distributions over the tokens"),
+        ("yoso", BERT, r"attentions\[0\] aren't weights \(B, H, L, S\)"),
         ("fnet", BERT, "it reports no weights"),
     ):
         if kind == "squeezebert":

@@ -133,7 +133,7 @@ def test_what_an_encoder_decoder_needs() -> None:
     opened = Model(tiny("bart", PAIRS["bart"]), None, name="tiny-bart")
     for options, says in (
         ({"ids": IDS, "target_ids": [97]}, "target id 97 is out of range"),
-        ({"ids": IDS, "target_ids": [5] * 32}, "target has 32 tokens, special ones included: tiny-bart takes 31"),
+        ({"ids": IDS, "target_ids": [5] * 32}, "target has 32 tokens with special tokens, tiny-bart takes at most 31"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             opened.trace(**options)

@@ -108,11 +108,11 @@ def test_refused_by_name() -> None:
     opened = Model(vit(), None, name="tiny-vit")
     for options, says in (
         ({"inputs": {"pixel_values": PIXELS.expand(2, -1, -1, -1)}}, "'pixel_values' has shape .*one item at a time"),
-        ({"inputs": {"input_values": SOUND}}, "tiny-vit takes no 'input_values', it takes 'pixel_values'"),
+        ({"inputs": {"input_values": SOUND}}, "tiny-vit doesn't take 'input_values', only 'pixel_values'"),
         ({"inputs": {"input_ids": torch.tensor([[1]])}}, "holds token ids"),
-        ({"inputs": {"pixel_values": PIXELS, "text": None}}, "needs to be a mapping of names to tensors"),
-        ({"inputs": {}}, "needs to be a mapping"),
-        ({"inputs": {"pixel_values": PIXELS}, "ids": [1]}, "given two of them"),
+        ({"inputs": {"pixel_values": PIXELS, "text": None}}, "expected a mapping of names to tensors"),
+        ({"inputs": {}}, "expected a mapping"),
+        ({"inputs": {"pixel_values": PIXELS}, "ids": [1]}, "pass only one of a text, ids or inputs"),
         (
             {"inputs": {"pixel_values": PIXELS}, "interventions": [ablate(head(0, 1))]},
             "they cannot be used with inputs",

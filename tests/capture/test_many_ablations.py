@@ -137,9 +137,9 @@ def test_the_model_comes_back_whole_after_a_refusal() -> None:
     assert not any("forward" in module.__dict__ for module in model.model.modules())
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, bert has layers 0 to 1"):
         list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(2, 1))]]))
-    with pytest.raises(regard.RegardError, match=r"given str, needs regard.ablate"):
+    with pytest.raises(regard.RegardError, match=r"got str, expected regard.ablate"):
         list(model.ablated(ids=IDS, sets=[["head 3"]]))
-    with pytest.raises(regard.RegardError, match="given several texts, needs one"):
+    with pytest.raises(regard.RegardError, match="got several texts, expected one"):
         list(model.ablated(ids=[[1, 2], [3, 4]], sets=[[regard.ablate(regard.head(0, 1))]]))
-    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder, leave out part='decoder'"):
+    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder: leave out part='decoder'"):
         list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(1, 1, part="decoder"))]]))

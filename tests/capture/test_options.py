@@ -69,7 +69,7 @@ def test_blocks_are_left_out(layers) -> None:
     assert trace.attention_outputs == ()
     assert NO_OUTPUTS in trace.status.notes
     assert torch.equal(trace.attention[1].dense(), whole.attention[1].dense())
-    with pytest.raises(regard.RegardError, match="does not hold its output projection"):
+    with pytest.raises(regard.RegardError, match="doesn't contain its output projection"):
         contributions(trace, 2, 1)
     with pytest.raises(regard.RegardError, match="attention_outputs"):
         trace.save("never.safetensors", attention_outputs=True)
@@ -116,7 +116,7 @@ def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path
     assert "No attention was kept, so no weights were checked." in alone.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[1\] was not kept: of 3 this trace holds none"):
         alone.attention[1]
-    with pytest.raises(regard.RegardError, match="layers: given none, which keeps states alone"):
+    with pytest.raises(regard.RegardError, match="layers: got none, which keeps only states"):
         opened.trace(ids=IDS, layers=layers, statistics=True)
     alone.save(tmp_path / "a.safetensors")
     read = regard.open(tmp_path / "a.safetensors")

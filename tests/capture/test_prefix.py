@@ -137,5 +137,5 @@ def test_given_weights_are_refused_by_the_text_s_own_numbers() -> None:
     model = writer("llama")
     longer = model.trace(ids=IDS[1].roll(1))
     patch = regard.patch("weights", layer=1, at=[7], source_at=[12], source=longer)
-    with pytest.raises(regard.RegardError, match="token 7 may not attend to all"):
+    with pytest.raises(regard.RegardError, match="token 7 can't attend to all"):
         list(model.ablated(ids=IDS[0], sets=[[patch]]))

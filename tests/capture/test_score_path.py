@@ -103,14 +103,14 @@ def test_what_stands_between_is_named() -> None:
     model = shaken("llama")
     for layer in model.model.layers:
         layer.self_attn.q_proj = torch.nn.Sequential(layer.self_attn.q_proj, torch.nn.Tanh())
-    with pytest.raises(RegardError, match="the query is no linear function of the residual stream: 'tanh' stands"):
+    with pytest.raises(RegardError, match="query isn't a linear function of the residual stream: 'tanh' is in between"):
         split(model, IDS, 1, 0, [5], [[2]])
 
 
 def test_a_stream_that_is_not_added_to_is_refused() -> None:
     model = shaken("llama")
     model.model.layers[0].register_forward_hook(lambda module, args, output: output.tanh())
-    with pytest.raises(RegardError, match="no linear function"):
+    with pytest.raises(RegardError, match="isn't a linear function"):
         split(model, IDS, 1, 0, [5], [[2]])
 
 
@@ -164,13 +164,13 @@ def test_a_decoders_logit_has_parts_across() -> None:
 
 def test_what_is_refused() -> None:
     model = shaken("bert")
-    with pytest.raises(RegardError, match="it has no language head, so no logits: give toward="):
+    with pytest.raises(RegardError, match="it has no language-model head, so no logits: pass a direction, toward="):
         outcome_path(model._session, encoded_ids(IDS), None, AttributionTarget(7), [2])
     capped = opened("llama")
     head = capped.model.get_output_embeddings()
     assert head is not None
     head.register_forward_hook(lambda module, args, logits: logits.tanh())
     with pytest.raises(
-        RegardError, match="the logit is no linear function of the residual stream: 'tanh' stands between"
+        RegardError, match="the logit isn't a linear function of the residual stream: 'tanh' is in between"
     ):
         outcome_path(capped._session, encoded_ids([3, 4, 5]), None, AttributionTarget(7), [2])

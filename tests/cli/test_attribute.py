@@ -86,10 +86,10 @@ def test_a_next_token_and_a_pairs_target(tmp_path: Any) -> None:
 
 def test_bad_input(regard_command: Any) -> None:
     refused(regard_command("attribute"), "no text given")
-    refused(regard_command("attribute", TEXT), "--to is needed")
+    refused(regard_command("attribute", TEXT), "pass --to (a next token)")
     refused(regard_command("attribute", TEXT, "--word", "bunk", "--like", "river"), "the nearest are 'bank'")
     refused(regard_command("attribute", TEXT, "--word", "bank", "--like", "rivers"), "'rivers' is not in the text")
-    refused(regard_command("attribute", TEXT, *COSINE, "--top", "0"), "--top: given 0")
+    refused(regard_command("attribute", TEXT, *COSINE, "--top", "0"), "--top: got 0")
     refused(regard_command("attribute", TEXT, *COSINE, "--csv", "a.txt"), "--csv")
     refused(regard_command("attribute", TEXT, "--to", "Paris"), "has no language head")
 

@@ -90,7 +90,7 @@ def test_what_goes_wrong_leaves_nothing(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("REGARD_CACHE", str(next(folder.iterdir())))
     assert "cannot write" in told(capsys, "smollm2")[2]
     assert (
-        "given 'bert', needs any of smollm2, glove, cl100k_base, opus-mt-en-fr, or all"
+        "got 'bert', expected any of smollm2, glove, cl100k_base, opus-mt-en-fr, or all"
         in told(capsys, "glove", "bert")[2]
     )
 

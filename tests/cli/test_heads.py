@@ -95,9 +95,9 @@ def test_a_page_of_a_corpus_that_cannot_be_written(tmp_path: Path, monkeypatch: 
     ("arguments", "said"),
     [
         ([], "no text given: regard heads TEXT..."),
-        (["a", "--store", "s"], "--store and TEXT: a store has its own texts and model, give one of them"),
+        (["a", "--store", "s"], "--store and TEXT: a store has its own texts and model, pass one of them"),
         (["--tests", "--store", "s"], "--store and --tests: a store has its own texts"),
-        (["too short", "--tests"], "a text has 2 tokens, needs 8 or more"),
+        (["too short", "--tests"], "a text has 2 tokens, expected 8 or more"),
         (["a text", "--figure", "a.txt"], "--figure"),
     ],
 )

@@ -135,7 +135,7 @@ def test_lessons_of_a_wheel_come_first(tmp_path: Path, monkeypatch: pytest.Monke
     [
         (["99"], f"lesson '99': there are 0 to {len(lesson_files())}, and regard lesson lists them"),
         (["four"], f"lesson 'four': there are 0 to {len(lesson_files())}, and regard lesson lists them"),
-        (["0", "--step"], "lesson 0 is one file to read: it takes no option"),
+        (["0", "--step"], "lesson 0 is one file to read: it takes no options"),
         (["4", "--step", "--exercises"], "--exercises doesn't run the lesson: leave --step out"),
         (["--step"], "--step needs the number of a lesson"),
         (["--exercises"], "--exercises needs the number of a lesson"),

@@ -59,23 +59,23 @@ SMALL_BLOCK = ("--set", "block=2")  # so that the short text is long enough
 REFUSED = [
     (["see", "A bank", "--model", "./none"], "model './none': there is no such folder"),
     (["see", "A bank", "--model", "empty"], "'empty' is not a model folder: it has no config.json"),
-    (["see", "A bank", "--model", "void.gguf"], "model 'void.gguf' is truncated or no GGUF file"),
+    (["see", "A bank", "--model", "void.gguf"], "model 'void.gguf' is truncated or not a GGUF file"),
     (["see", "A bank", "--wrod", "bank"], "No such option: --wrod"),
-    (["see", "A bank", "--top", "0"], "--top: given 0"),
+    (["see", "A bank", "--top", "0"], "--top: got 0"),
     (["see", "A bank", "--json", "none/a.json"], "there is no folder 'none'"),
-    (["see", "--open", "text.txt"], "'text.txt' is no whole trace or attention file"),
-    (["see", "--open", "empty"], "'empty' cannot be read: it needs to be a regular file"),
+    (["see", "--open", "text.txt"], "'text.txt' is not a valid trace or attention file"),
+    (["see", "--open", "empty"], "'empty' cannot be read: it isn't a regular file"),
     (["embed"], "Missing argument 'PATH...': regard embed texts/ --out texts.store"),
     (["find", "bank"], "Missing option '--store': regard find bank --store bank.store --sort right"),
     (["find", "bank", "--store", "empty"], "store 'empty': there is no manifest.json in it"),
     (["tokens", "A bank", " "], "text 2 is blank"),
     (["map", "none.txt"], "'none.txt' cannot be read: No such file"),
-    (["heads", "A bank", "--tests", "--seed", "-1"], "--seed: given -1, needs 0 to 2^63 - 1"),
-    (["generate", "A bank", "--model", "m", "--temperature", "-1"], "temperature: given -1.0, needs a number"),
+    (["heads", "A bank", "--tests", "--seed", "-1"], "--seed: got -1, expected 0 to 2^63 - 1"),
+    (["generate", "A bank", "--model", "m", "--temperature", "-1"], "temperature: got -1.0, expected a number"),
     (["train", "void.txt", "--out", "new"], "'void.txt' is empty: there is nothing to train on"),
     (["train", "--pairs", "text.txt", "--out", "new"], "'text.txt', line 1: no tab"),
     (["train", "text.txt", "--out", "new", "--set", "layres=2"], "'layres' isn't a setting. Did you mean 'layers'?"),
-    (["train", "text.txt", "--out", "new", *SMALL_BLOCK, "--set", "heads=5"], "d_model: given 128, needs to be a"),
+    (["train", "text.txt", "--out", "new", *SMALL_BLOCK, "--set", "heads=5"], "d_model: got 128, expected a"),
 ]  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_bad_input_gets_one_line_and_nothing_is_written(tmp_path: Path) -> None:
 
 def test_the_dtype_of_a_model_stands_before_the_verb(capsys, minilm, tmp_path: Path) -> None:
     for given, says in (
-        (("--dtype", "bf16", "see", "x"), "--dtype: given 'bf16', needs auto, float32, bfloat16, float16"),
+        (("--dtype", "bf16", "see", "x"), "--dtype: got 'bf16', expected auto, float32, bfloat16, float16"),
         (("--dtype", "float16", "find", "x"), "--dtype: regard find loads no model in another dtype: leave it out"),
         (("see", "x", "--dtype", "float16"), "--dtype stands before the verb: regard --dtype bfloat16 see ..."),
     ):

@@ -44,7 +44,7 @@ ROWS = [
     [
         (
             Outputs(figure=Path("a.gif")),
-            "--figure: cannot write 'a.gif', the file's ending needs to be .pdf or .png or .svg",
+            "--figure: cannot write 'a.gif', but the file name must end in .pdf or .png or .svg",
         ),
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
@@ -52,7 +52,7 @@ ROWS = [
         (Outputs(save=TraceFile(heads=[0])), "--save-heads needs --save"),
         (Outputs(save=TraceFile(dtype="float16")), "--save-dtype needs --save"),
         (Outputs(save=TraceFile(attention_outputs=True)), "--save-attention-outputs needs --save"),
-        (Outputs(save=TraceFile(Path("a.safetensors"), dtype="int8")), "dtype: given 'int8'"),
+        (Outputs(save=TraceFile(Path("a.safetensors"), dtype="int8")), "dtype: got 'int8'"),
     ],
 )
 def test_what_is_refused(outputs: Outputs, says: str, tmp_path: Path, monkeypatch) -> None:
@@ -133,9 +133,9 @@ def test_a_page_that_refuses_leaves_nothing_written(bank: Any, tmp_path: Path, m
 
 
 def test_a_wrong_ending_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match=r"--parquet: cannot write .*needs to be \.parquet"):
+    with pytest.raises(RegardError, match=r"--parquet: cannot write .*must end in \.parquet"):
         Outputs(parquet=tmp_path / "a.csv").check()
-    with pytest.raises(RegardError, match=r"--html: cannot write .*needs to be \.html"):
+    with pytest.raises(RegardError, match=r"--html: cannot write .*must end in \.html"):
         Outputs(html=PageFile(tmp_path / "a.htm")).check()
 
 
@@ -234,12 +234,12 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--html", "a.txt"], "--html: cannot write 'a.txt', the file's ending needs to be .html"),
+        (["--html", "a.txt"], "--html: cannot write 'a.txt', but the file name must end in .html"),
         (["--html", "none/a.html"], "there is no folder 'none'"),
         (["--html-with", "steps"], "--html-with needs --html"),
-        (["--html", "a.html", "--html-with", "int8"], "given 'int8', needs steps, float32 or layers=0,3-5"),
-        (["--html", "a.html", "--html-with", "steps,"], "given '', needs steps, float32 or layers=0,3-5"),
-        (["--html", "a.html", "--html-with", "1,2"], "given '1,2', needs steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "int8"], "got 'int8', expected steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "steps,"], "got '', expected steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "1,2"], "got '1,2', expected steps, float32 or layers=0,3-5"),
     ],
 )
 def test_what_is_refused_before_a_model_is_loaded(
@@ -259,7 +259,7 @@ def test_layers_that_are_no_numbers(capsys: Any, layers: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["see", TEXT, "--html", "a.html", "--html-with", f"layers={layers}"])
     assert ended.value.code == 2
-    assert f"given '{layers}', needs whole numbers such as 0,2-4" in capsys.readouterr().err
+    assert f"got '{layers}', expected whole numbers such as 0,2-4" in capsys.readouterr().err
 
 
 def test_without_the_built_page(built: Path) -> None:

@@ -40,17 +40,17 @@ def test_heads_the_other_way_round(regard_command) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
-        ([RIVER, MONEY], "--to is needed, a next token, or --word: the outcome to measure"),
-        ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: given both, an outcome needs one"),
+        ([RIVER], "got 1 texts, expected two: regard patch CLEAN CORRUPTED --word W"),
+        ([RIVER, MONEY], "--to (a next token) or --word"),
+        ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: pass only one of them"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --to"),
-        ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
-        ([RIVER, MONEY, "--word", "bank", "--target-text", "a"], "--target-text: given 1 for 2 text(s), needs one"),
+        ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: got 'states', expected one of hidden_states"),
+        ([RIVER, MONEY, "--word", "bank", "--target-text", "a"], "--target-text: got 1 for 2 text(s), expected one"),
         ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html: cannot write 'a.htm'"),
-        ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
+        ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: got 'rows', expected one of positions, heads"),
         ([RIVER, MONEY, "--token", "a"], "No such option: --token"),  # what --to was called before
-        ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),
-        ([RIVER, MONEY, "--to", "bank"], "has no language head: give a cosine"),
+        ([RIVER, "A bank.", "--word", "bank"], "pass words of both as at="),
+        ([RIVER, MONEY, "--to", "bank"], "has no language head: pass a cosine"),
     ],
 )
 def test_what_is_refused(regard_command, given, says) -> None:

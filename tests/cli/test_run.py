@@ -189,12 +189,12 @@ def test_an_attention_file_is_shown_as_a_program_is(
     regard.save(bank, "own.safetensors")
     code, out, err = told("", script="own.safetensors")
     assert (code, out) == (2, "")
-    assert "'own.safetensors' holds traces, regard see --open own.safetensors shows them" in err
+    assert "'own.safetensors' has traces: show them with regard see --open own.safetensors" in err
     recorded.save("own.safetensors")
     for read in (["see", "--open"], ["map", "--open"], ["serve", "--open"]):
         with pytest.raises(SystemExit):
             main([*read, "own.safetensors"])
-        assert "holds attention without a trace: regard run own.safetensors shows it" in capsys.readouterr().err
+        assert "has attention without a trace: show it with regard run own.safetensors" in capsys.readouterr().err
 
 
 def test_json_alone_on_standard_output(told) -> None:

@@ -158,11 +158,11 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         "--window: texts with a target cannot be read in windows",
         "is an encoder-decoder, which cannot read a text in windows",
         "text: word 'bunk' is not in",
-        "--compare compares words of the texts: 'rive' is in their targets alone",
+        "--compare compares words of the texts: 'rive' is only in their targets",
         "follow a word of the target",
-        "window: given 500",
+        "window: got 500",
         "layer 7 does not exist",
-        "dtype: given 'int8'",
+        "dtype: got 'int8'",
     ]
     work = tmp_path / "work"
     work.mkdir()
@@ -187,7 +187,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     )
     for (code, _, err), said in zip(
         told,
-        ["is no whole trace or attention file", "needs --model", "the trace is of another model", "is not in the text"],
+        ["not a valid trace or attention file", "needs --model", "the trace is another model's", "is not in the text"],
         strict=True,
     ):
         assert code == 2

@@ -70,7 +70,7 @@ def test_the_librarys_methods_have_the_fields_as_their_parameters(name: str) -> 
 def test_bad_values_are_named_by_the_option(tmp_path: Path) -> None:
     for arguments, says in (
         (["patch", "a", "b", "--layers", "x"], "--layers"),
-        (["attribute", "a", "--to", "a", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["attribute", "a", "--to", "a", "--top", "0"], "--top: got 0, expected 1 or more"),
         (["patch"], "no text given: regard patch CLEAN CORRUPTED"),
         (["patch", "a", "b", "--word", "a", "--top", "3"], "--top"),
         (

@@ -396,13 +396,13 @@ def test_columns_and_metadata(texts: str, tiny: Any) -> None:
 
 def test_what_cannot_be_written(texts: str, tiny: Any, tmp_path: Path) -> None:
     Path("file").write_text("")
-    with pytest.raises(RegardError, match="is a file, needs a folder"):
+    with pytest.raises(RegardError, match="is a file, expected a folder"):
         made(texts, "file", tiny)
     with pytest.raises(RegardError, match="there is no folder"):
         made(texts, "none/store", tiny)
     Path("other").mkdir()
     Path("other/notes").write_text("mine")
-    with pytest.raises(RegardError, match="holds something else than a store \\('notes'\\)"):
+    with pytest.raises(RegardError, match="isn't empty and isn't a store \\('notes'\\)"):
         made(texts, "other", tiny)
     assert [path.name for path in Path("other").iterdir()] == ["notes"]
     denied = PermissionError(13, "Permission denied")
@@ -449,7 +449,7 @@ def test_bad_settings_leave_nothing(texts: str, tiny: Any, settings: Settings, s
 
 def test_bad_workers(texts: str, tiny: Any) -> None:
     for workers in (0, -1, True):
-        with pytest.raises(RegardError, match="workers: given .*, needs a whole number of processes above 0"):
+        with pytest.raises(RegardError, match="workers: got .*, expected a whole number of processes above 0"):
             made(texts, "store", tiny, workers=workers)
 
 
@@ -571,17 +571,17 @@ def test_a_store_that_is_being_made_answers_from_its_finished_shards(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"dtype": "float32"}, "setting dtype float16, given is float32"),
-        ({"shard": 701}, "setting shard 700, given is 701"),
-        ({"statistics": False}, "setting statistics True, given is False"),
-        ({"layers": (0,)}, r"setting layers None, given is \[0\]"),
-        ({"where": Where("word", ("whale",))}, r"setting where None, given is \['word', \['whale'\]\]"),
+        ({"dtype": "float32"}, "setting dtype float16, not float32"),
+        ({"shard": 701}, "setting shard 700, not 701"),
+        ({"statistics": False}, "setting statistics True, not False"),
+        ({"layers": (0,)}, r"setting layers None, not \[0\]"),
+        ({"where": Where("word", ("whale",))}, r"setting where None, not \['word', \['whale'\]\]"),
     ],
 )
 def test_other_settings_are_refused(texts: str, tiny: Any, changed: dict[str, Any], said: str) -> None:
     made(texts, "store", tiny)
     whole = store_digest(Path("store"))
-    with pytest.raises(RegardError, match=f"'.*store' was made with {said}: give another --out"):
+    with pytest.raises(RegardError, match=f"'.*store' was made with {said}: use another --out"):
         made(texts, "store", tiny, replace(SMALL, **changed))
     assert store_digest(Path("store")) == whole
 
@@ -589,9 +589,9 @@ def test_other_settings_are_refused(texts: str, tiny: Any, changed: dict[str, An
 def test_other_paths_models_versions_and_formats_are_refused(texts: str, tiny: Any, minilm: Any) -> None:
     made(texts, "store", tiny)
     whole = store_digest(Path("store"))
-    with pytest.raises(RegardError, match=r"made with paths \['/.*/texts'\], given is \['/.*/texts/0001.txt'\]"):
+    with pytest.raises(RegardError, match=r"made with paths \['/.*/texts'\], not \['/.*/texts/0001.txt'\]"):
         made("texts/0001.txt", "store", tiny)
-    with pytest.raises(RegardError, match="made with model [0-9a-f]{64}, given is [0-9a-f]{64}"):
+    with pytest.raises(RegardError, match="made with model [0-9a-f]{64}, not [0-9a-f]{64}"):
         made(texts, "store", minilm)
     path = Path("store", NAME)
     change_manifest(Path("store"), environment=change_manifest(Path("store"))["environment"] | {"torch": "1.0"})
@@ -638,7 +638,7 @@ def test_the_same_line_in_another_folder_is_refused(tmp_path: Path, tiny: Any, m
     made("notes", "../store", tiny)
     whole = store_digest(Path("../store"))
     monkeypatch.chdir(tmp_path / "b")
-    said = rf"made with paths \['{tmp_path}/a/notes'\], given is \['{tmp_path}/b/notes'\]"
+    said = rf"made with paths \['{tmp_path}/a/notes'\], not \['{tmp_path}/b/notes'\]"
     with pytest.raises(RegardError, match=said):
         made("notes", "../store", tiny)
     assert store_digest(Path("../store")) == whole

@@ -19,7 +19,7 @@ def test_where_is_read(given: str, field: str, values: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("given", ["bank", "word=", "form=bank", "=bank", "word=,", ""])
 def test_where_of_something_else_is_refused(given: str) -> None:
-    with pytest.raises(RegardError, match="--where: given .*needs word=WORD"):
+    with pytest.raises(RegardError, match="--where: got .*expected word=WORD"):
         Where.parse(given)
 
 
@@ -41,10 +41,10 @@ def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"unit": "lines"}, "unit: given 'lines', needs words or tokens"),
-        ({"dtype": "int8"}, "dtype: given 'int8', needs float16 or float32"),
-        ({"window": 0}, "window: given 0, needs a whole number above 0"),
-        ({"shard": -1}, "shard: given -1"),
+        ({"unit": "lines"}, "unit: got 'lines', expected words or tokens"),
+        ({"dtype": "int8"}, "dtype: got 'int8', expected float16 or float32"),
+        ({"window": 0}, "window: got 0, expected a whole number above 0"),
+        ({"shard": -1}, "shard: got -1"),
         ({"unit": "tokens", "where": Where("word", ("a",))}, "--where needs words"),
         ({"where": Where("lemma", ("a",))}, "needs --lemma LANGUAGE"),
         ({"unit": "tokens", "lemma": "en"}, "--lemma needs words"),

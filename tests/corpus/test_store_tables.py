@@ -89,7 +89,7 @@ def test_vectors_belong_to_their_rows(store: Path) -> None:
         assert (whole[0][2][:, 1] == 0).all()
         with pytest.raises(RegardError, match="layer 3: the store keeps 2, 5"):
             tables.vectors("shard0", rows, 3)
-        with pytest.raises(RegardError, match="shard shard1 has rows 0 to 3, given 0 to 6"):
+        with pytest.raises(RegardError, match="shard shard1 has rows 0 to 3, got 0 to 6"):
             tables.vectors("shard1", rows)
         with pytest.raises(RegardError, match="no shard 'x'"):
             tables.vectors("x", rows)

@@ -49,13 +49,13 @@ def test_layers_are_read() -> None:
 
 WRONG = {
     "no such path": (["embed", "none.txt", "--out", "s"], "'none.txt' cannot be read"),
-    "layers": (["embed", "a.txt", "--out", "s", "--layers", "x"], "--layers: given 'x', needs last, all or numbers"),
-    "where": (["embed", "a.txt", "--out", "s", "--where", "bank"], "--where: given 'bank', needs word=WORD"),
+    "layers": (["embed", "a.txt", "--out", "s", "--layers", "x"], "--layers: got 'x', expected last, all or numbers"),
+    "where": (["embed", "a.txt", "--out", "s", "--where", "bank"], "--where: got 'bank', expected word=WORD"),
     "run": (["embed", "a.txt", "--out", "s", "--where", "word=don't"], "is not one word as a store has them"),
     "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
-    "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
-    "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
-    "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),
+    "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: got 'int8'"),
+    "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: got 'lines'"),
+    "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: got 0"),
     "no folder": (["embed", "a.txt", "--out", "no/such/s"], "there is no folder"),
     "json": (["embed", "a.txt", "--out", "s", "--json", "a.txt"], "--json: cannot write 'a.txt'"),
 }
@@ -108,8 +108,8 @@ def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: 
         (["sea", "--store", str(bank_folder)], "word 'sea' does not occur"),
         (["bnk", "--store", str(bank_folder)], ": the nearest are 'bank'"),
         (["bank", "--store", "none"], "there is no such folder"),
-        (["bank", "--store", str(bank_folder), "--csv", "a.txt"], "needs to be .csv"),
-        (["bank", "--store", str(bank_folder), "--everywhere"], "everywhere: needs like"),
+        (["bank", "--store", str(bank_folder), "--csv", "a.txt"], "must end in .csv"),
+        (["bank", "--store", str(bank_folder), "--everywhere"], "everywhere needs like"),
     ):
         result = regard_command("find", *arguments)
         assert (result.returncode, result.stdout) == (2, "")
@@ -160,7 +160,7 @@ def test_a_page_has_what_json_has(
     [
         ("bank", "none/a.html", "there is no folder"),
         ("bank", "folder.html", "folder.html"),
-        ("bank", "a.txt", "needs to be .html"),
+        ("bank", "a.txt", "must end in .html"),
         ("zebra", "a.html", "'zebra' does not occur in embedding index"),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_store_beside_itself_has_not_changed(regard_command, bank_folder: Path
 
 def test_what_does_not_fit(regard_command, bank_folder: Path) -> None:
     for arguments, message in (
-        (["--store", str(bank_folder)], "--store: given 1, needs two, or one with --column NAME"),
+        (["--store", str(bank_folder)], "--store: got 1, expected two, or one with --column NAME"),
         (["--store", str(bank_folder), "--store", str(bank_folder), "--values", "a,b"], "--values needs --column"),
         (["--store", str(bank_folder), "--column", "year"], "has a column 'year'; there are kind"),
     ):

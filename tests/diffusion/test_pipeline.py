@@ -64,8 +64,8 @@ def test_what_is_no_whole_pipeline_is_refused(broken: Path) -> None:
     with pytest.raises(regard.RegardError, match="regard.load_pipeline opens it"):
         regard.load(broken)
     for given, says in (
-        ({"unet": ["evil", "Evil"]}, r"unet is \['evil', 'Evil'\], needs a class of diffusers or transformers"),
-        ({"unet": ["diffusers", "UNet1DModel"]}, "its model is UNet1DModel, needs one of UNet2DConditionModel"),
+        ({"unet": ["evil", "Evil"]}, r"unet is \['evil', 'Evil'\], expected a class of diffusers or transformers"),
+        ({"unet": ["diffusers", "UNet1DModel"]}, "its model is UNet1DModel, expected one of UNet2DConditionModel"),
         ({"other": ["diffusers", "UNet1DModel"]}, "it has no folder 'other'"),
     ):
         with pytest.raises(regard.RegardError, match=says):

@@ -86,9 +86,9 @@ def test_a_text_that_the_pipeline_changed_is_read_from_its_ids() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "says"),
     [
-        (["a", "b"], {}, "prompt: given 2 texts, needs one at a time"),
-        (None, {}, "prompt: given NoneType, needs the text itself"),
-        ("a cat", {"prompt_3": "a mat"}, "prompt_3: given 'a mat', needs the same text for every encoder"),
+        (["a", "b"], {}, "prompt: got 2 texts, expected one at a time"),
+        (None, {}, "prompt: got NoneType, expected the text itself"),
+        ("a cat", {"prompt_3": "a mat"}, "prompt_3: got 'a mat', expected the same text as prompt"),
     ],
 )
 def test_what_is_no_single_text_is_refused(text: Any, given: Any, says: str) -> None:
@@ -98,7 +98,7 @@ def test_what_is_no_single_text_is_refused(text: Any, given: Any, says: str) -> 
 
 def test_what_does_not_fit_is_refused() -> None:
     pipeline, found = encoded("a cat")
-    with pytest.raises(RegardError, match="13 tokens and the picture looks at 12"):
+    with pytest.raises(RegardError, match="13 tokens but the image attends to 12"):
         read_prompt(pipeline, found, (1,), 12)
     pipeline, found = encoded("")
     with pytest.raises(RegardError, match="the text is empty"):
@@ -145,7 +145,7 @@ def test_words_and_places_that_are_not_there_are_named() -> None:
         (lambda: found.of("cat", step=3), "step 3 is out of range: there are steps 0 to 2"),
         (lambda: found.of("cat", layer=2), "layer 2 is out of range"),
         (lambda: found.of("cat", layer=0, head=2), r"head 2 is out of range: layer 0 \(fine\) has heads 0 to 1"),
-        (lambda: thin.of("cat", layer=0, head=0), "the mean of heads alone was kept, needs heads=True"),
+        (lambda: thin.of("cat", layer=0, head=0), "only the mean of the heads was kept: use heads=True"),
     ):
         with pytest.raises(RegardError, match=says):
             ask()

@@ -117,7 +117,7 @@ def test_a_word_is_the_key_that_its_state_becomes(kind: str) -> None:
 
 def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, paint = painter("stable diffusion")
-    with pytest.raises(regard.RegardError, match="given 2 texts, needs one at a time"), recorded_heat(pipe):
+    with pytest.raises(regard.RegardError, match="got 2 texts, expected one at a time"), recorded_heat(pipe):
         paint(["a cat", "a mat"])
     with pytest.raises(regard.RegardError, match="a second text was painted in one block"), recorded_heat(pipe):
         paint(), paint()
@@ -135,7 +135,7 @@ def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.Monkey
     ):
         paint()
     with (
-        pytest.raises(regard.RegardError, match="given a object with no model that paints a text, needs one of UNet"),
+        pytest.raises(regard.RegardError, match="got a object with no model that paints a text, expected one of UNet"),
         recorded_heat(object()),
     ):
         pass
@@ -193,7 +193,7 @@ def test_a_text_that_is_led_away_from_itself_is_refused(kind: str) -> None:
     pipe, paint = painter(kind)
     text = "a cat on the mat"
     options = {"true_cfg_scale": 3.0} if kind == "flux" else {}
-    with pytest.raises(RegardError, match="negative_prompt: given the text itself"), recorded_heat(pipe):
+    with pytest.raises(RegardError, match="negative_prompt: got the text itself"), recorded_heat(pipe):
         paint(text, negative_prompt=text, **options)
 
 

@@ -41,11 +41,11 @@ def test_a_pipeline_paints_in_every_medium(tmp_path: Path) -> None:
     for (code, _, error), says in zip(
         refused,
         (
-            "--steps: given 0, needs 1 to 500",
+            "--steps: got 0, expected 1 to 500",
             "text is empty",
             "--figure: cannot write 'p.gif'",
             "Missing argument 'PROMPT'",
-            "'gone' is not a diffusers pipeline, needs a folder with model_index.json",
+            "'gone' is not a diffusers pipeline: pass a folder with model_index.json",
         ),
         strict=True,
     ):

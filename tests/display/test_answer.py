@@ -78,7 +78,7 @@ def test_json_has_findings_texts_rows_and_statuses_and_no_nan(found: Example) ->
 def test_it_draws_the_panels_that_are_named_or_make_its_picture(found: Example) -> None:
     assert len(all_axes(found.plot())) == 1
     assert len(all_axes(found.plot("Text", "Bars"))) == 2
-    with pytest.raises(RegardError, match="^plot: given 'Nothing', needs one of 'Text', 'Bars'$"):
+    with pytest.raises(RegardError, match="^plot: got 'Nothing', expected one of 'Text', 'Bars'$"):
         found.plot("Nothing")
 
 

@@ -21,8 +21,8 @@ class Example(Query):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (Example(how="three"), "--how: given 'three', needs one of one, two"),
-        (Example(to=" "), "--to is empty: give a token"),
+        (Example(how="three"), "--how: got 'three', expected one of one, two"),
+        (Example(to=" "), "--to is empty: pass a token"),
     ],
 )
 def test_bad_values_are_refused_by_the_callers_name(given: Example, said: str) -> None:

@@ -94,7 +94,7 @@ def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     assert repr(to_frame(scores)) == repr(scores.to_frame()) == repr(scores.rows())  # NaN is no equal of itself
     assert to_frame(updates) == [row for update in updates for row in update.rows()]
     assert to_frame(iter(updates)) == to_frame(updates)
-    with pytest.raises(regard.RegardError, match="to_frame: given str, needs something that regard.explain found"):
+    with pytest.raises(regard.RegardError, match="to_frame: got str, expected a result of regard.explain"):
         to_frame(["rows"])  # type: ignore[list-item]
     with pytest.raises(NotImplementedError):
         Tabular().rows()

@@ -76,14 +76,14 @@ def test_a_decoder_is_read_with_its_encoder(tiny_pair) -> None:
     assert seen.difference < 1e-5
     summary = summarise([pair], "rive", lens_of=tiny_pair)
     assert [each.at for each in summary.target.summary.logit_lenses] == ["la"]
-    with pytest.raises(regard.RegardError, match="there is no place in the text .*: follow a word of the target"):
+    with pytest.raises(regard.RegardError, match="there is no position in the text .*: follow a word of the target"):
         summarise([pair], "bank", lens_of=tiny_pair)
 
 
 def test_another_models_trace_is_refused(minilm) -> None:
     model = opened(minilm, "llama", num_key_value_heads=3)
     other = opened(minilm, "llama", num_key_value_heads=3, num_hidden_layers=2)
-    with pytest.raises(regard.RegardError, match="next: no layers of .* it is of another model"):
+    with pytest.raises(regard.RegardError, match="next: no layers of .* it is another model's"):
         Readout(model, other.trace(TEXT))
     with pytest.raises(regard.RegardError, match="logit lens: all-MiniLM-L6-v2 has no language-model head"):
         Readout(minilm, minilm.trace(TEXT))

@@ -30,7 +30,7 @@ def test_the_whole_trace_is_refused(pair) -> None:
         lambda: effect(pair, pair, 2),
     ):
         with pytest.raises(
-            regard.RegardError, match=r"marian is an encoder-decoder: give its trace's .encoder or .dec"
+            regard.RegardError, match=r"marian is an encoder-decoder: pass its trace's .encoder or .dec"
         ):
             look()
 

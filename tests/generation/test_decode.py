@@ -63,12 +63,12 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"max_new_tokens": 30}, "2 tokens and 30 new ones are more than the 31 .* max_new_tokens can be 29 at most"),
+        ({"max_new_tokens": 30}, "2 tokens and 30 new ones are more than the 31 .* max_new_tokens can be at most 29"),
         ({"temprature": 1.0}, "no option 'temprature': did you mean 'temperature'"),
-        ({"temperature": 2.0}, "temperature has no effect on a greedy choice"),
-        ({"do_sample": True, "temperature": 0}, "temperature: given 0, needs a number above 0"),
-        ({"do_sample": True, "top_p": 1.5}, "top_p: given 1.5, needs a number above 0, 1 at most"),
-        ({"do_sample": True, "top_k": -1}, "top_k: given -1, needs a whole number"),
+        ({"temperature": 2.0}, "temperature has no effect on greedy decoding"),
+        ({"do_sample": True, "temperature": 0}, "temperature: got 0, expected a number above 0"),
+        ({"do_sample": True, "top_p": 1.5}, "top_p: got 1.5, expected a number above 0, at most 1"),
+        ({"do_sample": True, "top_k": -1}, "top_k: got -1, expected a whole number"),
     ],
     ids=str,
 )
@@ -77,5 +77,5 @@ def test_what_cannot_be_written_is_refused(options: dict[str, Any], says: str) -
         opened("gpt").generate("A man", **options)
     with pytest.raises(regard.RegardError, match="no decoder with a language head"):
         opened("bert").generate("A man")
-    with pytest.raises(regard.RegardError, match="needs a target beside the text"):
+    with pytest.raises(regard.RegardError, match="pass a target as well as the text"):
         pair().trace("A man")

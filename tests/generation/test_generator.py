@@ -144,9 +144,9 @@ REFUSED = [
     ("llama", [regard.ablate(regard.head(2, 0))], "layer 2 is out of range, tiny-llama has layers 0 to 1"),
     ("llama", [regard.ablate(regard.head(1, 6))], "head 6 is out of range, tiny-llama has heads 0 to 5"),
     ("llama", [regard.ablate(regard.edge(20, 3))], "token 20 is out of range, the text has tokens 0 to 19"),
-    ("llama", [regard.head(1, 2)], r"needs regard.ablate\(regard.head"),
-    ("llama", [regard.ablate(regard.head(1, 2, part="cross"))], "not an encoder-decoder, leave out part='cross'"),
-    ("marian", [HEAD], "say which attention is meant"),
+    ("llama", [regard.head(1, 2)], r"expected regard.ablate\(regard.head"),
+    ("llama", [regard.ablate(regard.head(1, 2, part="cross"))], "not an encoder-decoder: leave out part='cross'"),
+    ("marian", [HEAD], "choose the attention"),
     ("marian", [regard.ablate(regard.edge(14, 3, part="cross"))], "token 14 is out of range"),
     ("marian", [regard.ablate(regard.head(3, 2, part="decoder"))], "has layers 0 to 2 of the decoder"),
     ("marian", [regard.ablate(regard.edge("la", 3, part="cross"))], "'la' is a word of the target"),
@@ -258,7 +258,7 @@ def test_of_a_patch_only_tokens_that_are_written_are_patched() -> None:
     assert written_part(change, 10) is change
     assert written_part(change, 4) is None
     uneven = regard.patch("values", layer=0, at=[4, 9], source=source, source_at=["5"])
-    with pytest.raises(regard.RegardError, match="give as many tokens in source_at="):
+    with pytest.raises(regard.RegardError, match="pass as many tokens in source_at="):
         written_part(uneven, 8)
 
 

@@ -15,7 +15,7 @@ def test_the_models_own_settings_hold_where_options_say_nothing() -> None:
     assert len(notes) == 1
     assert "num_beams=4" in notes[0]
     assert (own.top_k, own.num_beams) == (11, 4)  # they are the model's, and stay
-    with pytest.raises(RegardError, match="top_p has no effect on a greedy choice: give do_sample=True with it"):
+    with pytest.raises(RegardError, match="top_p has no effect on greedy decoding: pass do_sample=True as well"):
         settings(GenerationConfig(), {"top_p": 0.5}, 13, "tiny")
 
 
@@ -23,7 +23,7 @@ def test_stop_strings() -> None:
     assert stops("end", object(), "tiny") == ["end"]
     assert stops(("a", "b"), object(), "tiny") == ["a", "b"]
     assert stops((), None, "tiny") == []
-    with pytest.raises(RegardError, match="needs strings that are not empty"):
+    with pytest.raises(RegardError, match="expected strings that are not empty"):
         stops(["a", ""], object(), "tiny")
     with pytest.raises(RegardError, match="tiny has no tokenizer that spells 'a'"):
         stops("a", None, "tiny")

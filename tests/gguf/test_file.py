@@ -130,9 +130,9 @@ def test_truncated_and_foreign_files(whole, tmp_path) -> None:
     file = tmp_path / "cut.gguf"
     for size in (len(content) - 1000, len(content) // 2, 900, 100, 3, 0):
         file.write_bytes(content[:size])
-        refused(file, "is truncated or no GGUF file")
+        refused(file, "is truncated or not a GGUF file")
     file.write_bytes(b"x" * 5000)
-    refused(file, "is truncated or no GGUF file")
+    refused(file, "is truncated or not a GGUF file")
 
 
 def test_a_file_without_one_of_its_tensors(model, tmp_path) -> None:
@@ -144,7 +144,7 @@ def test_a_file_without_one_of_its_tensors(model, tmp_path) -> None:
             }
 
     write(tmp_path / "tiny.gguf", Without())
-    refused(tmp_path, "is not whole: 1 tensors are missing, the first 'model.layers.1.mlp.up_proj.weight'")
+    refused(tmp_path, "is incomplete: 1 tensors are missing, the first 'model.layers.1.mlp.up_proj.weight'")
 
 
 def test_which_file_is_meant(whole, tmp_path) -> None:
@@ -152,7 +152,7 @@ def test_which_file_is_meant(whole, tmp_path) -> None:
     refused("some/nowhere.gguf", "there is no such file")
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / name).write_bytes(whole.read_bytes())
-    refused(tmp_path, r"holds 2 GGUF files \(a.gguf, b.gguf\): name the one that is meant")
+    refused(tmp_path, r"holds 2 GGUF files \(a.gguf, b.gguf\): name one of them")
     assert regard.load(tmp_path / "b.gguf", device="cpu").name.endswith("b.gguf")
 
 

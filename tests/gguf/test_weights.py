@@ -159,16 +159,16 @@ BLOCKS = entry("llama.block_count", U32, struct.pack("<I", 10**6))
     ("content", "says"),
     [
         (b"", "cannot mmap an empty file"),
-        (b"GGUF", "at byte 4 it needs 4 more, it has 0"),
+        (b"GGUF", "at byte 4 it needs 4 more, but has 0"),
         (b"GGML" + bytes(40), "it does not begin with GGUF"),
         (header([], [], version=1), "its version is 1"),
         (header([], [], version=3 << 24), "its version is 50331648"),
         (header([], [], tensors_told=HUGE), "it names 1,152,921,504,606,846,976 tensors"),
         (header([], [], entries_told=HUGE), "1,152,921,504,606,846,976 entries, no model has so many"),
         (header([], [tensor("t", [])] * 10**5), "it names 100,000 tensors"),
-        (header([], [], tensors_told=10), "it needs 8 more, it has 0"),
-        (header([array(U64, HUGE)], []), "more, it has 0"),
-        (header([array(STRING, HUGE)], []), "more, it has 0"),
+        (header([], [], tensors_told=10), "it needs 8 more, but has 0"),
+        (header([array(U64, HUGE)], []), "more, but has 0"),
+        (header([array(STRING, HUGE)], []), "more, but has 0"),
         (header([array(STRING, 1, struct.pack("<Q", HUGE))], []), "needs 1,152,921,504,606,846,976 more"),
         (header([entry("x", STRING, struct.pack("<Q", HUGE))], []), "needs 1,152,921,504,606,846,976 more"),
         (header([NESTED], []), "it has a list of lists"),
@@ -187,7 +187,7 @@ BLOCKS = entry("llama.block_count", U32, struct.pack("<I", 10**6))
 def test_headers_that_lie(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "a.gguf"
     file.write_bytes(content)
-    with pytest.raises(regard.RegardError, match="is truncated or no GGUF file") as caught:
+    with pytest.raises(regard.RegardError, match="is truncated or not a GGUF file") as caught:
         read_gguf_header(file, SIZES)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -200,7 +200,7 @@ def test_they_are_refused_before_the_library_reads_them(tmp_path: Path, monkeypa
     file = tmp_path / "a.gguf"
     for content in (header([LLAMA, array(U64, HUGE)], []), header([LLAMA, BLOCKS], [tensor("t", [1])], bytes(4))):
         file.write_bytes(content)
-        with pytest.raises(regard.RegardError, match="is truncated or no GGUF file"):
+        with pytest.raises(regard.RegardError, match="is truncated or not a GGUF file"):
             regard.load(file, device="cpu")
 
 
@@ -212,7 +212,7 @@ def test_sizes_below_zero(tmp_path: Path) -> None:
         numbers = {"block_count": 1, "embedding_length": 8, "head_count": 2, "feed_forward_length": 8} | {name: -3}
         entries = [entry(f"llama.{key}", I32, struct.pack("<i", value)) for key, value in numbers.items()]
         file.write_bytes(header([LLAMA, *entries], [tensor("token_embd.weight", [8, 4])], bytes(4096)))
-        with pytest.raises(regard.RegardError, match=f"llama.{name} is -3, needs a whole number of 1 or"):
+        with pytest.raises(regard.RegardError, match=f"llama.{name} is -3, expected a whole number of 1 or"):
             regard.load(file, device="cpu")
 
 

@@ -39,8 +39,8 @@ def change(folder: Path, **entries: object) -> None:
 
 def test_pipes_in_the_place_of_files_and_of_our_own_folders(tiny: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.gguf")
-    refused(tmp_path / "model.gguf", "needs to be a regular file")
-    refused(tmp_path, "needs to be a regular file")
+    refused(tmp_path / "model.gguf", "isn't a regular file")
+    refused(tmp_path, "isn't a regular file")
     (tmp_path / "model.gguf").unlink()
     os.mkfifo(tmp_path / "latest.json")
     refused(tmp_path, "it has no config.json")
@@ -49,7 +49,7 @@ def test_pipes_in_the_place_of_files_and_of_our_own_folders(tiny: Path, tmp_path
     for name in ("tokenizer.json", "model.safetensors", "config.json"):
         (tmp_path / "ours" / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / "ours" / name)
-        refused(tmp_path / "ours", f"{name}' cannot be read: it needs to be a regular file")
+        refused(tmp_path / "ours", f"{name}' cannot be read: it isn't a regular file")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
@@ -70,9 +70,9 @@ def test_nested_too_deep(tiny: Path, name: str) -> None:
         ({"max_position_embeddings": 10**9}, "its config asks for more than its checkpoint holds"),
         ({"num_attention_heads": 0}, "cannot be loaded"),
         ({"hidden_size": "24"}, "cannot be loaded: Validation error for field 'hidden_size'"),
-        ({"quantization_config": {"quant_method": "nope", "bits": 4}}, "names the method 'nope', which .* not know"),
-        ({"quantization_config": {}}, "names the method None, which the installed transformers does not know"),
-        ({"quantization_config": "int4"}, "quantization_config is 'int4', needs an object"),
+        ({"quantization_config": {"quant_method": "nope", "bits": 4}}, "names the method 'nope', which .* support"),
+        ({"quantization_config": {}}, "names the method None, which the installed transformers doesn't support"),
+        ({"quantization_config": "int4"}, "quantization_config is 'int4', expected an object"),
         ({"quantization_config": {"quant_method": "fp8"}}, "'fp8', but no tensor of its checkpoint is quantised"),
         ({"quantization_config": {"load_in_4bit": True}}, "'bitsandbytes', but no tensor of its checkpoint"),
         ({"text_config": {"quantization_config": {"quant_method": "gptq"}}}, "'gptq', but no tensor of its"),
@@ -93,7 +93,7 @@ def test_a_config_names_no_code_to_compute_attention_with(tiny: Path) -> None:
 
 def test_an_adapter_is_not_passed_over(tiny: Path) -> None:
     (tiny / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/else"}')
-    refused(tiny, "holds an adapter beside its model")
+    refused(tiny, "also has an adapter")
 
 
 def test_a_distributed_checkpoint(tiny: Path) -> None:
@@ -225,7 +225,7 @@ def test_what_is_in_the_cache_is_not_asked_for(monkeypatch, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "-a", "a--b", "ü", "a/b "])
 def test_names_that_cannot_be(name: str) -> None:
-    with pytest.raises(RegardError, match="it is no name on the hub"):
+    with pytest.raises(RegardError, match="it isn't a hub name"):
         model_folder.check_hub_name(name)
 
 
@@ -285,7 +285,7 @@ def snapshot_refused(snapshot: Path, says: str) -> None:
 def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
     weights(snapshot / SINGLE, a=(2, 3))
     for changed, says in (
-        ({"transformers_weights": "other.safetensors"}, "names weights of its own .transformers_weights."),
+        ({"transformers_weights": "other.safetensors"}, "names other weights .transformers_weights."),
         ({"quantization_config": {"quant_method": "cake"}}, "names the method 'cake'"),
     ):
         (snapshot / "config.json").write_text(json.dumps(CONFIG | changed))
@@ -293,11 +293,11 @@ def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps(CONFIG))
     assert checked(snapshot) == CheckpointSizes(1, 6)
     (snapshot / SINGLE).write_bytes(b"cut")
-    snapshot_refused(snapshot, "is truncated or no safetensors file")
+    snapshot_refused(snapshot, "is truncated or not a safetensors file")
     (snapshot / "adapter_config.json").write_text("{}")
-    snapshot_refused(snapshot, "model 'someone/tiny' has an adapter beside it")
+    snapshot_refused(snapshot, "model 'someone/tiny' also has an adapter")
 
 
 def test_an_index_that_names_something_else(snapshot: Path) -> None:
     (snapshot / INDEX).write_text(json.dumps({"weight_map": {"a": "pytorch_model.bin"}}))
-    snapshot_refused(snapshot, "tensor 'a' is in 'pytorch_model.bin', needs a safetensors file")
+    snapshot_refused(snapshot, "tensor 'a' is in 'pytorch_model.bin', expected a safetensors file")

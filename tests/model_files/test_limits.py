@@ -50,11 +50,11 @@ def test_pickles_that_an_index_names_are_not_opened(tiny: Path) -> None:
     torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
     for name in ("pytorch_model.bin", "a.safetensors.bin", "a.pt", 7, None):
         index(tiny, dict.fromkeys(keys, name))
-        refused(tiny, "needs a safetensors file")
+        refused(tiny, "expected a safetensors file")
     for entry in ("adapter_model.bin", "pytorch_model.bin", 7, ["a.safetensors"]):
         config = json.loads((tiny / "config.json").read_text())
         (tiny / "config.json").write_text(json.dumps(config | {"transformers_weights": entry}))
-        refused(tiny, "transformers_weights is .*, needs the name of a safetensors file")
+        refused(tiny, "transformers_weights is .*, expected the name of a safetensors file")
     assert not marker.exists()
 
 
@@ -74,11 +74,11 @@ def test_an_index_stays_in_its_folder(tiny: Path, original: Path) -> None:
     for name in ("../other/model.safetensors", str(original / SINGLE), "inside/model.safetensors",
                  "..\\other\\model.safetensors", "C:model.safetensors", ".safetensors", "a\0.safetensors"):  # fmt: skip
         index(tiny, dict.fromkeys(keys, name))
-        refused(tiny, "needs the plain name of a file in the folder")
+        refused(tiny, "expected the plain name of a file in the folder")
     index(tiny, dict.fromkeys(keys, "nowhere.safetensors"))
     refused(tiny, "nowhere.safetensors' cannot be read: No such file")
     (tiny / "nowhere.safetensors").mkdir()
-    refused(tiny, "nowhere.safetensors' cannot be read: it needs to be")
+    refused(tiny, "nowhere.safetensors' cannot be read: it isn't")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "{}", '{"weight_map": []}', '{"weight_map": {}}', "[" * 10**6])
@@ -117,7 +117,7 @@ def test_a_hub_name_in_the_cache(tiny: Path, original: Path, tmp_path: Path, mon
     keys = shard(folder)
     assert len(regard.load("someone/tiny", device="cpu").trace("a bank").attention) == 2
     index(folder, dict.fromkeys(keys, "a.bin"))
-    with pytest.raises(regard.RegardError, match="needs a safetensors file"):
+    with pytest.raises(regard.RegardError, match="expected a safetensors file"):
         regard.load("someone/tiny", device="cpu")
 
 
@@ -140,4 +140,4 @@ def test_what_is_held(original: Path) -> None:
 )
 def test_headers_that_are_none(tiny: Path, content: bytes, says: str) -> None:
     header(tiny / SINGLE, content, b"\0" * 4)
-    refused(tiny, f"is truncated or no safetensors file .*{says}")
+    refused(tiny, f"is truncated or not a safetensors file .*{says}")

@@ -129,9 +129,9 @@ def test_files_in_float32_are_read_as_before(minilm, tmp_path: Path) -> None:
 def test_dtypes_that_cannot_be(tmp_path: Path, minilm) -> None:
     make_tiny(tmp_path, minilm)
     for source, dtype, says in (
-        (tmp_path, "float64", "dtype: given 'float64', needs auto, float32, bfloat16, float16"),
-        (tmp_path, torch.int8, "dtype: given 'int8', needs auto"),
-        (tiny("bert", DECODER), "bfloat16", "given a model object and dtype bfloat16, it computes in its own"),
+        (tmp_path, "float64", "dtype: got 'float64', expected auto, float32, bfloat16, float16"),
+        (tmp_path, torch.int8, "dtype: got 'int8', expected auto"),
+        (tiny("bert", DECODER), "bfloat16", "a model object computes in its own dtype: leave out dtype bfloat16"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             regard.load(source, dtype=dtype)

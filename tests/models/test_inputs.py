@@ -47,7 +47,7 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
         lambda: regard.score_sources(seen, trace, 1, 2, layer=0, head=0),
         lambda: regard.why(seen, trace, trace.tokens[1].text),
     ):
-        with pytest.raises(RegardError, match="the trace comes from inputs other than text: it cannot be run again"):
+        with pytest.raises(RegardError, match="the trace comes from inputs other than text, so it cannot be run again"):
             asks()
 
 
@@ -56,10 +56,10 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
     [
         ("one", (TEXT, TARGET, None, None), "target: transformer is not an encoder-decoder"),
         ("one", (TEXT, None, None, [1]), "target: transformer is not an encoder-decoder"),
-        ("one", (TEXT, None, None, None, {"pixel_values": 1}), "needs a text, ids or inputs, given two of them"),
-        ("pair", (TEXT, None, None, None), "it needs a target beside the text"),
-        ("pair", ([TEXT, "A bank"], [TARGET], None, None), "target: given 1, needs one for each of the 2 texts"),
-        ("pair", ([TEXT], TARGET, None, None), "target: given 1, needs one for each of the 1 texts"),
+        ("one", (TEXT, None, None, None, {"pixel_values": 1}), "trace: pass only one of a text, ids or inputs"),
+        ("pair", (TEXT, None, None, None), "pass a target as well as the text"),
+        ("pair", ([TEXT, "A bank"], [TARGET], None, None), "target: got 1, expected one for each of the 2 texts"),
+        ("pair", ([TEXT], TARGET, None, None), "target: got 1, expected one for each of the 1 texts"),
     ],
 )
 def test_what_is_refused(kind: str, given: tuple[Any, ...], says: str) -> None:

@@ -44,10 +44,10 @@ def test_a_model_object_is_not_moved(tiny: Path) -> None:
 
 def test_no_such_model() -> None:
     refused("no-such-model-anywhere", "not in the cache .*HF_HUB_OFFLINE is set")
-    refused(7, "given int, needs a folder, a hub name or a model object")
-    refused(torch.nn.Linear(2, 3), "given a Linear, needs a model object of transformers")
-    refused(" ", "given an empty name")
-    refused(Path(__file__), "is a file: needs a model folder, a GGUF file or a hub name")
+    refused(7, "got int, expected a folder, a hub name or a model object")
+    refused(torch.nn.Linear(2, 3), "got a Linear, expected a model object of transformers")
+    refused(" ", "got an empty name")
+    refused(Path(__file__), "is a file: pass a model folder, a GGUF file or a hub name")
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch
 
 def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
     refused(tmp_path, "is not a model folder: it has no config.json")
-    refused(tiny / "config.json", "is a file: needs a model folder")
+    refused(tiny / "config.json", "is a file: pass a model folder")
     (tiny / "config.json").write_text("{ broken")
     refused(tiny, "config.json' cannot be read")
     (tiny / "config.json").write_text("[]")
-    refused(tiny, "needs names")
+    refused(tiny, "expected names")
     (tiny / "config.json").write_text("{}")
     refused(tiny, "names no model_type")
 
@@ -92,7 +92,7 @@ def test_a_truncated_file(tiny: Path) -> None:
     content = weights.read_bytes()
     for size in (len(content) - 1000, 100, 3, 0):
         weights.write_bytes(content[:size])
-        refused(tiny, "truncated or no safetensors file")
+        refused(tiny, "truncated or not a safetensors file")
 
 
 @pytest.mark.parametrize("chunk", [3, 10**9, "a"])
@@ -125,7 +125,7 @@ def test_numbers_that_grow_beyond_all_bounds(tiny: Path) -> None:
 @pytest.mark.parametrize("name", ["tokenizer", "processor"])
 def test_a_name_is_no_tokenizer(minilm, name: str) -> None:
     for given in ("all-MiniLM-L6-v2", Path("a"), transformers.AutoTokenizer, minilm.tokenizer.backend_tokenizer, 5):
-        with pytest.raises(regard.RegardError, match=f"^{name}: given .*, needs the object itself, as transformers"):
+        with pytest.raises(regard.RegardError, match=f"^{name}: got .*, expected the object itself, as transformers"):
             regard.load(minilm.model, **{name: given})
 
 
@@ -135,7 +135,7 @@ def test_without_a_tokenizer_ids_are_traced(tiny: Path, minilm) -> None:
         if file.suffix == ".txt" or "token" in file.name:
             file.unlink()
     opened = regard.load(tiny, device="cpu")
-    with pytest.raises(regard.RegardError, match="has no tokenizer: give ids"):
+    with pytest.raises(regard.RegardError, match="has no tokenizer: pass ids"):
         opened.trace("a bank")
     ids = [token.id for token in expected.tokens]
     trace = opened.trace(ids=ids)
@@ -145,7 +145,7 @@ def test_without_a_tokenizer_ids_are_traced(tiny: Path, minilm) -> None:
     for wrong, says in (([[]], "ids are empty"), ([1, 10**6], "is out of range")):
         with pytest.raises(regard.RegardError, match=says):
             opened.trace(ids=wrong)
-    with pytest.raises(regard.RegardError, match="needs either text or its ids, given both"):
+    with pytest.raises(regard.RegardError, match="pass either text or its ids, got both"):
         opened.trace("a", ids=ids)
 
 
@@ -163,7 +163,7 @@ def test_pickled_weights_are_never_read(tiny: Path) -> None:
             return (Path.touch, (marker,))
 
     (tiny / "model.safetensors").unlink()
-    refused(tiny, "no weights, needs model.safetensors")
+    refused(tiny, "no weights, expected model.safetensors")
     torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
     refused(tiny, r"weights are pickled only \(pytorch_model.bin\)")
     assert not marker.exists()
@@ -248,7 +248,7 @@ def test_the_one_gguf_file_of_a_folder(tmp_path: Path) -> None:
     first.write_bytes(b"")
     assert locate_model_files(tmp_path) == first
     second.write_bytes(b"")
-    with pytest.raises(RegardError, match="holds 2 GGUF files .a.gguf, b.gguf.: name the one that is meant"):
+    with pytest.raises(RegardError, match="holds 2 GGUF files .a.gguf, b.gguf.: name one of them"):
         locate_model_files(tmp_path)
     weights.write_bytes(b"")
     assert locate_model_files(tmp_path) == tmp_path

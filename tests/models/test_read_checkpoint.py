@@ -32,7 +32,7 @@ def test_missing_and_misshapen_tensors(tiny: Path) -> None:
     gone = dict(tensors)
     del gone["encoder.layer.1.attention.self.key.weight"]
     safetensors.torch.save_file(gone, weights, {"format": "pt"})
-    refused(tiny, "is not whole: 1 tensors are missing.*layer.1.attention.self.key.weight")
+    refused(tiny, "is incomplete: 1 tensors are missing.*layer.1.attention.self.key.weight")
     tensors["encoder.layer.0.attention.self.key.weight"] = torch.zeros(2, 3)
     safetensors.torch.save_file(tensors, weights, {"format": "pt"})
     refused(tiny, r"has shape \(2, 3\), its config needs \(24, 24\)")
@@ -65,7 +65,7 @@ def test_a_checkpoint_without_the_head_its_config_names(kind: str, minilm, tmp_p
     gone = next(key for key in sorted(tensors, reverse=True) if ".1." in key)
     del tensors[gone]
     safetensors.torch.save_file(tensors, weights, {"format": "pt"})
-    refused(tmp_path, "is not whole: [0-9]+ tensors are missing")
+    refused(tmp_path, "is incomplete: [0-9]+ tensors are missing")
 
 
 def test_a_pair_without_its_head(tmp_path: Path) -> None:
@@ -286,12 +286,12 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         safetensors.torch.save_file(tensors, adapter / "adapter_model.safetensors")
 
     refused("there is no adapter_config.json", base, adapter=tmp_path)
-    refused("given a model object and an adapter", tiny_model("llama", DECODERS["llama"], True), adapter=adapter)
+    refused("an adapter would change the model object", tiny_model("llama", DECODERS["llama"], True), adapter=adapter)
     # The folder may be a stranger's: it neither fetches a model, nor finds one where the command happens to run.
     monkeypatch.chdir(tmp_path)
     for name in (None, "evil/evil", "base", "./base", str(tmp_path / "gone"), "/" + "a" * 5000, str(adapter)):
         changed(base_model_name_or_path=name)
-        refused("adapts .*, which is no full path of a model and not in the hub's cache: write")
+        refused("adapts .*, which is neither a full model path nor in the hub's cache: write")
     changed(peft_type="PREFIX_TUNING")
     refused("its peft_type is 'PREFIX_TUNING', needs LORA")
     # The first names a module, which peft 0.18 imports; the last makes other weights each time.
@@ -313,6 +313,6 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kept(weights | {first: weights[first] * torch.nan})
     refused("does not fit base")
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
-    refused("there is no adapter_model.safetensors: needs the folder of an adapter, in safetensors")
+    refused("there is no adapter_model.safetensors: pass the folder of an adapter, in safetensors")
     (adapter / "adapter_config.json").write_text("{")
     refused("adapter_config.json")

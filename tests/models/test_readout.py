@@ -35,13 +35,13 @@ def test_any_states_go_through_norm_and_head() -> None:
 def test_other_models_are_refused() -> None:
     gpt, bert, both = opened("gpt"), opened("bert"), pair()
     trace = gpt.trace(TEXT)
-    with pytest.raises(RegardError, match="next: transformer is an encoder-decoder: the trace is of another model"):
+    with pytest.raises(RegardError, match="next: transformer is an encoder-decoder: the trace is another model's"):
         Readout(both, trace)
     with pytest.raises(RegardError, match="has no language-model head"):
         Readout(bert, bert.trace(TEXT))
     larger = opened("gpt").trace(ids=[0, 1])
     large = replace(larger, tokens=tuple(replace(token, id=10**6) for token in larger.tokens))
-    with pytest.raises(RegardError, match="the trace has token ids that transformer does not know"):
+    with pytest.raises(RegardError, match="the trace has token ids that transformer doesn't know"):
         Readout(gpt, large)
     pairs = both.trace(TEXT, target="Une banque")
     assert pairs.decoder.logits is not None

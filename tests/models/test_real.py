@@ -46,5 +46,5 @@ def test_the_words_contributions_add_up(stories) -> None:
 
 
 def test_too_long_a_text_is_refused(stories) -> None:
-    with pytest.raises(regard.RegardError, match="takes 512 at most"):
+    with pytest.raises(regard.RegardError, match="takes at most 512"):
         stories.trace(TEXT * 40)

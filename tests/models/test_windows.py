@@ -78,7 +78,7 @@ def test_words_are_found_in_the_whole_text_and_in_their_window(read) -> None:
             assert window.text[own.start : own.end] == TEXT[found.start : found.end]
             assert [window.tokens[n].id for n in own.tokens] == [read.tokens[n].id for n in found.tokens]
             assert own in window.word(word)
-    with pytest.raises(regard.RegardError, match="whole in no window"):
+    with pytest.raises(regard.RegardError, match="fits into no window"):
         read.locate(read.word(TEXT[TEXT.index("and see") : TEXT.index(" Whenever")])[0])
 
 
@@ -143,14 +143,14 @@ def test_a_stream_holds_one_window_after_another(minilm, read) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"window": 513}, "window: given 513, all-MiniLM-L6-v2 takes 512 tokens at most"),
-        ({"window": 3}, "window: given 3, needs 4 or more: 2 of its tokens are special"),
-        ({"window": 29, "stride": 27}, "stride: given 27, needs 1 to 26: a window of 29 tokens holds 27 of the text"),
-        ({"window": 29, "stride": 0}, "stride: given 0, needs 1 to 26"),
-        ({"stride": 5}, "stride: given 5 without a window"),
+        ({"window": 513}, "window: got 513, but all-MiniLM-L6-v2 takes at most 512"),
+        ({"window": 3}, "window: got 3, expected 4 or more: 2 of its tokens are special"),
+        ({"window": 29, "stride": 27}, "stride: got 27, expected 1 to 26: a window of 29 tokens holds 27 of the text"),
+        ({"window": 29, "stride": 0}, "stride: got 0, expected 1 to 26"),
+        ({"stride": 5}, "stride needs window: got 5"),
         (
             {"window": 29, "interventions": [regard.ablate(regard.edge("sea", "money"))]},
-            "edges cannot be ablated in windows",
+            "in windows you can only ablate heads",
         ),
     ],
 )
@@ -163,7 +163,7 @@ def test_encoder_decoders_are_refused() -> None:
     ids = {"ids": [5, 6, 7, 8, 9], "target_ids": [5, 6, 7]}
     with pytest.raises(regard.RegardError, match="is an encoder-decoder, which cannot read a text in windows"):
         pair().trace(**ids, window=4)
-    with pytest.raises(regard.RegardError, match="is an encoder-decoder, all layers of it are kept"):
+    with pytest.raises(regard.RegardError, match="is an encoder-decoder: all of its layers are kept"):
         pair().trace(**ids, layers=[0])
 
 

@@ -39,9 +39,9 @@ def test_data_parallel_and_compiled_models(minilm: Any) -> None:
     for wrapped in (torch.nn.DataParallel(minilm.model), torch.compile(minilm.model, backend="eager")):
         same(wrapped, minilm, tokenizer=minilm.tokenizer)
     same(torch.compile(torch.nn.DataParallel(minilm.model), backend="eager"), minilm, tokenizer=minilm.tokenizer)
-    with pytest.raises(regard.RegardError, match="given a Linear, needs a model object of transformers"):
+    with pytest.raises(regard.RegardError, match="got a Linear, expected a model object of transformers"):
         regard.load(torch.compile(torch.nn.Linear(2, 3), backend="eager"))
-    with pytest.raises(regard.RegardError, match="given a model object and dtype bfloat16"):
+    with pytest.raises(regard.RegardError, match="a model object computes in its own dtype: leave out dtype bfloat16"):
         regard.load(torch.compile(minilm.model, backend="eager"), dtype="bfloat16")
 
 
@@ -86,5 +86,5 @@ class CrossEncoder:
 
 def test_older_versions_of_sentence_transformers(minilm: Any) -> None:
     same(CrossEncoder(model=minilm.model, tokenizer=minilm.tokenizer), minilm)
-    with pytest.raises(regard.RegardError, match="given a CrossEncoder without a transformers model"):
+    with pytest.raises(regard.RegardError, match="got a CrossEncoder without a transformers model"):
         regard.load(CrossEncoder())

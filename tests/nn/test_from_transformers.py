@@ -184,7 +184,7 @@ def test_stories_with_our_parts(stories) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "says"),
     [
-        ("BertForSequenceClassification", {}, "given a BertForSequenceClassification, needs one of BertModel"),
+        ("BertForSequenceClassification", {}, "got a BertForSequenceClassification, expected one of BertModel"),
         ("BertModel", {"is_decoder": True}, "is_decoder or add_cross_attention=True"),
         ("BertModel", {"hidden_act": "mish"}, "activation='mish'"),
         ("GPT2Model", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),

@@ -129,9 +129,9 @@ def test_torch_gives_nan_where_nothing_is_seen_and_we_give_nought() -> None:
 
 
 def test_what_torch_has_and_we_have_not() -> None:
-    with pytest.raises(ValueError, match="module: given bias_k and bias_v"):
+    with pytest.raises(ValueError, match="module: bias_k and bias_v"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_bias_kv=True))
-    with pytest.raises(ValueError, match="module: given add_zero_attn=True"):
+    with pytest.raises(ValueError, match="module: add_zero_attn=True"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_zero_attn=True))
 
 
@@ -164,7 +164,7 @@ def test_masks_are_taken_where_torch_takes_them(batched: bool, kinds: tuple[torc
         try:
             right, _ = module(x, context, context, attn_mask=masks[0], key_padding_mask=masks[1])
         except (RuntimeError, AssertionError):
-            with pytest.raises(ValueError, match="given"):
+            with pytest.raises(ValueError, match="got"):
                 layer(x, context, **masks_from_torch(*masks, heads=3, shape=shape))
             continue
         taken += 1
@@ -255,12 +255,12 @@ def test_a_cache_made_in_inference_mode_serves_out_of_it() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "needed"),
     [
-        ({"heads": 5}, ValueError, "d_k: not given, and d_model 12 is no multiple of 5 heads"),
-        ({"heads": 0}, ValueError, "heads: given 0, needs to be 1 or more"),
-        ({"heads": 6, "key_heads": 4}, ValueError, "key_heads: given 4, needs a number that divides the 6 heads"),
-        ({"d_v": -1}, ValueError, "d_v: given -1, needs to be 1 or more"),
+        ({"heads": 5}, ValueError, "d_k is needed, because d_model 12 isn't a multiple of 5 heads"),
+        ({"heads": 0}, ValueError, "heads: got 0, expected 1 or more"),
+        ({"heads": 6, "key_heads": 4}, ValueError, "key_heads: got 4, expected a number that divides the 6 heads"),
+        ({"d_v": -1}, ValueError, "d_v: got -1, expected 1 or more"),
         ({"num_heads": 3}, ValueError, "MultiHeadAttention: unknown argument 'num_heads', did you mean 'heads'"),
-        ({"dropout": 2.0}, ValueError, "dropout: given 2.0, needs to be a probability"),
+        ({"dropout": 2.0}, ValueError, "dropout: got 2.0, expected a probability"),
     ],
 )
 def test_a_layer_that_cannot_be(changes: dict[str, Any], error: type[Exception], needed: str) -> None:
@@ -270,19 +270,19 @@ def test_a_layer_that_cannot_be(changes: dict[str, Any], error: type[Exception],
 
 def test_a_call_that_does_not_fit() -> None:
     layer, x = MultiHeadAttention(d_model=12, heads=3), torch.zeros(2, 5, 12)
-    with pytest.raises(ValueError, match="cache: given together with a context"):
+    with pytest.raises(ValueError, match="cache: works for self-attention only"):
         layer(x, x, cache=KeyValueCache())
-    with pytest.raises(ValueError, match=r"x: given shape \(2, 5, 11\), needs \(batch, positions, 12\)"):
+    with pytest.raises(ValueError, match=r"x: got shape \(2, 5, 11\), expected \(batch, positions, 12\)"):
         layer(torch.zeros(2, 5, 11))
-    with pytest.raises(ValueError, match=r"context: given shape \(3, 5, 12\), needs the batch of x"):
+    with pytest.raises(ValueError, match=r"context: got shape \(3, 5, 12\), expected the same batch as x"):
         layer(x, torch.zeros(3, 5, 12))
-    with pytest.raises(ValueError, match=r"positions: given shape \(4,\), needs \(5,\) or \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"positions: got shape \(4,\), expected \(5,\) or \(2, 5\)"):
         layer(x, positions=torch.arange(4))
-    with pytest.raises(ValueError, match="causal: given False, needs to be True for positions whose bias"):
+    with pytest.raises(ValueError, match="causal: got False, expected True: the bias of these positions"):
         MultiHeadAttention(d_model=12, heads=3, positions=positions.Alibi(3, compact=True))(x)
     cache = KeyValueCache()
     layer(x, cache=cache)
-    with pytest.raises(ValueError, match=r"cache: given key of shape \(1, 3, 5, 4\), needs \(2, 3, "):
+    with pytest.raises(ValueError, match=r"cache: got key of shape \(1, 3, 5, 4\), expected \(2, 3, "):
         layer(x[:1], cache=cache)
 
 
@@ -299,7 +299,7 @@ def test_a_layer_from_weights_is_the_heads_side_by_side(convention: str) -> None
         for q, v in ((slice(0, 4), slice(0, 5)), (slice(4, 8), slice(5, 10)))
     ]
     torch.testing.assert_close(layer(x), torch.cat(heads, -1) @ output)
-    with pytest.raises(ValueError, match="heads: given 3, needs a number that divides 8 and 10"):
+    with pytest.raises(ValueError, match="heads: got 3, expected a divisor of 8 and 10"):
         MultiHeadAttention.from_weights(*given, heads=3, convention=convention)
-    with pytest.raises(ValueError, match="output: given"):
+    with pytest.raises(ValueError, match="output: got"):
         MultiHeadAttention.from_weights(*given[:3], given[0], heads=2, convention=convention)

@@ -123,15 +123,15 @@ def test_compact_alibi_gives_the_same_causal_weights() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="width: given 5, needs to be even"):
+    with pytest.raises(ValueError, match="width: got 5, expected an even number"):
         Rotary(5)
-    with pytest.raises(ValueError, match="layout: given 'other', needs to be 'half' or 'interleaved'"):
+    with pytest.raises(ValueError, match="layout: got 'other', expected 'half' or 'interleaved'"):
         Rotary(4, layout="other")
-    with pytest.raises(ValueError, match="angles: given 4 for pairs of components, x has only 6"):
+    with pytest.raises(ValueError, match="angles: got 4 for pairs, but x has only 6"):
         positions.rotate(torch.zeros(5, 6), positions.rotary_angles(torch.arange(5), 8))
-    with pytest.raises(ValueError, match="width: given 0, needs to be 1 or more"):
+    with pytest.raises(ValueError, match="width: got 0, expected 1 or more"):
         positions.sinusoidal(3, 0)
-    with pytest.raises(ValueError, match="heads: given 0, needs to be 1 or more"):
+    with pytest.raises(ValueError, match="heads: got 0, expected 1 or more"):
         Alibi(0)
 
 

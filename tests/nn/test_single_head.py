@@ -80,24 +80,24 @@ def test_cross_attention_is_from_one_sequence_to_another() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     square, wide = torch.zeros(4, 3), torch.zeros(5, 3)
-    with pytest.raises(ValueError, match="convention: given 'xW', needs to be 'x @ W' or 'W @ x'"):
+    with pytest.raises(ValueError, match="convention: got 'xW', expected 'x @ W' or 'W @ x'"):
         SelfAttention.from_weights(square, square, square, convention="xW")
-    with pytest.raises(ValueError, match="key: given weights for inputs of width 5, needs 4"):
+    with pytest.raises(ValueError, match="key: got weights for inputs of width 5, expected 4"):
         SelfAttention.from_weights(square, wide, square, convention="x @ W")
-    with pytest.raises(ValueError, match="key: given weights to a width of 2, needs 3"):
+    with pytest.raises(ValueError, match="key: got weights for width 2, expected 3"):
         SelfAttention.from_weights(square, square[:, :2], square, convention="x @ W")
-    with pytest.raises(ValueError, match="value: given weights for inputs of width 4, needs 5"):
+    with pytest.raises(ValueError, match="value: got weights for inputs of width 4, expected 5"):
         CrossAttention.from_weights(square, wide, square, convention="x @ W")
     with pytest.raises(
-        ValueError, match=r"value: given torch.float64 of shape \(4, 3\), needs a matrix of torch.float32"
+        ValueError, match=r"value: got torch.float64 of shape \(4, 3\), expected a matrix of torch.float32"
     ):
         SelfAttention.from_weights(square, square, square.double(), convention="x @ W")
-    with pytest.raises(ValueError, match="d_k: given 0, needs to be 1 or more"):
+    with pytest.raises(ValueError, match="d_k: got 0, expected 1 or more"):
         SelfAttention(4, 0, 3)
     layer = CrossAttention(4, 6, 3, 2)
-    with pytest.raises(ValueError, match=r"x: given shape \(2, 5, 3\), needs \(batch, positions, 4\)"):
+    with pytest.raises(ValueError, match=r"x: got shape \(2, 5, 3\), expected \(batch, positions, 4\)"):
         layer(torch.zeros(2, 5, 3), torch.zeros(2, 7, 6))
-    with pytest.raises(ValueError, match=r"context: given shape \(2, 7, 4\), needs \(batch, positions, 6\)"):
+    with pytest.raises(ValueError, match=r"context: got shape \(2, 7, 4\), expected \(batch, positions, 6\)"):
         layer(torch.zeros(2, 5, 4), torch.zeros(2, 7, 4))
 
 

@@ -244,18 +244,18 @@ def refused(says: str, act: Any, *args: Any, **kwargs: Any) -> None:
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_a_model_cannot_read_is_refused() -> None:
     model, pair, encoder = made(), made(kind="encoder-decoder"), made(kind="encoder")
-    refused("given 32 tokens, the model takes 31 at most", model, ids(1, 32))
-    refused("given id 17, the model has ids 0 to 16", model, torch.tensor([[3, 17]]))
-    refused("given id -1, the model has ids 0 to 16", model, torch.tensor([[3, -1]]))
-    refused("needs at least one token", model, torch.zeros(2, 0, dtype=torch.long))
-    refused(r"mask: given shape \(1, 3\), needs \(1, 4\)", model, ids(1, 4), attention_mask=torch.ones(1, 3).bool())
+    refused("got 32 tokens, but the model takes at most 31", model, ids(1, 32))
+    refused("got id 17, but the model has ids 0 to 16", model, torch.tensor([[3, 17]]))
+    refused("got id -1, but the model has ids 0 to 16", model, torch.tensor([[3, -1]]))
+    refused("expected at least one token", model, torch.zeros(2, 0, dtype=torch.long))
+    refused(r"mask: got shape \(1, 3\), expected \(1, 4\)", model, ids(1, 4), attention_mask=torch.ones(1, 3).bool())
     refused("kind 'decoder' does not take them", model, ids(1, 3), ids(1, 3))
     refused("kind 'encoder-decoder' needs them", pair, ids(1, 3))
     refused("has segments=0", model, ids(1, 3), token_type_ids=torch.zeros(1, 3, dtype=torch.long))
     refused("this model is a decoder", model.encode, ids(1, 3))
     refused("this model is an encoder", encoder.decode, ids(1, 3))
     refused("kind 'encoder-decoder' needs one", pair.decode, ids(1, 3))
-    refused("together with caches", model.decode, ids(1, 3), mask=torch.ones(1, 3).bool(), caches=model.caches())
+    refused("leave it out with caches", model.decode, ids(1, 3), mask=torch.ones(1, 3).bool(), caches=model.caches())
 
 
 IDS = torch.arange(10).reshape(2, 5)
@@ -291,14 +291,14 @@ def test_with_padding_elsewhere_each_text_counts_its_own() -> None:
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_refused() -> None:
-    with pytest.raises(RegardError, match=r"mask: given shape \(2, 4\), needs \(2, 5\)"):
+    with pytest.raises(RegardError, match=r"mask: got shape \(2, 4\), expected \(2, 5\)"):
         positions_in_padded_batch(IDS, torch.ones(2, 4, dtype=torch.bool))
-    with pytest.raises(RegardError, match=r"ids: given shape \(2, 0\), needs at least one token"):
+    with pytest.raises(RegardError, match=r"ids: got shape \(2, 0\), expected at least one token"):
         check_transformer_ids(IDS[:, :0], 0, 10, None)
-    with pytest.raises(RegardError, match="ids: given 6 tokens, the model takes 5 at most"):
+    with pytest.raises(RegardError, match="ids: got 6 tokens, but the model takes at most 5"):
         check_transformer_ids(IDS, 6, 10, 5)
-    with pytest.raises(RegardError, match="ids: given id 9, the model has ids 0 to 8"):
+    with pytest.raises(RegardError, match="ids: got id 9, but the model has ids 0 to 8"):
         check_transformer_ids(IDS, 5, 9, 5)
-    with pytest.raises(RegardError, match="ids: given id -1"):
+    with pytest.raises(RegardError, match="ids: got id -1"):
         check_transformer_ids(IDS - 1, 5, 10, 5)
     check_transformer_ids(IDS, 5, 10, 5)

@@ -68,7 +68,7 @@ def test_the_ends_of_the_scale(minilm, river) -> None:
 def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
     other = "The money is in a bank."
     outcome = cosine("bank", river["bank"])
-    with pytest.raises(regard.RegardError, match="give at= the words that both have"):
+    with pytest.raises(regard.RegardError, match="pass words of both as at="):
         regard.patch_sweep(minilm, RIVER, other, outcome)
     found = regard.patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
     assert found.columns == ("“bank”", "“.”")
@@ -133,16 +133,16 @@ def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -
 def test_what_cannot_be_swept(minilm, river) -> None:
     outcome = cosine("bank", river["bank"])
     for arguments, says in (
-        ({"direction": "both"}, "direction: given 'both', needs 'denoising' or 'noising'"),
-        ({"what": "states"}, "what: given 'states', needs one of"),
-        ({"by": "heads"}, "by: given 'heads', hidden_states can be patched by 'positions'"),
-        ({"layers": [6]}, r"layers: given \[6\], needs some of input, 0, 1"),
+        ({"direction": "both"}, "direction: got 'both', expected 'denoising' or 'noising'"),
+        ({"what": "states"}, "what: got 'states', expected one of"),
+        ({"by": "heads"}, "by: got 'heads', but hidden_states can be patched by 'positions'"),
+        ({"layers": [6]}, r"layers: got \[6\], expected some of input, 0, 1"),
         ({"at": "lake"}, "word 'lake' is not in the text"),
         ({"targets": ("a", "b")}, "targets: .* needs no targets"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             regard.patch_sweep(minilm, RIVER, MONEY, outcome, **arguments)
-    with pytest.raises(regard.RegardError, match="outcome: given str, needs an Outcome"):
+    with pytest.raises(regard.RegardError, match="outcome: got str, expected an Outcome"):
         regard.patch_sweep(minilm, RIVER, MONEY, "bank")
 
 
@@ -168,7 +168,7 @@ def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
 
 def test_texts_of_different_length_are_refused(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
-    with pytest.raises(RegardError, match="texts of one length are needed"):
+    with pytest.raises(RegardError, match="they must have the same length"):
         regard.attribution_patching(minilm, CLEAN, "A bank.", outcome)
 
 

@@ -35,15 +35,15 @@ def test_of_an_encoder_decoder_there_are_three_tables_and_no_tests() -> None:
 
 
 def test_a_seed_out_of_range(minilm: Any, bank: Any) -> None:
-    with pytest.raises(RegardError, match="seed: given -1, needs a whole number"):
+    with pytest.raises(RegardError, match="seed: got -1, expected a whole number"):
         HeadsQuery(tests=True, seed=-1).answer(minilm, bank)
 
 
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "^--to is needed, a next token, or --word: the outcome to measure$"),
-        ({"to": "a", "word": "b"}, "^--to and --word: given both, an outcome needs one of them$"),
+        ({}, r"^the outcome is missing: pass --to \(a next token\) or --word$"),
+        ({"to": "a", "word": "b"}, "^--to and --word: pass only one of them$"),
         ({"word": "b", "against": "a"}, "^--against needs --to: a token's logit is meant$"),
     ],
 )
@@ -76,19 +76,19 @@ def test_it_is_the_librarys_outcome(asked: dict[str, Any], more: dict[str, Any],
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--to is needed, a next token, or --word: the outcome to measure"),
-        ({"to": "a", "word": "b"}, "--to and --word: given both, an outcome needs one"),
+        ({}, "--to (a next token) or --word"),
+        ({"to": "a", "word": "b"}, "--to and --word: pass only one of them"),
         ({"word": "b", "against": "a", "like": "c"}, "--against needs --to"),
         ({"word": "b", "at": "a", "like": "c"}, "--at needs --to"),
         ({"to": "a", "like": "c"}, "--like needs --word"),
         ({"word": "b"}, "--word needs --like"),
-        ({"to": " "}, "--to is empty: give a token"),
-        ({"to": "a", "at": ""}, "--at is empty: give a word"),
-        ({"to": "a", "method": "saliency"}, "--method: given 'saliency', needs one of direct, gradient-x-input"),
-        ({"to": "a", "by": "layer"}, "--by: given 'layer', needs one of token, word, head"),
+        ({"to": " "}, "--to is empty: pass a token"),
+        ({"to": "a", "at": ""}, "--at is empty: pass a word"),
+        ({"to": "a", "method": "saliency"}, "--method: got 'saliency', expected one of direct, gradient-x-input"),
+        ({"to": "a", "by": "layer"}, "--by: got 'layer', expected one of token, word, head"),
         ({"to": "a", "steps": 4}, "--steps goes with --method integrated-gradients"),
         ({"to": "a", "by": "head"}, "--by head goes with --method gradient-x-input"),
-        ({"to": "a", "method": "attribution-patching"}, "given 1 texts, needs two, a clean and a corrupted one"),
+        ({"to": "a", "method": "attribution-patching"}, "got 1 texts, expected two, a clean and a corrupted one"),
         (
             {"to": "a", "method": "attribution-patching", "by": "word"},
             "--by: attribution patching gives each layer and token",
@@ -102,9 +102,9 @@ def test_what_attribute_refuses(asked: dict[str, Any], says: str) -> None:
 
 
 def test_what_attribute_and_patch_refuse_by_their_texts() -> None:
-    with pytest.raises(RegardError, match="given 1 texts, needs two"):
+    with pytest.raises(RegardError, match="got 1 texts, expected two"):
         PatchQuery(word="a").check(1)
-    with pytest.raises(RegardError, match="given 2 texts, needs one: --method attribution-patching compares two"):
+    with pytest.raises(RegardError, match="got 2 texts, expected one: --method attribution-patching compares two"):
         AttributionQuery(to="a").check(2, called=option_name)
     patching = AttributionQuery(word="a", method="attribution-patching")
     patching.check(2, called=option_name)  # the word is compared with its vector in the clean text
@@ -118,13 +118,13 @@ BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--to is needed, a next token, or --word: the outcome to measure"),
-        ({"word": "a", "to": "b"}, "--to and --word: given both, an outcome needs one of them"),
+        ({}, "--to (a next token) or --word"),
+        ({"word": "a", "to": "b"}, "--to and --word: pass only one of them"),
         ({"word": "a", "against": "b"}, "--against needs --to"),
-        ({"word": "a", "what": "states"}, "--what: given 'states', needs one of hidden_states, head_outputs"),
-        ({"word": "a", "by": "rows"}, "--by: given 'rows', needs one of positions, heads"),
-        ({"word": "a", "part": "both"}, "--part: given 'both', needs one of encoder, decoder, cross"),
-        ({"word": " "}, "--word is empty: give a word"),
+        ({"word": "a", "what": "states"}, "--what: got 'states', expected one of hidden_states, head_outputs"),
+        ({"word": "a", "by": "rows"}, "--by: got 'rows', expected one of positions, heads"),
+        ({"word": "a", "part": "both"}, "--part: got 'both', expected one of encoder, decoder, cross"),
+        ({"word": " "}, "--word is empty: pass a word"),
     ],
 )
 def test_what_patch_refuses(asked: dict[str, Any], says: str) -> None:

@@ -70,7 +70,7 @@ def test_a_panel_is_drawn_by_its_name(found: Steps) -> None:
     names = [panel.name for panel in found.panels() if isinstance(panel, Panel)]
     assert names == ["Weights", "Every number", "Query", "Weighted values"]
     assert found.plot("Query").axes
-    with pytest.raises(RegardError, match="plot: given 'No'"):
+    with pytest.raises(RegardError, match="plot: got 'No'"):
         found.plot("No")
 
 

@@ -165,7 +165,7 @@ BAD = [
     (["steps", RIVER, "--word", "bank", "--layer", "6"], "layer 6 is out of range"),
     (["steps", RIVER, "--word", "bank", "--head", "-13"], "or -12 to -1 from the end"),
     (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
-    (["steps", RIVER, "--word", "bank", "--json", "."], "ending needs to be .json"),
+    (["steps", RIVER, "--word", "bank", "--json", "."], "file name must end in .json"),
 ]
 
 

@@ -136,7 +136,7 @@ def test_a_place_has_its_text_and_the_model_that_reads_it(places: PanelOccurrenc
     assert found["text"] == "".join(told["context"].values())  # type: ignore[attr-defined]
     assert found["text"][found["start"] : found["end"]] == "bank"  # type: ignore[index,misc]
     assert (found["document"], found["first"], found["same"]) == (told["document"], 0, True)
-    with pytest.raises(HTTPException, match="given 16"):
+    with pytest.raises(HTTPException, match="got 16"):
         places.passage(16, [minilm])
 
 

@@ -178,7 +178,7 @@ def test_one_of_two_texts_is_changed(server: str, visit: Any, minilm: Any) -> No
     traced(page, "We sat on", "")
     page.tab.wait_for_selector("[data-sentence='0']:has-text('river')")
     page.tab.click("[data-acts] >> nth=0")
-    page.tab.click("[data-act]:has-text('what makes “bank” like “river”?')")
+    page.tab.click("[data-act]:has-text('why is “bank” similar to “river”?')")
     page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
 
 
@@ -408,7 +408,7 @@ def test_a_text_too_long_for_an_address_is_there_after_a_reload(server: str, vis
     assert [page.tab.input_value(f"label:has-text('{name}') select") for name in ("Layer", "Head")] == ["3", "5"]
     link = f"{server}{page.tab.evaluate('location.hash')}"
     other = visit(link)
-    assert "this tab does not hold it" in other.tab.wait_for_selector("[role=alert]").inner_text()
+    assert "this tab no longer has it" in other.tab.wait_for_selector("[role=alert]").inner_text()
     other.tab.fill("textarea", RIVER)
     other.tab.keyboard.press("Control+Enter")
     traced(other, RIVER[:20])
@@ -504,18 +504,18 @@ def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any, serve: Any)
     process.kill()
     process.wait()
     page.tab.click("button:has-text('Trace')")
-    page.tab.wait_for_selector("text=it was stopped")
+    page.tab.wait_for_selector("text=It was probably stopped")
     traced(page, RIVER[:20])
     page.errors.clear()  # Chromium tells of connections that are refused
     _, again, token = serve("--port", str(port), RIVER)
     assert again == port
     page.tab.click("button:has-text('try again')")
-    page.tab.wait_for_selector("text=an old one")
+    page.tab.wait_for_selector("text=out of date")
     page.tab.fill(".closed input", "http://evil.example/?token=1")
-    page.tab.click("button:has-text('go on')")
-    page.tab.wait_for_selector("text=no link of regard serve")
+    page.tab.click("button:has-text('continue')")
+    page.tab.wait_for_selector("text=isn't a link from regard serve")
     page.tab.fill(".closed input", f"http://127.0.0.1:{port}/?token={token}")
-    page.tab.click("button:has-text('go on')")
+    page.tab.click("button:has-text('continue')")
     traced(page, RIVER[:20])
     assert page.tab.locator("[data-choose=head]").input_value() == "3"
 
@@ -579,7 +579,7 @@ def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
     model, text = regard.load(STORIES), "Once upon a time there was a little"
     _, port, token = serve("--model", str(STORIES))
     page = visit(f"http://127.0.0.1:{port}/?token={token}")
-    page.tab.click("[data-example]:has-text('to go on with')")
+    page.tab.click("[data-example]:has-text('to continue')")
     page.tab.click("summary:has-text('Steer')", timeout=60_000)
     form = page.tab.wait_for_selector("form[aria-label=Steer]")
     for label, value in (("towards", "a big dog"), ("away", "a small bird"), ("strength", "3")):
@@ -607,7 +607,7 @@ def test_a_score_is_split_where_it_is_looked_at_and_linked(server: str, visit: A
     score = regard.score_sources(minilm, minilm.trace(RIVER), link.query, link.key, layer=link.layer, head=link.head)
     assert f"{abs(score.score - score.mean):.2f}" in said(page)
     with page.tab.expect_download() as download:
-        page.tab.click("text=Save this page as one file")
+        page.tab.click("text=Save this page as a file")
     assert "regard-data" in Path(download.value.path()).read_text(encoding="utf-8")
     page.tab.click("text=back to the attention")
     page.tab.click("[aria-label='another text']")  # what is typed before the answer is there stays

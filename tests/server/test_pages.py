@@ -57,8 +57,8 @@ def test_senses_come_as_numbers_and_their_places_one_by_one(asking: TestClient, 
         (f"{at}?first=x", 422, "first"),
         (f"{at}/16/text", 404, "there are 16"),
         (f"{at}/x/text", 422, "number"),
-        (f"/api/pages/{name}/panels/1/places", 404, "panel: given 1"),
-        (f"/api/pages/{name}/panels/99/places/0/text", 404, "panel: given 99"),
+        (f"/api/pages/{name}/panels/1/places", 404, "panel 1"),
+        (f"/api/pages/{name}/panels/99/places/0/text", 404, "panel 99"),
         ("/api/pages/nothing/panels/0/places", 404, "not kept"),
     ):
         answer = asking.get(wrong)

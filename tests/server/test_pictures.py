@@ -26,7 +26,7 @@ MOST = 40_000  # bytes of a picture
 
 @pytest.fixture(scope="module")
 def models(minilm: Any, tmp_path_factory: Any) -> list[Any]:
-    """One that reads texts alone, one that reads pictures alone, and one that reads both."""
+    """One that reads texts alone, one that reads images only, and one that reads both."""
     folder: Path = tmp_path_factory.mktemp("looker")
     save_looker(folder)
     return [minilm, regard.load(built("vit"), processor=PROCESSOR), regard.load(folder)]
@@ -73,16 +73,16 @@ def test_a_pictures_page_is_that_of_see(client: TestClient, models: list[Any], t
 def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = file_of(noise(67, 59))
     for data, more, status, says in [
-        (b"no picture", {}, 422, "image 'cat.png' cannot be read, needs PNG"),
+        (b"no picture", {}, 422, "image 'cat.png' cannot be read, expected PNG"),
         (whole[: len(whole) // 2], {}, 422, "image 'cat.png' is damaged, or cut short"),
-        (bytes(MOST + 1), {}, 413, "cat.png has 40,001 bytes, 40,000 are the most"),
+        (bytes(MOST + 1), {}, 413, "cat.png has 40,001 bytes, at most 40,000 are allowed"),
         (damaged_tiff(), {}, 422, "image 'cat.png' is damaged, or cut short"),
-        (whole, {"model": 0}, 422, "needs a model that reads pictures"),
-        (whole, {"model": 3}, 422, "model: given 3"),
-        (whole, {"text": TEXT}, 422, "reads pictures alone"),
-        (whole, {"model": 2}, 422, "reads pictures in a text: give one beside them"),
-        (whole, {"picture": "%%%"}, 422, "picture: needs the bytes of a file in base64"),
-        (whole, {"picture": "é"}, 422, "picture: needs the bytes of a file in base64"),
+        (whole, {"model": 0}, 422, "expected a model that reads images"),
+        (whole, {"model": 3}, 422, "model: got 3"),
+        (whole, {"text": TEXT}, 422, "reads images only"),
+        (whole, {"model": 2}, 422, "reads images in a text: pass one as well"),
+        (whole, {"picture": "%%%"}, 422, "picture: expected the bytes of a file in base64"),
+        (whole, {"picture": "é"}, 422, "picture: expected the bytes of a file in base64"),
         (whole, {"picture": ""}, 422, "picture: "),
         (whole, {"folder": "/"}, 422, "folder: "),
     ]:
@@ -97,4 +97,4 @@ def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.Mon
 def test_the_text_beside_it_counts_as_texts_do(models: list[Any], stand_in: None) -> None:
     with TestClient(make_app(models, limits=Limits(characters=7))) as client:
         answer = ask(client, file_of(noise(31, 29)), model=2, text=TEXT)
-    assert (answer.status_code, answer.json()["error"]) == (413, "texts: given 20 characters, 7 are the most")
+    assert (answer.status_code, answer.json()["error"]) == (413, "texts: got 20 characters, at most 7 are allowed")

@@ -130,7 +130,7 @@ def test_what_another_site_sends_is_refused_but_a_link_may_be_followed() -> None
 def test_bodies_have_a_limit_whether_they_say_their_size_or_not() -> None:
     assert replied(method="POST", cookie=COOKIE, content_length="10", bodies=(b"0123456789",))[2] == "10"
     status, _, body = replied(method="POST", cookie=COOKIE, content_length="11", bodies=(b"0123456789a",))
-    assert (status, body) == (413, "the request has more than 10 bytes, which are the most")
+    assert (status, body) == (413, "the request has more than 10 bytes, the limit")
     assert replied(method="POST", cookie=COOKIE, bodies=(b"01234", b"56789", b"a"))[0] == 413
     assert replied(method="POST", cookie=COOKIE, content_length="-1")[0] == 400
     assert replied(method="POST", cookie=COOKIE, content_length="1e3")[0] == 400

@@ -279,7 +279,7 @@ def test_an_ablated_word_has_both_paths(client: TestClient, minilm: Any) -> None
 def test_a_word_that_stands_there_too_often_is_not_followed(client: TestClient) -> None:
     text = "The cat and the dog saw the man in the house."
     answer = client.post("/api/traces", json={"texts": [text], "word": "the"})
-    line = "The path of “the” through the layers is not shown: it stands there 4 times, 3 are the most here."
+    line = "The path of “the” through the layers is not shown: it occurs 4 times, at most 3 are allowed here."
     assert (answer.json()["findings"], answer.json()["panels"]) == ([line], [])
     cut = {"kind": "head", "layer": 0, "head": 2, "part": None}
     answer = client.post("/api/traces", json={"texts": [text], "word": "the", "ablations": [cut]})
@@ -311,5 +311,5 @@ def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None
 def test_occurrences_in_windows_are_counted_once(minilm: Any) -> None:
     windowed = minilm.trace("A man is fishing on a river bank and another is sitting at a bank.", window=12)
     assert too_often([windowed], "bank", Limits(occurrences=2)) is None
-    assert "it stands there 2 times" in str(too_often([windowed], "bank", Limits(occurrences=1)))
+    assert "it occurs 2 times" in str(too_often([windowed], "bank", Limits(occurrences=1)))
     assert too_often([windowed], None, Limits(occurrences=0)) is None

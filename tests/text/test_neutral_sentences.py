@@ -27,7 +27,7 @@ def test_the_word_goes_in_as_it_is_spelled() -> None:
     assert neutral_sentences("bank", ["My Bank is here.", "A {}."]) == ["My Bank is here.", "A bank."]
     with pytest.raises(RegardError, match=r"control: sentence 2, 'A house.', has neither 'bank' nor \{\} in its place"):
         neutral_sentences("bank", ["A {}.", "A house."])
-    with pytest.raises(RegardError, match="neutral_sentences: given ' ', needs a word"):
+    with pytest.raises(RegardError, match="neutral_sentences: got ' ', expected a word"):
         neutral_sentences(" ")
-    with pytest.raises(RegardError, match="control: given str, needs a list of sentences"):
+    with pytest.raises(RegardError, match="control: got str, expected a list of sentences"):
         neutral_sentences("bank", "A {}.")

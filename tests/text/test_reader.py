@@ -55,12 +55,12 @@ def test_messages_are_found_where_the_template_writes_them() -> None:
 @pytest.mark.parametrize(
     ("template", "says"),
     [
-        (None, "the tokenizer of m has no chat template: give a text instead"),
-        ("{{ raise_exception('roles must take turns') }}", "the chat template of m refuses it: roles must take turns"),
-        ("{% for", "the chat template of m refuses it: "),
-        ("{{ messages.__class__.__mro__ }}", "refuses it: access to attribute '__class__' of 'list' object is unsafe"),
-        ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "writes messages in another way than they are"),
-        ("{{ messages[0].content }}", "writes messages in another way than they are given"),
+        (None, "the tokenizer of m has no chat template: pass a text instead"),
+        ("{{ raise_exception('roles must take turns') }}", "the chat template of m rejects it: roles must take turns"),
+        ("{% for", "the chat template of m rejects it: "),
+        ("{{ messages.__class__.__mro__ }}", "rejects it: access to attribute '__class__' of 'list' object is unsafe"),
+        ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "changes the messages, so it is unclear"),
+        ("{{ messages[0].content }}", "changes the messages, so it is unclear which tokens"),
     ],
 )
 def test_a_template_that_does_not_write_it(template: str | None, says: str) -> None:
@@ -73,13 +73,13 @@ def test_a_template_that_does_not_write_it(template: str | None, says: str) -> N
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "given dict, needs a list of messages"),
-        ([], "given list, needs a list of messages, at least one"),
+        ({}, "got dict, expected a list of messages"),
+        ([], "got list, expected a list of messages, at least one"),
         (["a"], 'message 1 needs a "role" and a "content"'),
         ([{"role": "user"}], 'message 1 needs a "role" and a "content"'),
-        ([{"role": "me", "content": "a"}], "message 1 has the role 'me', known are system, developer, user, assistant"),
+        ([{"role": "me", "content": "a"}], "message 1 has the role 'me', expected system, developer, user, assistant"),
         ([{"role": ["user"], "content": "a"}], "message 1 has the role"),
-        ([{"role": "user", "content": ["a"]}], "the content of message 1 is a list, needs a text"),
+        ([{"role": "user", "content": ["a"]}], "the content of message 1 is a list, expected a text"),
         (
             [{"role": "user", "content": "a", "tool_calls": []}],
             'message 1 needs a "role" and a "content", and no other',
@@ -125,11 +125,11 @@ def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
     assert "Read as a special token in a message: [SEP]." in marked.status.notes
     assert model.trace("a river bank").turns == ()
     for others in ({"text": "a"}, {"ids": [5]}, {"window": 9}):
-        with pytest.raises(RegardError, match="chat: messages are given alone, and whole"):
+        with pytest.raises(RegardError, match="chat: pass only messages"):
             model.trace(messages=ASKED, **others)
-    with pytest.raises(RegardError, match="chat has 8.. tokens, special ones included: m takes 64 at most$"):
+    with pytest.raises(RegardError, match="chat has 8.. tokens with special tokens, m takes at most 64$"):
         model.trace(messages=[{"role": "user", "content": "bank " * 800}])
-    with pytest.raises(RegardError, match="the tokenizer of all-MiniLM-L6-v2 has no chat template: give a text"):
+    with pytest.raises(RegardError, match="the tokenizer of all-MiniLM-L6-v2 has no chat template: pass a text"):
         default_model().trace(messages=ASKED)
 
 
@@ -150,8 +150,8 @@ def test_a_chat_is_seen(folder: Path, tmp_path: Path) -> None:
     assert "positions of the messages: system " in done.stdout
     for content, says in (
         ("[", "regard: error: --chat 'chat.json': "),
-        ("{}", "regard: error: --chat 'chat.json': given dict, needs a list of messages"),
-        ('[{"role": "me", "content": "a"}]', "--chat 'chat.json': message 1 has the role 'me', known are system"),
+        ("{}", "regard: error: --chat 'chat.json': got dict, expected a list of messages"),
+        ('[{"role": "me", "content": "a"}]', "--chat 'chat.json': message 1 has the role 'me', expected system"),
     ):
         file.write_text(content, encoding="utf-8")
         told = run_in_process(tmp_path, ["see", "--chat", "chat.json", "--model", str(folder)])
@@ -192,33 +192,33 @@ def test_one_or_several() -> None:
 @pytest.mark.parametrize(
     ("given", "ids", "says"),
     [
-        (None, None, "needs either text or its ids, given none"),
-        ("a", [1], "needs either text or its ids, given both"),
-        ([], None, "given no text, needs at least one"),
-        (3, None, "given int, needs a string or several of them"),
-        (b"a", None, "given bytes, needs a string"),
-        (torch.tensor(3), None, "given Tensor, needs a string"),
-        ({"input_ids": [1]}, None, "text: given dict, needs a string or several of them, or token ids as ids="),
-        (BatchEncoding({"input_ids": [1]}), None, "text: given BatchEncoding, .* as ids="),
-        (pandas.DataFrame({"text": ["a"]}), None, "text: given DataFrame, .* as ids="),
-        (None, BatchEncoding({"input_ids": [1]}), r"text ids: given BatchEncoding, needs .* encoding\['input_ids'\]"),
-        (None, pandas.DataFrame({"ids": [1]}), "text ids: given DataFrame, needs a list of ids"),
-        (None, 5, "text ids: given int, needs a list of ids"),
-        (None, torch.tensor(5), "text ids: given Tensor, needs a list of ids"),
-        (None, "12", "text ids: given str, needs a list of ids"),
-        (None, [1.0, 2.0], "text ids: given float, needs a list of ids"),
-        (None, [[1.5, 2.0]], r"text ids: given \[1.5, 2.0\], needs whole numbers"),
-        (None, np.array([[1.0, 2.0]]), "needs whole numbers"),
-        (None, [1, [2]], "needs whole numbers"),
-        (None, [True, False], "text ids: given bool, needs"),
-        (None, torch.ones(2, 2, 2, dtype=torch.int64), "needs whole numbers"),
+        (None, None, "pass either text or its ids, got none"),
+        ("a", [1], "pass either text or its ids, got both"),
+        ([], None, "got no text, expected at least one"),
+        (3, None, "got int, expected a string or several of them"),
+        (b"a", None, "got bytes, expected a string"),
+        (torch.tensor(3), None, "got Tensor, expected a string"),
+        ({"input_ids": [1]}, None, "text: got dict, expected a string or several of them, or token ids as ids="),
+        (BatchEncoding({"input_ids": [1]}), None, "text: got BatchEncoding, .* as ids="),
+        (pandas.DataFrame({"text": ["a"]}), None, "text: got DataFrame, .* as ids="),
+        (None, BatchEncoding({"input_ids": [1]}), r"text ids: got BatchEncoding, expected .* encoding\['input_ids'\]"),
+        (None, pandas.DataFrame({"ids": [1]}), "text ids: got DataFrame, expected a list of ids"),
+        (None, 5, "text ids: got int, expected a list of ids"),
+        (None, torch.tensor(5), "text ids: got Tensor, expected a list of ids"),
+        (None, "12", "text ids: got str, expected a list of ids"),
+        (None, [1.0, 2.0], "text ids: got float, expected a list of ids"),
+        (None, [[1.5, 2.0]], r"text ids: got \[1.5, 2.0\], expected whole numbers"),
+        (None, np.array([[1.0, 2.0]]), "expected whole numbers"),
+        (None, [1, [2]], "expected whole numbers"),
+        (None, [True, False], "text ids: got bool, expected"),
+        (None, torch.ones(2, 2, 2, dtype=torch.int64), "expected whole numbers"),
         ("", None, "text is empty"),
         (["A bank", " "], None, "text 2 is blank"),
         (None, [], "text ids are empty: needs at least one"),
         (None, [[]], "text ids are empty: needs at least one"),
         (None, [1, -1], "text id -1 is out of range: transformer has ids 0 to"),
         (None, [10**6], "text id 1000000 is out of range"),
-        ("bank " * 32, None, "has 32 tokens, special ones .* takes 31 at most; .* --window 15 .in Python, window=15."),
+        ("bank " * 32, None, "32 tokens with special tokens, .* at most 31; .* --window 15 .in Python, window=15."),
     ],
 )
 def test_what_is_refused(given: Any, ids: Any, says: str) -> None:
@@ -253,7 +253,7 @@ def test_a_tokenizer_of_another_model_is_refused() -> None:
     wrong = type(small)(small.model, large.tokenizer, "tiny", 31)
     with pytest.raises(RegardError, match="they do not belong together"):
         wrong.read("text", TEXT, None)
-    with pytest.raises(RegardError, match="has no tokenizer: give ids="):
+    with pytest.raises(RegardError, match="has no tokenizer: pass ids="):
         type(small)(small.model, None, "tiny", 31).read("text", TEXT, None)
 
 
@@ -299,15 +299,15 @@ def test_words_are_found_as_they_were_given(minilm: Any) -> None:
     ("given", "says"),
     [
         ({"second": "b"}, "second: needs a text for each second text"),
-        ({"text": "a", "second": ["b"]}, "second: needs one text, as the text is"),
-        ({"text": ["a", "b"], "second": ["b"]}, "second: needs a list of 2, as the text is"),
+        ({"text": "a", "second": ["b"]}, "second: expected one text, like the text"),
+        ({"text": ["a", "b"], "second": ["b"]}, "second: expected a list of 2, like the text"),
         ({"text": "a", "second": " "}, "second is blank"),
         ({"text": "a", "words": ["b"]}, "words: words replace the text"),
-        ({"words": "abc"}, "words: given 'abc', needs a list of words"),
-        ({"words": []}, "needs a list of words"),
+        ({"words": "abc"}, "words: got 'abc', expected a list of words"),
+        ({"words": []}, "expected a list of words"),
         ({"words": ["a", ""]}, "word 2 is empty"),
         ({"words": ["a"] * 600}, "words has 602 tokens"),
-        ({"text": "a", "second": "b", "window": 20}, "second, words: leave out ids, inputs and window"),
+        ({"text": "a", "second": "b", "window": 20}, "second and words can't be combined with ids, inputs or window"),
     ],
 )
 def test_parts_that_are_refused(minilm: Any, given: Any, says: str) -> None:

@@ -136,19 +136,19 @@ def test_padding_is_told_by_the_mask() -> None:
     [
         (
             lambda: tokenizers.word_pieces(TEXTS, size=20),
-            "there is room for 15 pieces, the texts' characters alone are",
+            "there is room for 15 pieces, but the texts have",
         ),
-        (lambda: tokenizers.words([]), "nothing but blanks"),
-        (lambda: tokenizers.characters([" ", "\n"]), "nothing but blanks"),
-        (lambda: tokenizers.byte_pairs(["a", b"b"]), "text 2: given bytes, needs to be a string"),
+        (lambda: tokenizers.words([]), "got only blanks"),
+        (lambda: tokenizers.characters([" ", "\n"]), "got only blanks"),
+        (lambda: tokenizers.byte_pairs(["a", b"b"]), "text 2: got bytes, expected a string"),
         (
             lambda: tokenizers.byte_pairs(TEXTS, size=200),
-            "size: given 200, needs an integer of 257 or more, for the 256",
+            "size: got 200, expected an integer of 257 or more, for the 256",
         ),
-        (lambda: tokenizers.word_pieces(TEXTS, size=5), "size: given 5, needs an integer of 6 or more, for 5 special"),
-        (lambda: tokenizers.words(TEXTS, most=0), "most: given 0, needs an integer of 1 or more"),
-        (lambda: tokenizers.batch(tokenizers.words(TEXTS), []), "texts: given none"),
-        (lambda: tokenizers.batch(tokenizers.words(TEXTS), ["is", " "]), "text 2: no token is left of it"),
+        (lambda: tokenizers.word_pieces(TEXTS, size=5), "size: got 5, expected an integer of 6 or more, for 5 special"),
+        (lambda: tokenizers.words(TEXTS, most=0), "most: got 0, expected an integer of 1 or more"),
+        (lambda: tokenizers.batch(tokenizers.words(TEXTS), []), "texts: got none"),
+        (lambda: tokenizers.batch(tokenizers.words(TEXTS), ["is", " "]), "text 2: it has no tokens left"),
     ],
 )
 @pytest.mark.usefixtures("no_checks_of_annotations")
@@ -167,9 +167,9 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(regard.RegardError, match="tokenizer_config.json' cannot be read"):
         tokenizers.read_tokenizer(tmp_path)
-    with pytest.raises(regard.RegardError, match="given a int, needs one of the fast kind"):
+    with pytest.raises(regard.RegardError, match="got a int, expected a fast tokenizer"):
         tokenizers.tokenizer_files(3)
-    with pytest.raises(regard.RegardError, match="frame: given 'begin', needs to be 'none' or 'end' or 'both' or"):
+    with pytest.raises(regard.RegardError, match="frame: got 'begin', expected 'none' or 'end' or 'both' or"):
         tokenizers.words(TEXTS, frame="begin")
 
 

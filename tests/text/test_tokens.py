@@ -51,7 +51,7 @@ def test_unknown_and_dropped_characters_are_named(minilm) -> None:
         ("", "text is empty"),
         (" \n\t ", "text is blank"),
         ("a \ud83d b", r"character 2 is the lone surrogate U\+D83D"),
-        (7, "given int, needs to be a string"),
+        (7, "got int, expected a string"),
     ],
 )
 def test_texts_that_are_none(text: object, says: str) -> None:
@@ -80,7 +80,7 @@ def test_whatever_reads_texts_refuses_mappings_and_tables(minilm, read: Any, say
     for wrong in (given, dict(given), pandas.DataFrame({"text": ["A man is fishing."]})):
         with pytest.raises(RegardError, match=says) as caught:
             read(minilm, wrong)
-        assert f"given {type(wrong).__name__}, needs a string or several of them" in str(caught.value)
+        assert f"got {type(wrong).__name__}, expected a string or several of them" in str(caught.value)
 
 
 def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:
@@ -92,7 +92,7 @@ def test_special_tokens_in_the_text_are_said(minilm) -> None:
     encoded = encode(minilm.tokenizer, "a [SEP] bank")
     assert encoded.tokens[2].special
     assert encoded.notes == ("Read as a special token: [SEP].",)
-    with pytest.raises(RegardError, match="made of special tokens alone"):
+    with pytest.raises(RegardError, match="consists of special tokens"):
         encode(minilm.tokenizer, "[MASK]")
 
 

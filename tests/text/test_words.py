@@ -81,7 +81,7 @@ def test_spans(text: str, word: str, spans: list[tuple[int, int]] | None) -> Non
     [
         ("bunk", "word 'bunk' is not in the text 'A river bank': the nearest are 'bank'"),
         ("xyz", "its words are 'A', 'river', 'bank'"),
-        (" ", "word is empty: give a word of the text"),
+        (" ", "word is empty: pass a word of the text"),
     ],
 )
 def test_what_is_refused(word: str, says: str) -> None:
@@ -94,7 +94,7 @@ def test_tokens_of_a_word_are_those_that_share_a_character() -> None:
     tokens = [Token(n, text[a:b], a, b, 0, False) for n, (a, b) in enumerate([(0, 2), (2, 6), (6, 10)])]
     (found,) = find_word(text, tokens, "embankment")
     assert (found.start, found.end, found.tokens) == (0, 10, (0, 1, 2))
-    with pytest.raises(RegardError, match="word 'embankment' reached no token"):
+    with pytest.raises(RegardError, match="word 'embankment' has no token"):
         find_word(text, [Token(0, "", 0, 0, None, True)], "embankment")
 
 

@@ -70,7 +70,7 @@ def test_calls_are_opened_as_they_were_saved(how: dict[str, Any], tmp_path: Path
         assert (opened[key].weights.shape, opened[key].weights.offset) == (call.weights.shape, call.weights.offset)
         assert torch.equal(opened[key].weights[:], call.weights[:])
     (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(RegardError, match="it is damaged: its checksum is not the one that was saved"):
+    with pytest.raises(RegardError, match="it is damaged: its checksum differs from the saved one"):
         regard.open(tmp_path / "a")
 
 
@@ -87,7 +87,7 @@ def test_labels_are_saved(tmp_path: Path) -> None:
         assert [[each.text for each in call.labels] for call in file.values()] == [["x y", "x y"]] * 2  # type: ignore
     with pytest.raises(RegardError, match=r"tokens: 1 labels for 2 queries of layers.0, weights \(2, 2\)"):
         calls.save(tmp_path / "c", tokens=["x"])
-    with pytest.raises(RegardError, match=r"given Calls, needs a trace or several: use calls.save"):
+    with pytest.raises(RegardError, match=r"got Calls, expected traces: use calls.save"):
         regard.save(calls, tmp_path / "c")  # type: ignore[arg-type]
     assert not (tmp_path / "c").exists()
 
@@ -96,18 +96,18 @@ def test_labels_are_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "tensors", "says"),
     [
-        ([{"tokens": {"a": 1}}], "qk", "call 0: tokens: given dict, needs one label per position"),
+        ([{"tokens": {"a": 1}}], "qk", "call 0: tokens: got dict, expected one label per position"),
         ([{"casual": True}], "qk", "call 0: 'casual' is unknown, it may have path, causal, band"),
         ([{"band": [1]}], "qk", r"call 0: band, offset: need \[low, high\] and a number, all of them whole or null"),
-        ([{"causal": 1}], "qk", "call 0: causal: given int, needs True or False"),
+        ([{"causal": 1}], "qk", "call 0: causal: got int, expected True or False"),
         ([{"band": ["a", 0]}], "qk", "call 0: band, offset: need"),
-        ([{"tokens": "abc"}], "qk", "call 0: tokens: given str, needs one label per position"),
+        ([{"tokens": "abc"}], "qk", "call 0: tokens: got str, expected one label per position"),
         ([{"path": "a.1", "tokens": ["x"]}], "qk", r"call 0: tokens: 1 labels for 3 queries of a.1, weights \(1, 4, 3"),
         ([{}], "q", "call 0: it needs query and key, or weights"),
         ([{}], "qkw", "call 0: it needs query and key, or weights"),
         ([{}], "", "call 0: it needs query and key, or weights"),
-        ([{}], "qkm", r"call 0: mask: given shape \(1, 1, 2, 2\), needs one that broadcasts to \(1, 4, 3, 5\)"),
-        ([], "qk", "tensor '0.key' is of none of the 0 calls"),
+        ([{}], "qkm", r"call 0: mask: got shape \(1, 1, 2, 2\), expected a shape that broadcasts to \(1, 4, 3, 5\)"),
+        ([], "qk", "tensor '0.key' belongs to none of the 0 calls"),
         ([3], "qk", "its description needs calls, a list of an object for each call"),
         (None, "qk", "its description needs calls, a list of an object for each call"),
     ],

@@ -137,7 +137,7 @@ def test_what_is_no_word_of_the_text_is_refused(trace: Any, twice: Any) -> None:
         weights[("bank", 1), "river"]
     with pytest.raises(RegardError, match=r"word 'bank', occurrence 2: it occurs 2 times: give 0 to 1"):
         twice["bank", 2]
-    with pytest.raises(RegardError, match="word 'bank' at character 38 is of another text than 'two withdrawals"):
+    with pytest.raises(RegardError, match="word 'bank' at character 38 is from a different text than 'two withdrawals"):
         weights[twice.word("bank")[1], "river"]
     needs = r"an index with a word needs \(queries, keys\) or \(heads, queries, keys\)"
     for index in (("bank", "river", 3), (0, 1, "bank", 2), (..., "bank"), ("bank", None)):
@@ -176,7 +176,7 @@ def test_cross_attention_asks_by_a_target_word_for_a_source_word(pair: Any) -> N
         pair.decoder,
         cross=tuple(AttentionMap(m.query, m.key, m.rule, offset=m.offset, ndim=3) for m in pair.decoder.cross),
     )
-    with pytest.raises(RegardError, match="the keys of this map have no words: 'bank' is not known, give numbers"):
+    with pytest.raises(RegardError, match="the keys of this map have no words, such as 'bank': use numbers"):
         alone.cross[2]["rive", "bank"]
 
 

@@ -106,7 +106,7 @@ def test_dense_weights_are_refused_where_they_are_large(minilm: Any, monkeypatch
     assert len(trace.as_transformers().attentions) == 6
     monkeypatch.setattr("regard.memory.SMALL", 0)
     monkeypatch.setattr("regard.memory.available", lambda device: 5)
-    with pytest.raises(regard.RegardError, match=r"dense attentions needs 7.0 KiB of memory, 5 bytes are free: att"):
+    with pytest.raises(regard.RegardError, match=r"dense attentions needs 7.0 KiB of memory, only 5 bytes are free"):
         trace.as_transformers()
 
 

@@ -58,7 +58,7 @@ def test_pairs_are_read_line_by_line(tmp_path: Path) -> None:
 def test_an_undecodable_byte_is_named(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes("é".encode() + b"\xff")
-    with pytest.raises(RegardError, match=r"is no UTF-8: byte 0xff at place 2"):
+    with pytest.raises(RegardError, match=r"isn't UTF-8: byte 0xff at position 2"):
         read_training_texts([file])
 
 
@@ -170,7 +170,7 @@ def test_the_rows_of_a_team_are_all_of_them() -> None:
 def test_texts_that_are_too_short() -> None:
     with pytest.raises(RegardError, match="a block of 17 needs 18"):
         NextToken(torch.arange(30), block=17, batch=5, held_out=0.1, seed=3)
-    with pytest.raises(RegardError, match="needs to be a part between 0 and 1"):
+    with pytest.raises(RegardError, match="expected a fraction between 0 and 1"):
         NextToken(torch.arange(300), block=17, batch=5, held_out=2.0, seed=3)
-    with pytest.raises(RegardError, match="the longest sentence alone has 8"):
+    with pytest.raises(RegardError, match="the longest sentence has 8"):
         PairBatches(pairs(37), pairs(3), start=0, filler=2, batch=7, seed=5)

@@ -96,13 +96,13 @@ def test_induction_of_every_head_and_when_it_formed(minilm) -> None:
 
 def test_what_cannot_be_side_by_side(minilm) -> None:
     river, money = minilm.trace([RIVER, MONEY])
-    with pytest.raises(RegardError, match="the trace of step 7 is of another text"):
+    with pytest.raises(RegardError, match="the trace of step 7 has another text"):
         evolution([(0, river), (7, money)], 0)
     with pytest.raises(RegardError, match="layer 6 is out of range: there are layers 0 to 5"):
         evolution([(0, river)], 6)
     with pytest.raises(RegardError, match="is not an encoder-decoder"):
         evolution([(0, river)], 0, part="cross")
-    with pytest.raises(RegardError, match="given no trace"):
+    with pytest.raises(RegardError, match="got no trace"):
         evolution([], 0)
 
 

@@ -97,7 +97,7 @@ def test_a_loss_that_is_no_number_stops_and_saves_nothing() -> None:
     model, saved = small(), []
     with torch.no_grad():
         model.decoder[1].feedforward_norm.weight[3] = torch.nan
-    with pytest.raises(RegardError, match=r"step 0: the tensor 'decoder.1.feedforward_norm.weight' is no number"):
+    with pytest.raises(RegardError, match=r"step 0: the tensor 'decoder.1.feedforward_norm.weight' isn't finite"):
         go(model, Always(some()), replace(SETTINGS, save_every=1), saved)
     assert saved == []
 

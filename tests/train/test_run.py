@@ -147,7 +147,7 @@ def test_one_process_at_a_time_trains_into_a_folder(text: Path, tmp_path: Path) 
     assert (one, other) == (2, 2)
     assert "another regard train is writing to it" in resumed
     assert resumed.count("\n") == 1
-    assert "holds a run already" in fresh
+    assert "already has a run" in fresh
     assert first.poll() is None, "the first one goes on"
     first.kill()  # its lock dies with it
     first.communicate()
@@ -168,7 +168,7 @@ def test_of_two_that_begin_at_once_one_trains(text: Path, tmp_path: Path) -> Non
     told = [process.communicate(timeout=200)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], told
     refused = max(told, key=len)
-    assert "is writing to it" in refused or "holds a run already" in refused
+    assert "is writing to it" in refused or "already has a run" in refused
     assert len((run / "log.jsonl").read_text().splitlines()) == 3
 
 
@@ -240,45 +240,45 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:-100])
     again = [str(text), "--steps", "70", *SMALL, *OFTEN]
     bad: list[tuple[list[str], str]] = [
-        (["train"], "needs text files, --pairs FILE, or --repeated; given none"),
-        (["train", str(text), "--pairs", "x.tsv", *out], "given several of them"),
-        (["train", str(text), "--repeated", *out], "given several of them"),
+        (["train"], "got none, expected text files, --pairs FILE or --repeated"),
+        (["train", str(text), "--pairs", "x.tsv", *out], "got several of them"),
+        (["train", str(text), "--repeated", *out], "got several of them"),
         (["train", str(text)], "--out is needed"),
         (["train", str(tmp_path / "none"), *out], "cannot be read: No such file"),
         (["train", file("empty", b""), *out], "is empty: there is nothing to train on"),
         (["train", file("blank", b" \n"), *out], "is blank"),
-        (["train", file("latin", b"caf\xe9 au lait"), *out], "is no UTF-8: byte 0xe9 at place 3"),
+        (["train", file("latin", b"caf\xe9 au lait"), *out], "isn't UTF-8: byte 0xe9 at position 3"),
         (["train", file("tiny", b"a few words"), *out], "a block of 64 needs 65"),
         (["train", "--pairs", file("p1", b"one\ttwo\nthree\n"), *out], "line 2: no tab"),
         (["train", "--pairs", file("p2", b"one\t\n"), *out], "line 1: the target is missing"),
-        (["train", "--pairs", file("p3", b"\n\n"), *out], "holds no pair"),
+        (["train", "--pairs", file("p3", b"\n\n"), *out], "has no pairs"),
         (["train", "--pairs", file("p4", b"a\tb\nc\td\n"), *out], "2000 pairs cannot be held out of 2"),
-        (["train", str(text), *out, "--set", "layers"], "--set 'layers': needs NAME=VALUE"),
+        (["train", str(text), *out, "--set", "layers"], "--set 'layers': expected NAME=VALUE"),
         (["train", str(text), *out, "--set", "layer=2"], "'layer' isn't a setting"),
-        (["train", str(text), *out, "--set", "layers=many"], "layers: given 'many', needs a whole number"),
+        (["train", str(text), *out, "--set", "layers=many"], "layers: got 'many', expected a whole number"),
         (["train", str(text), *out, "--set", "heads=5"], "heads"),
-        (["train", str(text), *out, "--steps", "0"], "steps: given 0, needs 1 or more"),
-        (["train", str(text), *out, "--config", file("c.toml", b"a = [")], "no whole TOML or JSON"),
+        (["train", str(text), *out, "--steps", "0"], "steps: got 0, expected 1 or more"),
+        (["train", str(text), *out, "--config", file("c.toml", b"a = [")], "isn't valid TOML or JSON"),
         (["train", str(text), *out, "--set", "batch=100000000"], "of memory"),
         (["train", str(text), *out, "--set", "d_model=131072", "--set", "layers=99"], "of memory"),
-        (["train", str(text), *out, *SMALL, "--watch", "the river bank was wide"], "23 tokens, with this block it can"),
-        (["train", str(text), *out, *SMALL, "--prompt", "the river bank wa"], "it can have 16 at most"),
+        (["train", str(text), *out, *SMALL, "--watch", "the river bank was wide"], "23 tokens, but this block"),
+        (["train", str(text), *out, *SMALL, "--prompt", "the river bank wa"], "allows at most 16"),
         (["train", str(text), *out, *SMALL, "--watch", " "], "--watch"),
         (["train", "--pairs", file("p5", b"a\tb\nc\td\ne\tf\n"), *out, "--set", "held_out=1", "--watch", "x"],
          "a translator needs a target"),
-        (["train", str(text), "--out", str(whole), *SMALL], "holds a run already: go on with --resume"),
-        (["train", *again, "--out", str(whole), "--resume", "--set", "d_model=48"], "its d_model is 24, given is 48"),
+        (["train", str(text), "--out", str(whole), *SMALL], "already has a run: use --resume"),
+        (["train", *again, "--out", str(whole), "--resume", "--set", "d_model=48"], "its d_model is 24, not 48"),
         (["train", file("other", text.read_bytes() + b" bank"), "--steps", "70", *SMALL, *OFTEN, "--out", str(whole),
           "--resume"], "trained on other texts"),
-        (["train", str(text), "--steps", "60", *SMALL, *OFTEN, "--out", str(whole), "--resume"], "all its 60 steps"),
-        (["train", str(text), "--out", str(whole), "--resume"], "all its 60 steps are done"),
-        (["train", str(text), *out, "--steps", "3", "--set", "steps=7"], "--steps 3 and --set steps=7: give one"),
-        (["train", str(text), *out, "--set", "seed=99999999999999999999"], "needs to be below 2^32"),
+        (["train", str(text), "--steps", "60", *SMALL, *OFTEN, "--out", str(whole), "--resume"], "all of its 60 steps"),
+        (["train", str(text), "--out", str(whole), "--resume"], "all of its 60 steps are done"),
+        (["train", str(text), *out, "--steps", "3", "--set", "steps=7"], "--steps 3 and --set steps=7: pass only one"),
+        (["train", str(text), *out, "--set", "seed=99999999999999999999"], "expected a number below 2^32"),
         (["train", str(text), "--out", str(tmp_path / "wild"), *SMALL, "--steps", "3", "--set", "rate=1e30"],
-         "is no number any more: try a smaller rate"),
-        (["train", *again, "--out", str(cut), "--resume"], "truncated or no safetensors file"),
-        (["train", str(text), "--out", str(tmp_path)], "is not empty and holds no run"),
-        (["train", str(text), "--out", str(text), *SMALL], "is a file: needs a folder's name"),
+         "isn't finite: try a smaller rate"),
+        (["train", *again, "--out", str(cut), "--resume"], "truncated or not a safetensors file"),
+        (["train", str(text), "--out", str(tmp_path)], "is not empty and isn't a run"),
+        (["train", str(text), "--out", str(text), *SMALL], "is a file: pass a folder's name"),
         (["evolve"], "no run given"),
         (["evolve", str(tmp_path / "none")], "no folder"),
         (["evolve", str(tmp_path)], "has no watched traces"),
@@ -288,7 +288,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(whole), "--figure", "a.gif"], ".png"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
-        (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at"),
+        (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "can be at most 8"),
         (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
         (["translate", "the river", "--model", str(whole)], "is not an encoder-decoder"),
@@ -383,7 +383,7 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
         assert (folder / "loss.png").is_file()
         assert not (folder / ".regard-abcd1234.part.png").exists()
         assert [line["step"] for line in read_log(folder)] == [1, 2, 3]
-        with pytest.raises(regard.RegardError, match="all its 3 steps are done; ask for more"):
+        with pytest.raises(regard.RegardError, match="all of its 3 steps are done: ask for more"):
             train_and_follow([text], None, folder, settings, {}, RunOptions(resume=True))
         (folder / "loss.png").unlink()
         capsys.readouterr()
@@ -431,7 +431,7 @@ def test_a_run_that_ended_in_nan_goes_on_with_a_smaller_rate(text: Path, tmp_pat
         return run.notes
 
     trained()
-    with pytest.raises(regard.RegardError, match="is no number any more: try a smaller rate .--resume"):
+    with pytest.raises(regard.RegardError, match="isn't finite: try a smaller rate .--resume"):
         trained(rate=1e30, steps=6)
     after, rate = trained(rate=1e-4, steps=6)[-2:]
     assert "after step 2" in after

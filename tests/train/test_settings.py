@@ -61,8 +61,8 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "cut.toml").write_text("layers = ")
     for name, says in (
         ("none.toml", "cannot be read"),
-        ("list.json", "needs names with values, given list"),
-        ("cut.toml", "is no whole TOML or JSON"),
+        ("list.json", "got list, expected names with values"),
+        ("cut.toml", "isn't valid TOML or JSON"),
     ):
         with pytest.raises(RegardError, match=says):
             read_training_settings(tmp_path / name)

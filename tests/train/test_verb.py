@@ -31,9 +31,9 @@ def test_the_later_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "steps", "says"),
     [
-        (["layers"], None, "--set 'layers': needs NAME=VALUE"),
-        (["=3"], None, "--set '=3': needs NAME=VALUE"),
-        (["steps=11"], 13, "--steps 13 and --set steps=11: give one of them"),
+        (["layers"], None, "--set 'layers': expected NAME=VALUE"),
+        (["=3"], None, "--set '=3': expected NAME=VALUE"),
+        (["steps=11"], 13, "--steps 13 and --set steps=11: pass only one of them"),
     ],
 )
 def test_what_is_refused(settings: list[str], steps: int | None, says: str) -> None:

@@ -75,7 +75,7 @@ def test_inputs_that_cannot_be_checked_are_refused(minilm: Model) -> None:
     for model, texts, inputs, said in (
         (minilm, [" "], None, "blank"), (minilm, [], None, "at least one text"), (minilm, ["a"], {}, "or inputs"),
         (of("gpt2"), "a", None, "no tokenizer"), (vit, None, None, "vit reads 'pixel_values': call"),
-        (opened("gpt"), None, None, "is a regard.Transformer"), (3, None, None, "load: given int"),
+        (opened("gpt"), None, None, "is a regard.Transformer"), (3, None, None, "load: got int"),
     ):  # fmt: skip
         with pytest.raises(RegardError, match=said):
             check(model, texts, inputs=inputs)

@@ -57,20 +57,20 @@ def test_a_model_view_of_an_encoder_decoder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({}, "given no attention"),
+        ({}, "got no attention"),
         (
             {"attention": tuple(W), "tokens": ["a"]},
             r"tokens: 1 labels for 3 queries of layer 0, weights \(1, 4, 3, 3\)",
         ),
-        ({"attention": tuple(W), "layer": 3}, r"layer 3: there is none, given \[0, 1, 2\]"),
+        ({"attention": tuple(W), "layer": 3}, r"layer 3 isn't in \[0, 1, 2\]"),
         ({"attention": tuple(W), "heads": [4]}, "head 4 is out of range: the page has heads 0 to 3"),
-        ({"attention": tuple(W), "include_layers": [5]}, "layer 5: there is none"),
-        ({"attention": tuple(W), "sentence_b_start": 2}, "sentence_b_start: the page has no such choice, leave it out"),
-        ({"attention": tuple(W), "html_action": "save"}, "html_action: given 'save', needs 'view' or 'return'"),
+        ({"attention": tuple(W), "include_layers": [5]}, "layer 5 isn't in"),
+        ({"attention": tuple(W), "sentence_b_start": 2}, "sentence_b_start: the page has no such option: leave it out"),
+        ({"attention": tuple(W), "html_action": "save"}, "html_action: got 'save', expected 'view' or 'return'"),
     ],
 )
 def test_what_is_refused(how: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
         regard.head_view(**how)
-    with pytest.raises(RegardError, match="display_mode: the page has no such choice"):
+    with pytest.raises(RegardError, match="display_mode: the page has no such option"):
         regard.model_view(tuple(W), display_mode="dark")

@@ -73,7 +73,7 @@ def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
     [
         ({"tokens": ["a"]}, r"tokens: 1 labels for 2 queries of layer 0, weights \(1, 3, 2, 4\)"),
         ({"word": "bank"}, "save_page: word chooses of traces, and Tensor has none"),
-        ({"numbers": "int8"}, "numbers: given 'int8', needs 'int16' or 'float32'"),
+        ({"numbers": "int8"}, "numbers: got 'int8', expected 'int16' or 'float32'"),
         ({"heads": [3]}, "head 3"),
         ({"limit": 100}, "page: it would have about"),
         ({}, "page: layer 0 has 24 weights without queries and keys, 20 are the most: .* draw it with regard.plot"),
@@ -157,7 +157,7 @@ def test_reference_words_that_nothing_is_shown_of(
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("a.txt", "ending needs to be .html"), ("none/a.html", "there is no folder")]
+    ("name", "says"), [("a.txt", "file name must end in .html"), ("none/a.html", "there is no folder")]
 )
 def test_where_it_cannot_be_written(bank: list[Trace], built: Path, tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(RegardError, match=says):

@@ -142,7 +142,7 @@ def test_without_anywidget_one_line_names_the_extra_and_the_rest_is_what_a_trace
     assert page.endswith(words(bank[0]._repr_html_()))
     with pytest.raises(regard.RegardError, match="xylophone"):
         regard.show(bank[0], word="xylophone")
-    with pytest.raises(regard.RegardError, match="given no trace"):
+    with pytest.raises(regard.RegardError, match="got no trace"):
         regard.show([])
 
 
@@ -178,7 +178,7 @@ def test_what_was_found_is_a_file_and_in_a_notebook_alive(
     use(Browser(takes=False), monkeypatch)
     assert regard.show(sweep(), file=tmp_path / "a.html") == tmp_path / "a.html"
     assert "Patch by patch" in (tmp_path / "a.html").read_text(encoding="utf-8")
-    with pytest.raises(regard.RegardError, match="bare: it is for a notebook's live page"):
+    with pytest.raises(regard.RegardError, match="bare is for the live page in a notebook"):
         regard.show(sweep(), file=tmp_path / "b.html", bare=True)
 
 
@@ -289,9 +289,9 @@ def test_a_table_shows_its_rows(minilm, bank) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"references": ["river"]}, "references: given str, needs traces of the words"),
-        ({"control": ["The bank."]}, "control: given str, needs traces of neutral sentences: model.trace"),
-        ({"top": 0}, "top: given 0, needs a number from 1 on"),
+        ({"references": ["river"]}, "references: got str, expected traces of the words"),
+        ({"control": ["The bank."]}, "control: got str, expected traces of neutral sentences: model.trace"),
+        ({"top": 0}, "top: got 0, expected a number of 1 or more"),
         ({"layer": 9}, "layer 9 is out of range"),
         ({"head": -13}, "head -13 is out of range"),
     ],
@@ -306,9 +306,9 @@ def test_one_reference_and_bad_axes(bank, minilm) -> None:
     assert [each.word for each in regard.see(bank[0], "bank", references=minilm.trace("river")).summary.references] == [
         "river"
     ]
-    with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
+    with pytest.raises(regard.RegardError, match="axes: got int, expected matplotlib's Axes"):
         bank[0].attention[0].plot(axes=3)
-    with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
+    with pytest.raises(regard.RegardError, match="head: got 'a', expected a number"):
         bank[0].attention[0].plot(head="a")
 
 

@@ -84,9 +84,9 @@ def test_it_is_shown_in_every_medium(trace: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_no_picture_is_refused(trace: Any) -> None:
-    with pytest.raises(RegardError, match="needs the trace of a picture"):
+    with pytest.raises(RegardError, match="pass the trace of an image"):
         looked([regard.load().trace("a bank")])
-    with pytest.raises(RegardError, match="given no trace"):
+    with pytest.raises(RegardError, match="got no trace"):
         looked([])
     with pytest.raises(RegardError, match="layer 2 is out of range"):
         looked([trace], 2)

@@ -166,7 +166,7 @@ def test_refusals(monkeypatch: Any) -> None:
         loaded(Apart(), monkeypatch=monkeypatch).trace(images=PICTURE)
     model = loaded(Block(), Block(), monkeypatch=monkeypatch)
     for asked, said in (
-        ({"layers": [2]}, "layers: given 2"),
+        ({"layers": [2]}, "layers: got 2"),
         ({"interventions": [regard.ablate(regard.head(0, 1))]}, r"regard\.watch\(model, interventions"),
     ):
         with pytest.raises(RegardError, match=said):

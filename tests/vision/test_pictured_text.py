@@ -123,10 +123,10 @@ def test_several_pictures_and_texts(model: Any) -> None:
 def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = noise(64, 64)
     for given, says in [
-        ({"images": picture}, "reads pictures in a text: give one beside them"),
-        ({"text": "<image> <image> ?", "images": picture}, "text: given 2 × <image>, needs one"),
-        ({"text": ["a cat", "a mat"], "images": [picture]}, "images: given 1, needs one for each of the 2 texts"),
-        ({"text": "a cat", "images": []}, "images: given none"),
+        ({"images": picture}, "reads images in a text: pass one as well"),
+        ({"text": "<image> <image> ?", "images": picture}, "text: got 2 × <image>, expected one"),
+        ({"text": ["a cat", "a mat"], "images": [picture]}, "images: got 1, expected one for each of the 2 texts"),
+        ({"text": "a cat", "images": []}, "images: got none"),
         ({"text": " ", "images": picture}, "text"),
         ({"text": 7, "images": picture}, "text"),
         ({"text": "a cat", "images": picture, "interventions": [regard.ablate(regard.head(0, 0))]},
@@ -134,9 +134,9 @@ def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPat
     ]:  # fmt: skip
         with pytest.raises(RegardError, match=says):
             model.trace(**given)
-    with pytest.raises(RegardError, match=r"the trace has a picture \(cat.png\)"):
+    with pytest.raises(RegardError, match=r"the trace has an image \(cat.png\)"):
         regard.why(model, model.trace(TEXT, images=folder / "cat.png"), "mat")
-    with pytest.raises(RegardError, match="has no tokenizer for the text beside them"):
+    with pytest.raises(RegardError, match="has no tokenizer for the text"):
         regard.load(model.model, processor=model.image_processor).trace(TEXT, images=picture)
     with pytest.raises(RegardError, match="has no processor_config.json"):
         regard.load(model.model, tokenizer=model.tokenizer).trace(TEXT, images=picture)

@@ -86,7 +86,7 @@ def test_what_a_trace_says_of_its_picture(tmp_path: Path) -> None:
 def test_a_folders_own_processor_is_used(tmp_path: Path) -> None:
     built("dinov2").save_pretrained(tmp_path)
     bare = regard.load(tmp_path)
-    with pytest.raises(RegardError, match=r"has no preprocessor_config.json, .* give load\(processor=\)"):
+    with pytest.raises(RegardError, match=r"has no preprocessor_config.json, .* pass load\(processor=\)"):
         bare.trace(images=noise(64, 64))
     PROCESSOR.save_pretrained(tmp_path)
     opened = regard.load(tmp_path)
@@ -107,14 +107,14 @@ def test_merged_tokens_have_numbers() -> None:
 def test_what_is_refused() -> None:
     model = regard.load(built("vit"), processor=PROCESSOR)
     for given, says in [
-        ({"images": []}, "images: given none"),
-        ({"images": noise(9, 9), "text": "a cat"}, "images: ViTModel reads pictures alone"),
-        ({"images": 7}, "image: given int, needs a file"),
-        ({"images": noise(9, 9), "window": 5}, "images: given beside ids, inputs, a target or a window"),
+        ({"images": []}, "images: got none"),
+        ({"images": noise(9, 9), "text": "a cat"}, "images: ViTModel reads images only"),
+        ({"images": 7}, "image: got int, expected a file"),
+        ({"images": noise(9, 9), "window": 5}, "not with ids, inputs, a target or a window"),
     ]:
         with pytest.raises(RegardError, match=says):
             model.trace(**given)
-    with pytest.raises(RegardError, match=r"reads 'input_ids', needs a model that reads pictures"):
+    with pytest.raises(RegardError, match=r"reads 'input_ids', expected a model that reads images"):
         regard.load().trace(images=noise(9, 9))
 
 

@@ -115,5 +115,5 @@ def test_what_cannot_be_used() -> None:
         processed(ViTImageProcessorPil(size={"height": 900_000, "width": 4}), image)
     with pytest.raises(RegardError, match="makes 51,380,224 pixels of it, at most 22,369,621 are made"):
         processed(cropping(224, 224, 224), read_picture(np.zeros((1024, 1, 3), np.uint8)))
-    with pytest.raises(RegardError, match="cannot be made ready by the model's processor"):
+    with pytest.raises(RegardError, match="cannot be prepared by the model's processor"):
         processed(lambda images, return_tensors: 1 / 0, image)

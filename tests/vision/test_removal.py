@@ -87,5 +87,5 @@ def test_it_is_shown_beside_the_weights() -> None:
 
 def test_a_trace_of_no_picture_is_refused() -> None:
     model = regard.load()
-    with pytest.raises(RegardError, match="without: needs the trace of a picture"):
+    with pytest.raises(RegardError, match="without needs the trace of an image"):
         list(model.without(model.trace("a bank"), []))

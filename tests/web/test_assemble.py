@@ -38,7 +38,7 @@ def test_the_limit() -> None:
     check_page_size(10, None)
     check_page_size(10, 10)
     with pytest.raises(
-        RegardError, match=r"about 310\.0 MB, 200\.0 MB are the most: leave out layers \(layers=, --html-"
+        RegardError, match=r"about 310\.0 MB, the limit is 200\.0 MB: leave out layers \(layers=, --html-"
     ):
         check_page_size(310_000_000, 200_000_000)
 
@@ -143,12 +143,12 @@ def test_texts_are_told_apart_by_model_and_change(minilm: Any, bank: list[Trace]
 @pytest.mark.parametrize(
     ("traces", "chosen", "says"),
     [
-        ([], {}, "page: given no trace"),
-        (["a"], {}, "page: given str, needs traces"),
-        (None, {"numbers": "int8"}, "numbers: given 'int8', needs 'int16' or 'float32'"),
+        ([], {}, "page: got no trace"),
+        (["a"], {}, "page: got str, expected traces"),
+        (None, {"numbers": "int8"}, "numbers: got 'int8', expected 'int16' or 'float32'"),
         (None, {"layers": [9]}, r"attention\[9\]: there is no such layer"),
         (None, {"heads": [12]}, "head 12 does not exist"),
-        (None, {"layers": []}, "layers: given none"),
+        (None, {"layers": []}, "layers: got none"),
     ],
 )
 @pytest.mark.usefixtures("no_checks_of_annotations")
@@ -164,7 +164,7 @@ def test_what_is_no_trace_is_refused_before_it_is_computed(bank: list[Trace], mo
         regard.attend(query, query, query)
     monkeypatch.setattr(AttentionMap, "__getitem__", None)  # nothing of a map is computed
     for one in (calls, calls["", 0], calls["", 0].weights, bank[0].attention[0]):
-        with pytest.raises(RegardError, match=rf"page: given {type(one).__name__}, needs traces"):
+        with pytest.raises(RegardError, match=rf"page: got {type(one).__name__}, expected traces"):
             page_as_seen(one)  # type: ignore[arg-type]
 
 
@@ -186,5 +186,5 @@ def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
     monkeypatch.setattr("regard.web.assemble.add_trace", lambda *_: pytest.fail("was computed"))
     monkeypatch.setattr("regard.views.save_page.seen_on_page", lambda *_, **__: pytest.fail("was computed"))
     for make in (page_of, page_as_seen):
-        with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
+        with pytest.raises(RegardError, match=r"it would have about \d+ kB, the limit is 100 kB: leave out layers"):
             make(bank, Choice(limit=100_000))

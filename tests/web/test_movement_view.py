@@ -103,7 +103,7 @@ def test_the_slider_the_curves_and_the_layers_look_at_one_state(shown: Any, bank
     assert steps.all_inner_texts()[1].startswith("Layer 5 moved 2 by ")
     page.tab.focus("input[data-state]")
     page.tab.keyboard.press("Home")
-    assert steps.all_inner_texts() == ["Choose a layer to read it."]
+    assert steps.all_inner_texts() == ["Choose a layer to see its update."]
     page.tab.keyboard.press("ArrowRight")
     page.tab.keyboard.press("ArrowRight")
     assert [text.split(" by ")[0] for text in steps.all_inner_texts()] == ["Layer 1 moved 1", "Layer 1 moved 2"]
@@ -123,7 +123,7 @@ def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trac
     updates = layer_updates(bank[1], seen.occurrences[1].as_word())
     assert [row[4] for row in rows[8:14]] == [f"{each.attention.share:.3f}" for each in updates]
     open_twin(page.tab, "The cosines as a table")
-    cosines = rows_of(page.tab, "How alike states are")
+    cosines = rows_of(page.tab, "Similarity of states")
     assert len(cosines) == 2 * 3 * 7 + 7
     river = next(each for each in seen.neutral if each.word == "river")
     assert [row[3] for row in cosines[:7]] == [f"{each:.3f}" for each in seen.references[0].states]

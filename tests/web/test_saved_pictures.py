@@ -46,7 +46,7 @@ def looked_at(page: Any, view: str) -> None:
     if view != "Compare":
         page.choose_head("0", "3")
     page.tab.wait_for_timeout(400)
-    page.tab.get_by_text("Coarse as yet").first.wait_for(state="hidden")
+    page.tab.get_by_text("Still coarse").first.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("view", ["Numbers", "Matrix", "Compare", "Steps"])

@@ -67,7 +67,7 @@ def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: Atten
         ("nth", 1, "call 1 is not on the page: layer . of 'text 1' has call 0 alone"),
         ("token", 99, "token 99 is not on the page: 'text 1' has tokens 0 to 1"),
         ("text", "text 3", "text 'text 3' is not on the page: it has 'text 1', 'text 2'"),
-        ("side", "both", "side: given 'both', needs 'gives' or 'receives'"),
+        ("side", "both", "side: got 'both', expected 'gives' or 'receives'"),
         ("view", "film", "view 'film' is not on the page: it has 'overview'"),
         ("view", "panel x", "view 'panel x' is not on the page: it has 'overview', 'map'"),
     ],

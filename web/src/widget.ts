@@ -18,7 +18,7 @@ class BufferSource implements Source {
 
   bytes(at: number): Uint8Array {
     const view = (this.model.get("numbers") as (DataView | undefined)[])[at];
-    if (!view) throw new Error(`the widget lacks numbers ${at}: it is not whole`);
+    if (!view) throw new Error(`numbers ${at} are missing: the widget is incomplete`);
     return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   }
 }

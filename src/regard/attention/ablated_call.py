@@ -1,11 +1,11 @@
 """Compute one attention call with what the open blocks ablate and patch in it.
 
-What is done to a call, in this order: values are put in, edges are left out of the softmax, rows of weights are put in
+Changes to a call, in this order: values are put in, edges are left out of the softmax, rows of weights are put in
 with their outputs, then the heads' outputs are changed, in the order of the list that the blocks were given.
 
-Of a call with ablated edges only the rows that lose any are computed again. The rows come from the same kernels, under
-the same rule, with a mask of their own few rows. Where gradients are wanted, or so many rows lose edges that little is
-saved, the whole call goes by the rule without the edges.
+In a call with ablated edges, only the rows that lose edges are computed again. The rows come from the same kernels,
+under the same rule, with a mask of their own few rows. Where gradients are wanted, or so many rows lose edges that
+little is saved, the whole call goes by the rule without the edges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -206,5 +206,5 @@ def _check_ablation_range(ablation: Ablation, path: str, shape: Shape) -> None:
         if numbers and numbers[-1] >= size:
             where = f"the call {path!r}" if path else "this call"
             there = f"0 to {size - 1}" if size else "none, it is empty"
-            message = f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}"
+            message = f"{axis}: got {numbers[-1]}, expected numbers that {where} has: {there}"
             raise OutOfRangeError(message, axis=axis, given=numbers[-1], size=size)

@@ -2,11 +2,11 @@
 
 with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as block:
     model(**inputs)
-block.unmet          # ablations that applied to no call: a layer or path that does not exist
+block.unmet          # ablations that applied to no call: a layer or path that doesn't exist
 
 An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
-its weight out among what is left, sinks included; a query that loses every key has output and weights 0. A
-`CallPatch` stands in the same list; what is done to the same place is done in the list's order.
+its weight out among what is left, including sinks; a query that loses every key has output and weights 0. A
+`CallPatch` is in the same list; what is done to the same place is done in the list's order.
 
 A patch puts given rows in the place of what a call has:
 
@@ -38,7 +38,7 @@ NOTHING = -3e4  # the score of a weight of 0 in a given row: its exponential is 
 
 
 class PatchError(ValueError):
-    """A patch that a call cannot have; the message says why."""
+    """A patch that a call can't have; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,8 +72,8 @@ class CallPatch:
         rows = self.rows.to(tensor)
         if rows.shape[-1] not in (1, tensor.shape[-1]) or rows.shape[0] not in (1, len(heads)):
             raise PatchError(
-                f"given {rows.shape[0]} heads of width {rows.shape[-1]}, the model has {len(heads)} of width "
-                f"{tensor.shape[-1]} there"
+                f"got {rows.shape[0]} heads of width {rows.shape[-1]}, but the layer has {len(heads)} of width "
+                f"{tensor.shape[-1]}"
             )
         heads_index = torch.tensor(heads, device=tensor.device)[:, None]
         positions = torch.tensor(self.positions, device=tensor.device)
@@ -94,8 +94,8 @@ class GivenWeights:
         rows = patch.rows
         if rows.shape[-1] > size or rows.shape[0] not in (1, len(numbers)):
             raise PatchError(
-                f"given {rows.shape[0]} heads of {rows.shape[-1]} weights, the model has {len(numbers)} heads of "
-                f"{size} there"
+                f"got {rows.shape[0]} heads of {rows.shape[-1]} weights, but the layer has {len(numbers)} heads of "
+                f"{size}"
             )
         rows = torch.nn.functional.pad(rows, (0, size - rows.shape[-1])).expand(len(numbers), -1, -1)
         for text in range(batch) if patch.batch is None else patch.batch:
@@ -104,7 +104,7 @@ class GivenWeights:
                     self.rows[text, head, place] = rows[n, k]
 
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
-        """Leave edges (queries × keys) out of the rows: what is left shares their weight, sinks included.
+        """Leave edges (queries × keys) out of the rows: what is left shares their weight, including sinks.
 
         batch, heads: the numbers of the texts and heads in which the edges are.
         """
@@ -117,19 +117,19 @@ class GivenWeights:
                 self.rows[text, head, place] = row / left if float(left) > 0 else row
 
     def check(self, rule: ScoreRule, device: torch.device) -> None:
-        """Raise PatchError where a row gives weight to a key that the mask forbids, or the rule cannot say it."""
+        """Raise PatchError if a row gives weight to a key that the mask forbids, or the rule can't say it."""
         if rule.softcap is not None or rule.sinks is not None:
             what = "a softcap" if rule.softcap is not None else "sinks"
-            raise PatchError(f"the model's scores have {what}: rows of its weights cannot be given")
+            raise PatchError(f"the model's scores have {what}, so rows of its weights can't be replaced")
         for (text, head, place), row in self.rows.items():
             total = float(row.sum())
             if not abs(total - 1) <= 1e-3 or float(row.min()) < 0:
-                raise PatchError(f"the row of token {place} sums to {total:.3g}, needs weights that sum to 1")
+                raise PatchError(f"the row of token {place} sums to {total:.3g}, expected 1")
             region = slice(text, text + 1), slice(head, head + 1), slice(place, place + 1), slice(0, len(row))
             allowed = None if rule.mask is None else rule.mask.tile(*region, device)
             if allowed is not None and bool((row.to(device) * ~allowed.reshape(-1)).any()):
                 raise PatchError(
-                    f"token {place} may not attend to all that the given row attends to: later keys, or ablated edges"
+                    f"token {place} can't attend to all keys of the given row: some are later keys or ablated edges"
                 )
 
     def put_outputs(
@@ -152,7 +152,7 @@ class GivenWeights:
     ) -> tuple[Float[Tensor, "B H L d"], Float[Tensor, "B G S d"]]:
         """Queries and keys whose scores under the rule are the logarithms of the given rows, the others as they were.
 
-        A given row's query is zero but for one component of its own, in which the keys have its log weights.
+        A given row's query is zero except for one component of its own, in which the keys have its log weights.
         """
         batch, heads, length, _ = query.shape
         groups, size = key.shape[1], key.shape[2]
@@ -254,7 +254,7 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
     Blocks nest: their ablations add up.
 
-    names: what the n-th call of a path is called here, where paths do not tell calls apart; the layers of an ablation
+    names: what the n-th call of a path is called here, where paths don't tell calls apart; the layers of an ablation
     are then such names, or what they begin with, and no numbers. It is asked once for every call, in order.
     """
     token = open_blocks.set((*open_blocks.get(), OpenAblations(ablations, names)))

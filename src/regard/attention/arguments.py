@@ -17,36 +17,36 @@ def four_axes(query: Any, key: Any, value: Any) -> tuple[Tensor, Tensor, Tensor]
     """Check query, key and value against each other; return them with axes (batch, heads, positions, width)."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
+            raise TypeError(f"{name}: got {type(tensor).__name__}, expected a torch tensor")
         if tensor.dtype not in DTYPES:
-            raise TypeError(f"{name}: given {tensor.dtype}, needs to be float64, float32, bfloat16 or float16")
+            raise TypeError(f"{name}: got {tensor.dtype}, expected float64, float32, bfloat16 or float16")
         if tensor.dtype != query.dtype:
-            raise TypeError(f"{name}: given {tensor.dtype}, needs to be {query.dtype} as the query is")
+            raise TypeError(f"{name}: got {tensor.dtype}, expected {query.dtype}, like the query")
         if tensor.device != query.device:
-            raise ValueError(f"{name}: given on {tensor.device}, needs to be on {query.device} where the query is")
+            raise ValueError(f"{name}: got a tensor on {tensor.device}, expected {query.device}, like the query")
         if tensor.ndim != query.ndim or not 2 <= tensor.ndim <= 4:
             raise ValueError(
-                f"{name}: given shape {tuple(tensor.shape)}, needs 2, 3 or 4 axes (batch, heads, positions, width), as "
-                f"many as the query {tuple(query.shape)}"
+                f"{name}: got shape {tuple(tensor.shape)}, expected 2, 3 or 4 axes (batch, heads, positions, width), "
+                f"as many as the query {tuple(query.shape)}"
             )
     if query.ndim < 4:
         front = (None,) * (4 - query.ndim)
         query, key, value = query[front], key[front], value[front]
     if key.shape[3] != query.shape[3]:
-        raise ValueError(f"key: given width {key.shape[3]}, needs {query.shape[3]} as the query has")
+        raise ValueError(f"key: got width {key.shape[3]}, expected {query.shape[3]}, like the query")
     if query.shape[3] == 0:
-        raise ValueError("query: given width 0, needs at least 1")
+        raise ValueError("query: got width 0, expected at least 1")
     if value.shape[1:3] != key.shape[1:3]:
         raise ValueError(
-            f"value: given {value.shape[1]} heads and {value.shape[2]} positions, needs {key.shape[1]} and "
-            f"{key.shape[2]} as the key has"
+            f"value: got {value.shape[1]} heads and {value.shape[2]} positions, expected {key.shape[1]} and "
+            f"{key.shape[2]}, like the key"
         )
     for name, tensor in (("key", key), ("value", value)):
         if tensor.shape[0] != query.shape[0]:
-            raise ValueError(f"{name}: given a batch of {tensor.shape[0]}, needs {query.shape[0]} as the query has")
+            raise ValueError(f"{name}: got a batch of {tensor.shape[0]}, expected {query.shape[0]}, like the query")
     heads, groups = query.shape[1], key.shape[1]
     if groups != heads and (groups == 0 or heads % groups):
-        raise ValueError(f"key: given {groups} heads, needs a number that divides the query's {heads} heads")
+        raise ValueError(f"key: got {groups} heads, expected a divisor of the query's {heads} heads")
     return query, key, value
 
 
@@ -65,15 +65,15 @@ def score_rule(
 ) -> tuple[ScoreRule, int | None]:
     """Check the arguments of `attend` that shape the scores; return their ScoreRule and the position of query 0.
 
-    The position of query 0 among the keys is None where neither an offset nor a band of positions fixes it and L
+    The position of query 0 among the keys is None if neither an offset nor a band of positions fixes it and L
     differs from S.
     """
     batch, heads, length, width = query.shape
     shape = (batch, heads, length, size)
     if not isinstance(causal, bool):
-        raise TypeError(f"causal: given {type(causal).__name__}, needs True or False")
+        raise TypeError(f"causal: got {type(causal).__name__}, expected True or False")
     if isinstance(offset, bool) or not isinstance(offset, int | None):
-        raise TypeError(f"offset: given {type(offset).__name__}, needs an integer or None")
+        raise TypeError(f"offset: got {type(offset).__name__}, expected an integer or None")
     banded = causal or window is not None
     origin = offset if offset is not None else size - length if banded or size == length else None
     allowed: Mask | None = None
@@ -82,18 +82,18 @@ def score_rule(
         if allowed.keys is not None:
             _broadcastable_to_scores("mask", allowed.keys, (shape[0], size), query)
             if allowed.keys.shape[1] != size:
-                raise ValueError(f"mask: its padding has {allowed.keys.shape[1]} keys, the call has {size}")
+                raise ValueError(f"mask: its padding has {allowed.keys.shape[1]} keys, but the call has {size}")
         for tensor in allowed.dense:
             _broadcastable_to_scores("mask", tensor, shape, query)
         for edges in allowed.removed:
             if edges.shape != shape:
-                raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")
+                raise ValueError(f"mask: its edges are for a call of shape {edges.shape}, not {shape}")
     if banded:
         band = masks.window(None, 0, origin or 0) if causal else Mask()
         if window is not None:
             pair = isinstance(window, (tuple, list)) and len(window) == 2
             if not pair or not all(x is None or isinstance(x, int) for x in window):
-                raise TypeError(f"window: given {window!r}, needs (left, right), each an integer or None")
+                raise TypeError(f"window: got {window!r}, expected (left, right), each an integer or None")
             band = band & masks.window(window[0], window[1], origin or 0)
         allowed = band if allowed is None else allowed & band
     if allowed is not None:
@@ -102,17 +102,17 @@ def score_rule(
     if softcap is not None:
         number, least = _representable("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
         if number < least:
-            raise ValueError(f"softcap: given {softcap}, needs to be above 0 (at least {least:.1e})")
+            raise ValueError(f"softcap: got {softcap}, expected a number above 0 (at least {least:.1e})")
         softcap = number
     if bias is not None:
         bias = _broadcastable_to_scores("bias", bias, shape, query)
         if not bias.is_floating_point():
-            raise TypeError(f"bias: given {bias.dtype}, needs floating-point scores; a boolean tensor goes into mask")
+            raise TypeError(f"bias: got {bias.dtype}, expected floating-point scores; a boolean tensor goes into mask")
         bias = bias[(None,) * (4 - bias.ndim)]
     if sinks is not None:
         sinks = _broadcastable_to_scores("sinks", sinks, (heads,), query)
         if not sinks.is_floating_point():
-            raise TypeError(f"sinks: given {sinks.dtype}, needs floating-point scores")
+            raise TypeError(f"sinks: got {sinks.dtype}, expected floating-point scores")
         sinks = sinks.expand(heads)
     return ScoreRule(scale, softcap, bias, allowed, sinks), origin
 
@@ -120,18 +120,18 @@ def score_rule(
 def check_attention_dropout(dropout: Any) -> None:
     """Raise TypeError or ValueError where dropout is no probability."""
     if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
-        raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
+        raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
 
 
 def _finite_score_argument(name: str, number: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise TypeError(f"{name}: given {type(number).__name__}, needs a number")
+        raise TypeError(f"{name}: got {type(number).__name__}, expected a number")
     try:
         real = float(number)
     except OverflowError:  # an integer of more than 300 digits, which is not repeated in the message
         real = math.inf
     if not math.isfinite(real):
-        raise ValueError(f"{name}: given {real}, needs a finite number")
+        raise ValueError(f"{name}: got {real}, expected a finite number")
     return real
 
 
@@ -139,16 +139,16 @@ def _representable(name: str, number: Any, query: Tensor) -> float:
     """Check that the dtype of the scores can hold a number: an infinite factor would make NaN of a 0."""
     real, dtype = _finite_score_argument(name, number), working_dtype(query)
     if abs(real) > torch.finfo(dtype).max:
-        raise ValueError(f"{name}: given {real:g}, needs to be a number that {dtype} holds")
+        raise ValueError(f"{name}: got {real:g}, expected a number that {dtype} can hold")
     return real
 
 
 def _broadcastable_to_scores(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
+        raise TypeError(f"{name}: got {type(tensor).__name__}, expected a torch tensor")
     if tensor.device != query.device:
-        raise ValueError(f"{name}: given on {tensor.device}, needs to be on {query.device} where the query is")
+        raise ValueError(f"{name}: got a tensor on {tensor.device}, expected {query.device}, like the query")
     tail = shape[len(shape) - tensor.ndim :]
     if tensor.ndim > len(shape) or any(a not in (1, b) for a, b in zip(tensor.shape, tail, strict=True)):
-        raise ValueError(f"{name}: given shape {tuple(tensor.shape)}, needs one that broadcasts to {shape}")
+        raise ValueError(f"{name}: got shape {tuple(tensor.shape)}, expected a shape that broadcasts to {shape}")
     return tensor

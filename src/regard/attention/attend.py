@@ -1,15 +1,14 @@
-"""Attention whose weights can be seen: every attention computation of the project goes through `attend`.
+"""Compute attention and give access to its weights. All attention in regard goes through `attend`.
 
     scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
-    weights = softmax(scores), a sink joining the denominator only
+    weights = softmax(scores), where a sink joins the denominator only
     output  = weights @ value
 
-Source: Vaswani et al. 2017, "Attention Is All You Need". `reference.py` is the same written out in float64; here a fast
-kernel computes the output, and `Attention.weights` computes any part of the weights when it is asked for, so that no
-tensor of L × S exists.
+Source: Vaswani et al. 2017, "Attention Is All You Need". `reference.py` computes the same step by step in float64. Here
+a fast kernel computes the output, and `Attention.weights` computes only what you read, so no L × S tensor exists.
 
 `attend` checks its arguments (`arguments.py`), lets a kernel compute the call (`kernels/dispatch.py`; with ablations,
-`ablated_call.py` does), and hands a detached copy to the open records (`recording.py`).
+`ablated_call.py` does), and passes a detached copy to the open records (`recording.py`).
 """
 
 from collections.abc import Callable
@@ -57,35 +56,35 @@ def attend(
     statistics: bool | Statistics = False,
     **torch_names: None,
 ) -> "Attention":
-    """Compute exact scaled dot-product attention, and give access to its weights.
+    """Compute exact scaled dot-product attention and give access to its weights.
 
-    Shapes: query (B, H, L, D), key (B, G, S, D), value (B, G, S, E) with H a multiple of G; three axes are one batch,
-    two are one batch and one head. scores = scale · query·key → softcap → + bias → mask; sinks join the softmax's
-    denominator only.
+    Shapes: query (B, H, L, D), key (B, G, S, D), value (B, G, S, E) with H a multiple of G. Tensors with three axes
+    have no batch axis, tensors with two axes have no head axis either. scores = scale · query·key → softcap → + bias →
+    mask; sinks join the softmax's denominator only.
 
     Args:
         mask: boolean, broadcastable to (B, H, L, S), True means "may attend"; or a `regard.masks` specification.
         bias: additive, broadcastable to (B, H, L, S).
-        causal: a query attends to keys at its own position and before.
-        window: (left, right), inclusive; None leaves a side open.
-        offset: position of query 0 among the keys; by default the last query stands at the last key.
-        scale: 1 / sqrt(D) by default.
+        causal: a query attends to keys at its own and earlier positions.
+        window: (left, right), inclusive. None leaves a side open.
+        offset: position of query 0 among the keys. Default: the last query is at the position of the last key.
+        scale: Default: 1 / sqrt(D).
         softcap: scores become softcap · tanh(scores / softcap).
-        sinks: one learned score per head that takes attention and gives no value.
-        dropout: probability with which a weight is dropped from the output; `.weights` are before dropout.
-        statistics: True, or a `regard.Statistics`: computed now, with the output, for `.weights` to answer from
-            (`.weights.statistics()`, `.top(8)`, `.received()`, …). On a CPU that takes half to two
-            thirds of the time of asking afterwards, from 2^20 scores on.
-        torch_names: PyTorch's names for other arguments. Each raises a TypeError that says what to pass.
+        sinks: one learned score per head, which receives attention but has no value vector.
+        dropout: probability of dropping a weight from the output. `.weights` are before dropout.
+        statistics: True, or a `regard.Statistics`: compute these with the output, for `.weights.statistics()`,
+            `.top(8)`, `.received()` and others. From 2^20 scores on, this takes half to two thirds of the time of
+            computing them later, on a CPU.
+        torch_names: PyTorch's names for other arguments. Each raises a TypeError that names the argument to use.
 
     Inside `ablating` blocks (`regard.attention.ablation`) the weights are those without the ablated edges, and the
     output of an ablated head is 0. Inside `record` blocks the call is recorded.
 
-    Inside torch.compile it works as it does outside: the graph breaks here, because the kernels have nothing to gain
-    from being traced, and goes on afterwards. `fullgraph=True` therefore raises, naming this as the reason.
+    Inside torch.compile, it computes the same: the graph breaks here, because tracing wouldn't speed up the kernels,
+    and continues afterwards. `fullgraph=True` therefore raises an error that gives this reason.
 
     Raises:
-        TypeError, ValueError: naming the argument, what was given and what is needed.
+        TypeError, ValueError: an argument is wrong. The message gives its name, its value and the expected value.
     """
     for name in torch_names:
         hint = TORCH_NAMES.get(name)
@@ -140,10 +139,10 @@ _uncompiled: list[Callable[..., "Attention"]] = []
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """What `attend` returns: the output of one attention call, and its weights.
+    """The output and weights of an attention call, as `attend` returns them.
 
-    output (B, H, L, E) carries gradients; logsumexp (B, H, L) and weights (B, H, L, S, lazy) do not. Where the inputs
-    had fewer axes, so have these. kernel names what computed the output.
+    output (B, H, L, E) carries gradients; logsumexp (B, H, L) and weights (B, H, L, S, lazy) don't. If the inputs have
+    fewer axes, so do these. kernel: the name of the kernel that computed the output.
     """
 
     output: Float[Tensor, "..."]
@@ -154,9 +153,9 @@ class Attention:
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False where mask and bias let a query attend to nothing: its output is 0, a sink takes all.
+        """(B, H, L): False if mask and bias leave a query no key. Its output is then 0, and a sink gets all attention.
 
-        They alone decide: a query with NaN in it is valid, and its output and weights are NaN.
+        Only mask and bias matter: a query that contains NaN is valid, and its output and weights are NaN.
         """
         finite = self.logsumexp.isfinite()
         if self.weights.rule.sinks is None and bool(finite.all()):  # a score was seen in every row

@@ -1,10 +1,10 @@
-"""The attention matrix of one call, computed region by region when it is asked for.
+"""The attention matrix of one call, which computes the regions that you read.
 
     score  = softcap(scale · query · key) + bias, -inf where the mask forbids
     weight = exp(score - row_max) / row_sum
 
-Of the rest of its row a weight needs two numbers only, row maximum and row sum (`region_scores.py`): a region costs its
-own size, and no tensor of L × S exists. Statistics of the whole matrix take one blockwise pass in O(L + S) memory
+To compute a weight, you need only two numbers of its row, the maximum and the sum (`region_scores.py`). A region costs
+its own size, and no L × S tensor exists. Statistics of the whole matrix take one blockwise pass in O(L + S) memory
 (`kernels/statistics.py`). Source of row maximum and row sum: Milakov & Gimelshein 2018, "Online normalizer calculation
 for softmax".
 """
@@ -59,8 +59,8 @@ def map_fields(map: Any) -> dict[str, Any]:
     if rule.mask is not None and rule.mask.functions:
         if length * size > FUNCTION_LIMIT:
             raise ValueError(
-                f"mask: given a function of positions over {length} × {size} scores, which cannot be saved; it needs "
-                f"at most {FUNCTION_LIMIT} scores, or a mask of causal, window, padding and dense parts"
+                f"mask: a function of positions over {length} × {size} scores can't be saved: the limit is "
+                f"{FUNCTION_LIMIT} scores. Use a mask of causal, window, padding and dense parts instead"
             )
         answers = Mask(functions=rule.mask.functions).materialise(1, 1, length, size, map.device)
         rule = replace(rule, mask=replace(rule.mask, dense=(*rule.mask.dense, answers), functions=()))
@@ -72,12 +72,12 @@ HELPS = "ask for a smaller region, or for statistics of all of it: top(), receiv
 
 
 class AttentionMap(Showable):
-    """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
+    """Weights (B, H, L, S) of one attention call, without the leading axes if the call has none.
 
-    `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
-    exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
-    shape: the axes that are shown. dtype: what scores and weights are computed in, float32 or float64. device: where.
-    full_shape: with all four axes. given: the weights (B, H, L, S) themselves, of a `GivenMap`.
+    `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. No L × S tensor exists
+    until you read the whole matrix. Row maxima and row sums are computed once, from the same scores as the regions.
+    shape: the axes of the call. dtype: of scores and weights, float32 or float64. device: where they are computed.
+    full_shape: with all four axes. given: the stored weights (B, H, L, S) of a `GivenMap`.
     """
 
     given: Float[Tensor, "B H L S"] | None = None
@@ -114,20 +114,20 @@ class AttentionMap(Showable):
 
     @staticmethod
     def of_weights(weights: Float[Tensor, "*B L S"], offset: int | None = None) -> "AttentionMap":
-        """Make a map of weights that a program computed, of 2 to 4 axes; rows need not sum to 1 (`GivenMap`).
+        """Make a map of weights with 2 to 4 axes that a program computed. Rows need not sum to 1 (`GivenMap`).
 
         offset: position of query 0 among the keys; by default 0 if L = S, else None for cross-attention.
 
         Raises:
-            TypeError, ValueError: weights are no floating-point tensor, or have fewer or more axes.
+            TypeError, ValueError: weights aren't a floating-point tensor with 2 to 4 axes.
         """
         return from_above("GivenMap").of(weights, offset)
 
     @staticmethod
     def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **how: Any) -> "AttentionMap":
-        """Make the map of queries and keys. how: `causal`, `mask`, `scale` and others, as `regard.attend` takes them.
+        """Make a map from queries and keys. how: arguments of `regard.attend`, such as `causal`, `mask` and `scale`.
 
-        Errors are those of `regard.attend`.
+        Raises the errors of `regard.attend`.
         """
         ndim = query.ndim if isinstance(query, Tensor) else 0
         query, key, _ = four_axes(query, key, key)
@@ -138,10 +138,10 @@ class AttentionMap(Showable):
     def of_fields(
         query: Any = None, key: Any = None, rule: Any = None, *, offset: int | None, ndim: int, weights: Any = None
     ) -> "AttentionMap":
-        """Make a map of the fields that a file holds, checked like the arguments of `attend`.
+        """Make a map from the fields of a file, checked like the arguments of `attend`.
 
         Raises:
-            TypeError, ValueError: they don't fit each other.
+            TypeError, ValueError: the fields don't fit each other.
         """
         if weights is not None:
             return from_above("GivenMap")(weights, offset=offset, ndim=ndim)
@@ -180,28 +180,28 @@ class AttentionMap(Showable):
         return self[...]
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
-        """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
+        """Compute the weights of some queries of some texts, like `m[batch, :, rows]`, without caching anything."""
         heads, cols = slice(0, self.full_shape[1]), slice(0, self.full_shape[3])
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
         return region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)[0]
 
     @property
     def scores(self) -> "ScoreView":
-        """The same matrix before the softmax, already scaled: `m.scores[...]`, as `ScoreView` describes it."""
+        """The same matrix before the softmax, already scaled: `m.scores[...]`, a `ScoreView`."""
         return ScoreView(self)
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
-        """Compute all weights as one tensor: memory L × S. differentiable: exact, and gradients flow through it.
+        """Compute all weights as one tensor, with memory L × S. differentiable: exact weights with gradients.
 
         dtype: torch.float32 computes scores and softmax in float32, as eager attention does, in half the time. For
         scores up to 90 (MiniLM), errors reach 3e-6 instead of 9e-8. Default: as precise as regions.
 
         Raises:
-            ValueError: another dtype, or a dtype with differentiable.
+            ValueError: dtype isn't torch.float32, or is combined with differentiable.
         """
         if dtype is not None:
             if dtype != torch.float32 or differentiable:
-                raise ValueError(f"dense: given dtype={dtype}, takes torch.float32 only, without differentiable=True")
+                raise ValueError(f"dense: dtype={dtype}: use torch.float32, without differentiable=True")
             own = self if self.dtype == dtype else self.to(dtype)
             query, key, rule = own.query, own.key, own.near_rule
 
@@ -230,7 +230,7 @@ class AttentionMap(Showable):
     def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.
 
-        Sinks are included; (-inf, 0) where there is no key and no sink.
+        Sinks are included. A row without any key or sink has (-inf, 0).
         """
         row_max, row_sum = self._rows.of(*self._everything()[:3])
         row_max = row_max if self.near_rule.row_bias is None else row_max.double() + self.near_rule.row_bias[..., 0]
@@ -240,79 +240,79 @@ class AttentionMap(Showable):
 
     @property
     def sink_share(self) -> Float[Tensor, "..."]:
-        """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
+        """The fraction of each query's attention that goes to its head's sink, (B, H, L), so weights + it sum to 1."""
         row_max, row_sum = self._rows.of(*self._everything()[:3])
         share = sink_share(self.rule, slice(0, self.full_shape[1]), row_max, row_sum)
         return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False where a query may attend to no key, whether or not there is a sink that takes all."""
+        """(B, H, L): False for a query that can't attend to any key, with or without a sink."""
         return self._shown(valid_rows(self.query, self.key, self.rule))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
-        """Return (values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.
+        """Return (values, keys) of each query's k largest weights, (B, H, L, min(k, S)). Ties go to the smaller key.
 
-        Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
+        If a query can attend to fewer keys, the rest has weight 0 and key -1. Raises ValueError unless k >= 1.
         """
         largest = self._compute(Statistics.only(top=k))
         return self._one(largest.values), self._one(largest.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
-        """Compute the entropy of each query's distribution in nats, (B, H, L); a sink's share is one more outcome."""
+        """Compute the entropy of each query's distribution in nats, (B, H, L). A sink counts as another key."""
         return self._one(self._compute(Statistics.only(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
-        """Sum the weights that each key gets from all queries, (B, H, S): one number for every query head.
+        """Sum the weights that each key receives from all queries, (B, H, S), for every query head.
 
-        Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
-        that attend to something, less the sum of its sink shares.
+        Heads that share a key head aren't merged. Attention to sinks isn't included: each head's sum is the number of
+        queries that attend to any key, minus the sum of its sink shares.
         """
         return self._one(self._compute(Statistics.only(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
         """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), for every query head.
 
-        A sink has no position: its share is left out and the weights on keys count as if they summed to 1. 0 for a
-        query that attends to no key.
+        A sink has no position, so its share is left out and the weights on keys are rescaled to sum to 1. The distance
+        of a query that attends to no key is 0.
 
         Raises:
-            ValueError: cross-attention, where positions are not of one sequence.
+            ValueError: cross-attention, because queries and keys are in different sequences.
         """
         if self.offset is None:
             raise ValueError(
-                "distance: queries and keys are of different sequences (cross-attention), so |i - j| means nothing; "
-                "give attend() an offset where they are of one"
+                "distance: queries and keys are in different sequences (cross-attention), so |i - j| means nothing; "
+                "pass an offset to attend() if they are in one"
             )
         return self._one(self._compute(Statistics.only(distance=True)).distance)
 
     def pooled(self, rows: int, cols: int, progress: Progress | None = None) -> Float[Tensor, "..."]:
-        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too."""
+        """Shrink the matrix to at most rows × cols cells. Each cell is the exact mean of its weights."""
         return self._one(self._compute(Statistics.only(pooled=(rows, cols)), progress).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
     ) -> MapStatistics:
-        """Compute all statistics in one pass; distance is None where positions are not known (cross-attention).
+        """Compute all statistics in one pass. distance is None if positions are unknown (cross-attention).
 
-        progress: called while the pass runs, from any thread, with the share of it that was just done.
+        progress: called during the pass, from any thread, with the fraction that was just completed.
         """
         return self._compute(Statistics(top, pooled), progress).each(self._shown)
 
     def keep_statistics(self, wanted: Statistics, alike: int = 1) -> "AttentionMap":
-        """Compute statistics that are not known yet, for the map to answer from; returns the map itself.
+        """Compute missing statistics and store them in the map. Returns the map itself.
 
-        alike: for how many maps of this size that is done.
+        alike: the number of maps of this size to compute them for.
         """
         if self._known is None or self._known.answer(wanted, *self.full_shape[2:]) is None:
             self._known = self._compute(wanted, alike=alike)
         return self
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
-        """Take the map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
+        """Return the map of one text of a batch, (H, rows, cols), with weights of a softmax over cols only.
 
-        Meant for taking padding away: keys outside cols have to be masked for every one of these rows. Statistics that
-        are known stay so where all rows and columns are taken.
+        Use it to remove padding: keys outside cols must be masked for all of these rows. The map keeps its statistics
+        if all rows and columns are selected.
         """
         batch = range(self.full_shape[0])[batch]
         if rows.step not in (None, 1) or cols.step not in (None, 1):
@@ -329,36 +329,36 @@ class AttentionMap(Showable):
         """Return the same map on another device, or with queries and keys in another floating-point dtype.
 
         Raises:
-            TypeError, ValueError: neither a device nor such a dtype.
+            TypeError, ValueError: target is neither a device nor a supported dtype.
         """
         if not isinstance(target, torch.device | torch.dtype | str):
-            raise TypeError(f"to: given {target!r}, needs a device such as 'cpu' or a dtype such as torch.float64")
+            raise TypeError(f"to: got {target!r}, expected a device such as 'cpu' or a dtype such as torch.float64")
         if isinstance(target, torch.dtype) and target not in DTYPES:
-            raise TypeError(f"to: given {target}, needs to be float64, float32, bfloat16 or float16")
+            raise TypeError(f"to: got {target}, expected float64, float32, bfloat16 or float16")
         if isinstance(target, str):
             try:
                 target = torch.device(target)
             except RuntimeError as error:
-                raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
+                raise ValueError(f"to: got {target!r}, expected a device such as 'cpu' or 'cuda:0'") from error
         return self._moved(target)
 
     def save(self, file: str | Path) -> None:
-        """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
+        """Write the map to a safetensors file atomically. The file has query, key and rule: O(L + S), not L × S.
 
-        A map of given weights keeps these.
+        A `GivenMap` stores its weights.
 
         Raises:
-            RegardError: the file system refuses.
-            ValueError: the mask is a function of positions and too large to be written out.
+            RegardError: the file can't be written.
+            ValueError: the mask is a function of too many positions to write out.
         """
         packer = Packer()
         write_tensor_file(file, MAP, packer.pack("map", map_fields(self)), packer.tensors)
 
     @staticmethod
     def load(file: str | Path, *, verify: bool = True) -> "AttentionMap":
-        """Read the map that `save` wrote, onto the CPU. Raises RegardError if the file is damaged or holds no map.
+        """Read a map written by `save`, onto the CPU. Raises RegardError if the file is damaged or has no map.
 
-        verify: False opens a large file at once, without comparing its checksum. Default: True.
+        verify: False opens a large file immediately, without comparing its checksum. Default: True.
         """
         loaded: AttentionMap = read_tensor_file(file, {MAP: MAP_TYPES | {"map": AttentionMap.of_fields}}, verify=verify)
         return loaded
@@ -397,7 +397,7 @@ class AttentionMap(Showable):
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
     def _region(self, index: Any, tile: Any) -> Tensor:
-        """What a tile of the matrix gives, of an index as numpy takes it."""
+        """Compute a tile of the matrix for a numpy-style index."""
         needed, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
         batch, heads, rows, cols = [slice(0, 1)] * hidden + needed

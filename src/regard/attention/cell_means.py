@@ -1,6 +1,6 @@
 """Shrink one head's attention matrix to means of small equal cells, band by band, in one walk over its scores.
 
-The walk finds row maxima and row sums as well, which the map keeps: regions that are read later do not wait for them.
+The walk finds row maxima and row sums as well, which the map keeps: regions that are read later don't wait for them.
 """
 
 from collections.abc import Iterator

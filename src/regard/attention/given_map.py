@@ -1,7 +1,7 @@
-"""A map of weights that a program computed itself: they are read as they are, and need not sum to 1.
+"""A map of weights that a program computed. They are read as they are and need not sum to 1.
 
-Softmaxes written by hand give such weights. Sinks that are cut off, masks after the softmax and mixed heads leave rows
-that sum to less or more than 1, or weights below 0. There are no queries and keys, so memory is L × S.
+Hand-written softmaxes produce such weights. If a program removes sinks, masks after the softmax or mixes heads, rows
+may not sum to 1, and weights may be below 0. There are no queries and keys, so memory is L × S.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ OF_SCORES = ("query", "key", "rule", "near_rule", "scores", "row_max_sum", "sink
 
 
 class GivenMap(AttentionMap):
-    """Weights (B, H, L, S) as a program computed them. Regions, `rows` and `dense` return them bit for bit.
+    """Weights (B, H, L, S) that a program computed. Regions, `rows` and `dense` return them bit for bit.
 
     Statistics use the weights as they are, with two exceptions: `entropy` and `distance` divide each row by its sum.
-    They are NaN in rows with a weight below 0. `top` treats a weight of exactly 0 as a key that is masked.
+    They are NaN in rows with a weight below 0. `top` treats a key with weight 0 as masked.
     """
 
     given: Float[Tensor, "B H L S"]
@@ -36,7 +36,7 @@ class GivenMap(AttentionMap):
     def __init__(self, weights: Float[Tensor, "B H L S"], *, offset: int | None = None, ndim: int = 4) -> None:
         """Keep the weights by reference. offset, ndim: as in `AttentionMap`."""
         if weights.ndim != 4 or not weights.is_floating_point():
-            raise TypeError(f"weights: given {weights.dtype} of {weights.ndim} axes, needs 4 axes of floating point")
+            raise TypeError(f"weights: got {weights.dtype} of {weights.ndim} axes, expected 4 axes of floating point")
         self.given, self._attached_weights = weights.detach(), weights
         self.offset, self.ndim = offset, ndim
         self.full_shape = tuple(weights.shape)
@@ -46,11 +46,11 @@ class GivenMap(AttentionMap):
 
     @staticmethod
     def of(weights: Float[Tensor, "*B L S"], offset: int | None) -> "GivenMap":
-        """Make a map of weights of 2 to 4 axes. Arguments and errors are those of `AttentionMap.of_weights`."""
+        """Make a map of weights of 2 to 4 axes. For arguments and errors, see `AttentionMap.of_weights`."""
         if not isinstance(weights, Tensor):
-            raise TypeError(f"weights: given {type(weights).__name__}, needs to be a torch tensor")
+            raise TypeError(f"weights: got {type(weights).__name__}, expected a torch tensor")
         if not 2 <= weights.ndim <= 4:
-            raise ValueError(f"weights: given shape {tuple(weights.shape)}, needs 2 to 4 axes (batch, heads, L, S)")
+            raise ValueError(f"weights: got shape {tuple(weights.shape)}, expected 2 to 4 axes (batch, heads, L, S)")
         offset = 0 if offset is None and weights.shape[-2] == weights.shape[-1] else offset
         return GivenMap(weights[(None,) * (4 - weights.ndim)], offset=offset, ndim=weights.ndim)
 
@@ -59,7 +59,7 @@ class GivenMap(AttentionMap):
         return self._weights_tile(batch, slice(None), rows, slice(None))
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
-        """Return all weights as one tensor. differentiable: with the graph that the program computed them by."""
+        """Return all weights as one tensor. differentiable: with the autograd graph of the program."""
         if dtype is not None and (dtype != torch.float32 or differentiable):
             return super().dense(differentiable=differentiable, dtype=dtype)  # which refuses it
         weights = self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
@@ -126,7 +126,7 @@ for _name in OF_SCORES:
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
-    """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError where there is no such head."""
+    """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError if the head doesn't exist."""
     count = weights.full_shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: {numbers_there('head', count, 'the map has')}")
@@ -134,7 +134,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
 
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
-    """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them."""
+    """Return the map (h, L, S) of some heads, renumbered from 0. None for all of them."""
     count = weights.full_shape[1]
     if heads is None or list(heads) == list(range(count)):
         return weights
@@ -145,7 +145,7 @@ def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> 
 
 
 def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[int]:
-    """Return the key heads of some of a map's `count` query heads, as few as equal runs of query heads can share."""
+    """Return the key heads of some of a map's `count` query heads, as few as equal groups of query heads can share."""
     behind = [head * groups // count for head in heads]
     needed = sorted(set(behind))
     run_length = len(heads) // len(needed)

@@ -1,7 +1,7 @@
-"""The statistics of a whole attention matrix: what can be asked for, what comes back, how keys and cells are chosen.
+"""Statistics of a whole attention matrix: the request, the result, and the choice of keys and cells.
 
-They are computed in O(L + S) memory: together with the output, where they were asked for with the call
-(`kernels/cpu/forward_statistics.py`), else in a pass of their own (`kernels/statistics.py`).
+They need O(L + S) memory. If requested with the call, they are computed together with the output
+(`kernels/cpu/forward_statistics.py`), otherwise in a separate pass (`kernels/statistics.py`).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Progress = Callable[[float], None]
 def merge_top_k(top: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
     """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked.
 
-    top: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: how many pairs.
+    top: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: the number of pairs.
     """
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
     index = index.masked_fill(scores == -torch.inf, -1)
@@ -68,10 +68,10 @@ def spread_nan(
 
 @dataclass(frozen=True)
 class Statistics:
-    """Which statistics of an attention matrix are wanted; by default all.
+    """The statistics of an attention matrix to compute. Default: all.
 
-    top: how many of each query's largest weights. pooled: rows and columns of the picture. None for none of them.
-    distance: only where queries and keys have positions in one sequence.
+    top: the number of largest weights per query. pooled: rows and columns of the pooled matrix. None: neither.
+    distance: only if queries and keys have positions in one sequence.
 
     Raises:
         ValueError: top, or a side of pooled, below 1.
@@ -85,36 +85,36 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if self.top is not None and self.top < 1:
-            raise ValueError(f"top: k is {self.top}, it needs to be 1 or more")
+            raise ValueError(f"top: got k {self.top}, expected 1 or more")
         if self.pooled is not None and min(self.pooled) < 1:
             rows, cols = self.pooled
-            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
+            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, expected 1 or more")
 
     @staticmethod
     def only(**wanted: Any) -> "Statistics":
-        """Ask for what is named alone: top, pooled, entropy, received, distance, each as the class has it."""
+        """Request only the named statistics (top, pooled, entropy, received, distance), with the class's defaults."""
         none = {"top": None, "pooled": None, "entropy": False, "received": False, "distance": False}
         return Statistics(**{**none, **wanted})
 
     @staticmethod
     def of(request: "bool | Statistics") -> "Statistics | None":
-        """Return what `statistics=` asks for: True all of them, False none.
+        """Return the statistics that `statistics=` requests: True for all, False for none.
 
         Raises:
-            TypeError: something else was given.
+            TypeError: the request is something else.
         """
         if isinstance(request, Statistics):
             return request
         if not isinstance(request, bool):
-            raise TypeError(f"statistics: given {request!r}, needs True, False or a regard.Statistics")
+            raise TypeError(f"statistics: got {request!r}, expected True, False or a regard.Statistics")
         return Statistics() if request else None
 
 
 @dataclass(frozen=True)
 class MapStatistics:
-    """The statistics that were requested, None for the others. T: keys of each query's top; P × Q: the pooled picture.
+    """The requested statistics, None for the others. T: length of each query's top list; P × Q: the pooled matrix.
 
-    values, keys: each query's T largest weights and their keys; the rest is as the methods of `AttentionMap` say.
+    values, keys: each query's T largest weights and their keys. The methods of `AttentionMap` describe the others.
     """
 
     values: Float[Tensor, "*B L T"] | None
@@ -126,7 +126,7 @@ class MapStatistics:
     sink_share: Float[Tensor, "*B L"] | None
 
     def answer(self, wanted: Statistics, length: int, size: int) -> "MapStatistics | None":
-        """Return what is wanted of a matrix of `length` queries and `size` keys; None where not all of it is here."""
+        """Return the requested statistics of a matrix of `length` queries and `size` keys; None if any is missing."""
         top = None if wanted.top is None else min(wanted.top, size)
         parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
         if top is not None and (self.values is None or self.values.shape[-1] < top):
@@ -138,7 +138,7 @@ class MapStatistics:
         return self.only(wanted)
 
     def only(self, wanted: Statistics) -> "MapStatistics":
-        """Leave out what is not wanted; the sinks' share stays."""
+        """Leave out the statistics that aren't requested, but keep the sinks' share."""
         top = wanted.top
         return MapStatistics(
             None if top is None or self.values is None else self.values[..., :top],
@@ -151,7 +151,7 @@ class MapStatistics:
         )
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "MapStatistics":
-        """Return the same with every tensor changed."""
+        """Return the same statistics with a function applied to every tensor."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return MapStatistics(**{name: None if t is None else change(t) for name, t in values.items()})
 
@@ -159,9 +159,9 @@ class MapStatistics:
 class KernelResult(NamedTuple):
     """Output and softmax statistics of one attention call, and the name of the kernel that computed them.
 
-    Where a query may attend to nothing, output is 0, and logsumexp is the sink's score, or -inf without a sink.
-    row_max_sum: (row maximum, row sum), a weight is exp(score - maximum) / sum, sinks included; None where not kept.
-    statistics: those that were asked for, None where none were.
+    If a query can't attend to any key, output is 0, and logsumexp is the sink's score, or -inf without a sink.
+    row_max_sum: (row maximum, row sum): a weight is exp(score - maximum) / sum, including sinks. None if not kept.
+    statistics: the requested statistics, or None.
     """
 
     output: Float[Tensor, "B H L E"]

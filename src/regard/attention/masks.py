@@ -1,4 +1,4 @@
-"""Which keys a query may attend to, without an L × S tensor.
+"""Masks: the keys that a query can attend to, without an L × S tensor.
 
 A `Mask` is a conjunction of up to five kinds of condition, each small: a band of positions (causal, sliding window),
 keys that exist (padding), boolean tensors of any broadcastable shape, functions of positions, and ablated edges. It is
@@ -23,8 +23,8 @@ AXES = ("batch", "heads", "queries", "keys")
 class Edges:
     """Every edge from one of the queries to one of the keys, in these heads of these texts.
 
-    The numbers of each axis are sorted; None means all of it. They stay on the host, so that a tile that none of them
-    touches is known as such without waiting for a device. shape: (B, H, L, S) of the call whose edges these are.
+    The numbers of each axis are sorted; None means all. They stay on the host, so regard can skip tiles without such
+    edges and needn't wait for a device. shape: (B, H, L, S) of the call with these edges.
     """
 
     shape: tuple[int, int, int, int]
@@ -57,7 +57,7 @@ class Edges:
         return whole
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":
-        """Return the edges of one text, its queries and keys numbered anew from 0; None where none is left."""
+        """Return the edges of one text, with queries and keys renumbered from 0, or None if none is left."""
         queries, keys = _edge_numbers_in_run(self.queries, rows), _edge_numbers_in_run(self.keys, cols)
         if queries == () or keys == () or (self.batch is not None and batch not in self.batch):
             return None
@@ -65,7 +65,7 @@ class Edges:
         return Edges(shape, None, self.heads, queries, keys)
 
     def of_heads(self, heads: Sequence[int]) -> "Edges | None":
-        """Return the edges of some heads, numbered anew from 0; None where these have none."""
+        """Return the edges of some heads, renumbered from 0, or None if these heads have none."""
         shape = (self.shape[0], len(heads), *self.shape[2:])
         if self.heads is None:
             return replace(self, shape=shape)
@@ -74,7 +74,7 @@ class Edges:
 
 
 def _edge_positions_in_index(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
-    """Return which positions of an index are among the numbers; None where no position of a run is."""
+    """Return which positions of an index are among the numbers; None if no position of a run is."""
     if isinstance(index, Tensor):
         return torch.isin(index, torch.tensor(numbers, device=device))
     start, stop, _ = index.indices(size)
@@ -98,10 +98,10 @@ Predicate = Callable[[Positions, Positions], Tensor | bool]
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Allow a query to attend to a key where every condition holds. Combine two masks with `&`.
+    """Let a query attend to a key if every condition holds. Combine two masks with `&`.
 
-    low, high: smallest and largest allowed j - i (key position less query position), inclusive.
-    keys: (B, S) or (1, S), False for keys that do not exist.
+    low, high: smallest and largest allowed j - i (key position minus query position), inclusive.
+    keys: (B, S) or (1, S), False for keys that don't exist.
     dense: boolean tensors of four axes, each B|1, H|1, L|1, S|1.
     functions: f(i, j) -> bool for query positions i (r, 1) and key positions j (1, c).
     removed: sets of ablated edges, of a call of one shape.
@@ -130,12 +130,12 @@ class Mask:
 
     @property
     def only_band(self) -> bool:
-        """True where the mask says nothing beyond its band of positions."""
+        """True if the mask is only a band of positions."""
         return self.keys is None and not self.dense and not self.functions and not self.removed
 
     @property
     def is_causal(self) -> bool:
-        """True where the mask is key j <= query i and nothing else: what fused kernels call causal where L <= S."""
+        """True if the mask is only key j <= query i, which fused kernels call causal if L <= S."""
         return self.only_band and self.low is None and self.high == 0
 
     @property
@@ -144,7 +144,7 @@ class Mask:
         return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":
-        """Drop limits that never bind for length queries and size keys; None where no condition is left."""
+        """Drop limits that have no effect on `length` queries and `size` keys. None if no condition is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low
         high = None if self.high is None or self.high >= size - 1 else self.high
         if low is None and high is None and self.only_band:
@@ -152,7 +152,7 @@ class Mask:
         return self if (low, high) == (self.low, self.high) else replace(self, low=low, high=high)
 
     def key_range(self, start: int, stop: int, size: int) -> tuple[int, int]:
-        """Return the keys [first, last) that the band leaves to queries [start, stop); first == last where none."""
+        """Return the keys [first, last) that the band allows for queries [start, stop); first == last if none."""
         first = 0 if self.low is None else min(size, max(0, start + self.low))
         last = size if self.high is None else max(0, min(size, stop + self.high))
         return first, max(first, last)
@@ -160,7 +160,7 @@ class Mask:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "b h r c"] | None:
-        """Compute the mask of a tile, every axis at its size or 1; None where all of it is allowed.
+        """Compute the mask of a tile, with each axis at its size or 1. None if all of it is allowed.
 
         Args:
             batch, heads, rows, cols: the tile's texts, heads, queries and keys.
@@ -194,7 +194,7 @@ class Mask:
     ) -> Bool[Tensor, "b h L S"]:
         """Compute the whole mask as a boolean tensor on device, (batch or 1, heads or 1, length, size).
 
-        It is for small sizes and for tests.
+        Use it for small sizes and tests.
         """
         whole = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
         if whole is None:
@@ -202,7 +202,7 @@ class Mask:
         return whole.expand(-1, -1, length, size)
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Mask":
-        """Return the mask of one text of a batch: its queries rows and keys cols, numbered anew from 0."""
+        """Return the mask of one text of a batch, for the queries rows and keys cols, renumbered from 0."""
         shift = rows.start - cols.start
         keys = None
         if self.keys is not None:
@@ -222,39 +222,39 @@ class Mask:
 
 
 def causal(offset: int = 0) -> Mask:
-    """Allow key j to query i where j <= i + offset."""
+    """Allow key j for query i if j <= i + offset."""
     return Mask(high=offset)
 
 
 def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
-    """Allow key j to query i where i + offset - left <= j <= i + offset + right; None leaves a side open."""
+    """Allow key j for query i if i + offset - left <= j <= i + offset + right. None leaves a side open."""
     for name, side in (("left", left), ("right", right)):
         if side is not None and side < 0:
-            raise ValueError(f"window: {name} is {side}, it needs to be 0 or more, or None for an open side")
+            raise ValueError(f"window: {name} is {side}, expected 0 or more, or None for an open side")
     return Mask(None if left is None else offset - left, None if right is None else offset + right)
 
 
 def padding(keys: Bool[Tensor, "B S"]) -> Mask:
-    """Allow the keys that exist: True for a real token, False for padding."""
+    """Allow the keys that exist: True for a token, False for padding."""
     if not isinstance(keys, Tensor) or keys.dtype != torch.bool or keys.ndim != 2:
-        raise TypeError(f"padding: given {_mask_given(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
+        raise TypeError(f"padding: got {_mask_given(keys)}, expected a boolean (B, S) tensor, True for keys that exist")
     return Mask(keys=keys)
 
 
 def dense(tensor: Bool[Tensor, "..."]) -> Mask:
-    """Allow what a boolean tensor broadcastable to (B, H, L, S) allows; True means "may attend"."""
+    """Make a mask from a boolean tensor broadcastable to (B, H, L, S). True means "may attend"."""
     if not isinstance(tensor, Tensor) or tensor.dtype != torch.bool or tensor.ndim > 4:
         raise TypeError(
-            f"mask: given {_mask_given(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
+            f"mask: got {_mask_given(tensor)}, expected a boolean tensor of at most 4 axes (True means may attend); an "
             "additive mask goes into bias"
         )
     return Mask(dense=(tensor[(None,) * (4 - tensor.ndim)],))
 
 
 def function(predicate: Predicate) -> Mask:
-    """Allow what a function of positions allows: predicate(i, j) -> booleans, i of shape (r, 1), j of shape (1, c)."""
+    """Make a mask from a function of positions: predicate(i, j) -> booleans, i of shape (r, 1), j of shape (1, c)."""
     if not callable(predicate):
-        raise TypeError(f"mask function: given {_mask_given(predicate)}, needs a function of query and key positions")
+        raise TypeError(f"mask function: got {_mask_given(predicate)}, expected a function of query and key positions")
     return Mask(functions=(predicate,))
 
 
@@ -296,11 +296,11 @@ def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> 
     shape = i.shape[0], j.shape[1]
     if not isinstance(answer, Tensor) or answer.dtype != torch.bool:
         kind = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
-        raise TypeError(f"mask function: needs to return a boolean tensor, returned {kind}")
+        raise TypeError(f"mask function: returned {kind}, expected a boolean tensor")
     tail = zip(reversed(answer.shape), reversed(shape), strict=False)
     if answer.ndim > 2 or any(a not in (1, b) for a, b in tail):
         raise ValueError(
-            f"mask function: needs to return a shape that broadcasts to {shape}, returned {tuple(answer.shape)}"
+            f"mask function: returned shape {tuple(answer.shape)}, expected a shape that broadcasts to {shape}"
         )
     return answer.expand(shape)
 

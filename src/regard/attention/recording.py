@@ -1,12 +1,12 @@
-"""Record the attention calls inside a block, or stand around each of them; outside of one, nothing is kept.
+"""Record the attention calls inside a block, or wrap each of them in a hook. Outside a block, nothing is kept.
 
 with regard.record() as calls:
     with scope("encoder.layer.3"):
         regard.attend(query, key, value)
 calls["encoder.layer.3", 0].weights[0, :, 5]
 
-Records keep detached copies. A `CallHook` sees the live query and key and may replace the output: a pass that is
-differentiated needs the tensors of its graph themselves.
+Records keep detached copies. A `CallHook` receives the query and key of the graph and may replace the output, which a
+differentiated pass needs.
 """
 
 import re
@@ -46,9 +46,9 @@ open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", def
 
 
 class LazyMap:
-    """A map that is made when it is first read. shape: of it.
+    """A map that is made when you first read it. shape: the map's shape.
 
-    It refuses to be read if a tensor that it is made of was written to meanwhile.
+    Reading it raises an error if one of its tensors has changed since.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class LazyMap:
         self._map: AttentionMap | None = None
 
     def read(self) -> AttentionMap:
-        """Return the map. Raises RegardError if a tensor was written to."""
+        """Return the map. Raises RegardError if one of its tensors has changed."""
         if self._versions != self._now():
-            raise RegardError(f"{self._path}: its tensors were written to after the call: watch with copy=True")
+            raise RegardError(f"{self._path}: its tensors changed after the call: watch with copy=True")
         self._map = self._map or self._make()
         return self._map
 
@@ -73,10 +73,10 @@ class LazyMap:
 class Call(Showable):
     """One recorded attention call, detached. Tensors that were not kept are None.
 
-    weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
-    ablations: those that applied to the call. The weights are without the ablated edges; an ablated head has its
-    weights and output 0. where: the file and line that made the call, if `regard.watch` saw it. labels: of its queries
-    and keys, if a file had them (`regard.trace.labelled_map.Labels`).
+    weights: a map that refers to query and key. value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
+    ablations: the ablations of this call. The weights are without the ablated edges; an ablated head keeps its weights
+    and has output 0. where: the file and line of the call, if `regard.watch` recorded it. labels: of queries and keys,
+    if a file has them (`regard.trace.labelled_map.Labels`).
     """
 
     path: str
@@ -100,12 +100,12 @@ class Call(Showable):
 
     @property
     def how(self) -> str:
-        """What computed the call, in words."""
+        """A description of how the call was computed."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
     @property
     def layer(self) -> int | None:
-        """The layer number in the path: its first number, None where it has none."""
+        """The layer number: the first number in the path, or None."""
         return layer_of_call_path(self.path)
 
 
@@ -115,7 +115,7 @@ MAX_LISTED_CALLS = 8
 class Calls(Showable, dict[tuple[str, int], Call]):
     """The recorded calls in the order they were made, keyed by (path, n-th call of that path).
 
-    `calls["layers.3"]` is the call of a path that made only one.
+    `calls["layers.3"]` is the call of a path that has only one.
     """
 
     def __init__(
@@ -138,20 +138,20 @@ class Calls(Showable, dict[tuple[str, int], Call]):
             raise KeyError(f"{key!r} made {len(calls)} calls: give ({key!r}, 0) for its first")
         paths = list(dict.fromkeys(call.path for call in self.values()))
         some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
-        raise KeyError(f"{key!r} made no call that was recorded; these did: {some or 'none'}")
+        raise KeyError(f"{key!r} has no recorded call; these have calls: {some or 'none'}")
 
     def plot(self, key: Any, head: int | None = None, **how: Any) -> "Axes":  # type: ignore[override]
-        """Draw the weights of one call as `Call.plot` does. key: its path, or (path, n-th call)."""
+        """Draw the weights of one call like `Call.plot`. key: its path, or (path, n-th call)."""
         call = self[key] if isinstance(key, tuple) else self.__missing__(key)
         return call.plot(head, **how)
 
     def save(
         self, file: str | Path, *, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None
     ) -> None:
-        """Write queries, keys, masks and biases, or given weights, to a safetensors file that `regard.open` reads.
+        """Write queries, keys, masks and biases, or given weights, to a safetensors file for `regard.open`.
 
-        Values and outputs are left out. tokens, key_tokens: labels, as `regard.plot` takes them. Raises RegardError for
-        labels that don't fit a call or no calls, ValueError for a mask function that is too large to be written out.
+        Values and outputs are left out. tokens, key_tokens: labels, as in `regard.plot`. Raises RegardError if labels
+        don't fit a call or there are no calls, ValueError if a mask function is too large to write out.
         """
         from_above("save_calls")(self, file, tokens, key_tokens)
 
@@ -171,13 +171,13 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
         where: str = "", **tensors: Tensor | None,
     ) -> None:  # fmt: skip
-        """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept.
+        """Keep one call. Calls that aren't kept count too, so numbers don't depend on the layers kept.
 
         Args:
             path: of the module that made it.
-            kernel: the name of what computed it.
-            weights: its attention map, or what makes it when it is asked for.
-            ablations: what was done to it.
+            kernel: the name of the kernel that computed it.
+            weights: its attention map, or a function that makes it.
+            ablations: the ablations of this call.
             where: file and line.
             tensors: by `KEEPABLE` names, those that are known.
         """
@@ -189,7 +189,7 @@ class Calls(Showable, dict[tuple[str, int], Call]):
             self.take(Call(path, nth, kernel, weights, **requested, ablations=ablations, where=where))
 
     def take(self, call: Call) -> None:
-        """Keep a call that is wanted."""
+        """Keep a requested call."""
         self[call.path, call.nth] = call
 
 
@@ -200,17 +200,17 @@ def record(
     """Record every attention call made inside the block, in this thread or task.
 
     layers: the layer numbers to record (the first number of a call's path), None for all. keep: which of "value",
-    "output" and "logsumexp" to hold beside query and key, by reference; None means value alone.
+    "output" and "logsumexp" to keep by reference, with query and key. None means only value.
 
-    statistics: those that are computed with every recorded call, as `attend`'s.
+    statistics: computed with every recorded call, as in `attend`.
 
     Raises:
-        TypeError, ValueError: keep or statistics are something else.
+        TypeError, ValueError: keep or statistics have another value.
     """
     keep = ("value",) if keep is None else tuple(keep)
     unknown = [name for name in keep if name not in KEEPABLE]
     if unknown:
-        raise ValueError(f"record: keep names {unknown[0]!r}, it may name {', '.join(KEEPABLE)}")
+        raise ValueError(f"record: keep: got {unknown[0]!r}, expected {', '.join(KEEPABLE)}")
     calls = Calls(None if layers is None else frozenset(layers), keep, Statistics.of(statistics))
     token = open_records.set((*open_records.get(), calls))
     try:
@@ -221,7 +221,7 @@ def record(
 
 @contextmanager
 def scope(path: str) -> Iterator[None]:
-    """Give the calls inside the block their path; scopes nest, joined by dots."""
+    """Set the path of the calls inside the block. Nested scopes are joined by dots."""
     token = _path.set((*_path.get(), path))
     try:
         yield
@@ -245,24 +245,24 @@ def current_call_path() -> str:
 
 
 def layer_of_call_path(path: str) -> int | None:
-    """Return the first number that is a part of its own in a dotted path; None where there is none."""
+    """Return the first number that is a part of its own in a dotted path; None if there is none."""
     match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(match[1]) if match else None
 
 
 @runtime_checkable
 class CallHook(Protocol):
-    """What stands around a call."""
+    """A hook around a call."""
 
     def before(
         self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"]
     ) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B G S D"], Float[Tensor, "B G S E"]]:
-        """Give the tensors that the call is to compute with."""
+        """Return the tensors to compute the call with."""
 
     def after(
         self, weights: AttentionMap, value: Float[Tensor, "B G S E"], output: Float[Tensor, "B H L E"]
     ) -> Float[Tensor, "B H L E"]:
-        """Give the output that the call is to return."""
+        """Return the output of the call."""
 
 
 open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)  # the innermost
@@ -270,7 +270,7 @@ open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=
 
 @contextmanager
 def hooked_calls(hook: CallHook) -> Iterator[None]:
-    """Put a hook around every attention call made inside the block, in this thread or task; the innermost counts."""
+    """Put a hook around every attention call inside the block, in this thread or task. The innermost hook is used."""
     token = open_hook.set(hook)
     try:
         yield

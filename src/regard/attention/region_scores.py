@@ -2,7 +2,7 @@
 
 A weight is exp(score - row maximum) / row sum. How far it is from float64 depends on the scores:
 
-- maps below LARGE_MAP weights a head, and all maps on GPUs: products in float64, whose rounding float32 cannot show;
+- maps below LARGE_MAP weights per head, and all maps on GPUs: products in float64, whose rounding float32 can't show;
 - larger maps on CPUs: products in float32, as exact as softmax(query @ keyᵀ) in PyTorch. Products of different shapes
   may round a score differently, above all narrow ones, so that a weight could come out above 1: it is clamped.
 
@@ -108,7 +108,7 @@ def weights_of_whole_rows(
 
 @dataclass(eq=False, repr=False)
 class RowSums:
-    """Row maxima and row sums of one attention matrix, sinks included, in `dtype_of`."""
+    """Row maxima and row sums of one attention matrix, including sinks, in `dtype_of`."""
 
     query: Float[Tensor, "B H L D"]
     key: Float[Tensor, "B G S D"]
@@ -145,7 +145,7 @@ class RowSums:
     def keep(
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
-        """Remember row_max and row_sum of some queries, sinks included, which were computed from all their scores."""
+        """Remember row_max and row_sum of some queries, including sinks, which were computed from all their scores."""
         where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._where(batch, heads, rows)
         kept_max, kept_sum, known = self._tables()
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
@@ -173,7 +173,7 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
     parts = list(index) if isinstance(index, tuple) else [index]
     count = sum(1 for p in parts if p is not None and p is not Ellipsis)
     if count > len(shape):
-        raise IndexError(f"an attention map of {len(shape)} axes {shape} was given {count} indices")
+        raise IndexError(f"an attention map of {len(shape)} axes {shape} got {count} indices")
     if sum(1 for p in parts if p is Ellipsis) > 1:
         raise IndexError("an index may hold one '...' only")
     if not any(p is Ellipsis for p in parts):
@@ -208,23 +208,20 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
 def _map_index_vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
     if not isinstance(part, (list, tuple, range, np.ndarray, Tensor)):
         raise TypeError(
-            f"axis {axis} was given {part!r}: an index is made of integers, slices, '...', None and integer or boolean "
-            "vectors"
+            f"axis {axis} got {part!r}: an index can have integers, slices, '...', None and integer or boolean vectors"
         )
     try:
         vector = torch.as_tensor(part if isinstance(part, (np.ndarray, Tensor)) else list(part), device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"axis {axis} was given {part!r}, which is no vector of integers or booleans") from error
+        raise TypeError(f"axis {axis} got {part!r}, which isn't a vector of integers or booleans") from error
     if vector.dtype == torch.bool:
         if vector.shape != (size,):
-            raise IndexError(
-                f"axis {axis} has size {size} and was given a boolean index of shape {tuple(vector.shape)}"
-            )
+            raise IndexError(f"axis {axis} has size {size} and got a boolean index of shape {tuple(vector.shape)}")
         return vector.nonzero()[:, 0]
     if vector.numel() == 0:
         return vector.long()
     if vector.is_floating_point() or vector.is_complex():
-        raise TypeError(f"axis {axis} was given an index of {vector.dtype}: it needs integers or booleans")
+        raise TypeError(f"axis {axis} got an index of {vector.dtype}, expected integers or booleans")
     for position in (int(vector.min()), int(vector.max())):
         _map_position_in_range(position, axis, size)
     return torch.where(vector < 0, vector + size, vector).long()

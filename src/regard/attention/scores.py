@@ -30,7 +30,7 @@ TILE_SCORES = {"cpu": 1 << 20, "other": 1 << 25}
 
 @dataclass(frozen=True, eq=False)
 class ScoreRule:
-    """How scores come from queries and keys.
+    """How scores are computed from queries and keys.
 
     bias: (B|1, H|1, L|1, S|1) added to the scaled, capped scores. sinks: (H,) scores that join the denominator only.
     row_bias: (B|1, H|1, L|1, 1) subtracted from the bias, by `subtract_row_bias` alone: weights don't depend on it.
@@ -62,7 +62,7 @@ class ScoreRule:
         return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "ScoreRule":
-        """Return the rule of one text of a batch, its queries and keys numbered anew from 0."""
+        """Return the rule of one text of a batch, its queries and keys renumbered from 0."""
         if self.bias is None and self.mask is None:
             return self
         bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
@@ -239,7 +239,7 @@ def row_max_sum(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
     rows: Index, dtype: torch.dtype | None = None,
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:  # fmt: skip
-    """Compute (row maximum, row sum) of queries over all their keys, sinks included.
+    """Compute (row maximum, row sum) of queries over all their keys, including sinks.
 
     query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries.
     """
@@ -263,7 +263,7 @@ def softmax_weights(scores: Float[Tensor, "b h r c"], row_max: Tensor, row_sum: 
 
 
 def softmax_rescaling(old_max: Tensor, new_max: Tensor) -> Tensor:
-    """Compute what a sum of exp(score - old_max) is multiplied by for new_max; 0 where nothing was summed."""
+    """Compute what a sum of exp(score - old_max) is multiplied by for new_max; 0 if nothing was summed."""
     return torch.where(old_max == -torch.inf, 0.0, torch.exp(old_max - finite_max(new_max)))
 
 
@@ -278,7 +278,7 @@ def sink_column(rule: ScoreRule, heads: Index, dtype: torch.dtype) -> Float[Tens
 
 
 def add_sink_to_rows(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
-    """Join a sink's score to row maxima and row sums: it is all there is where a query may attend to nothing."""
+    """Join a sink's score to row maxima and row sums: it is all there is where a query can't attend to any key."""
     new_max = torch.maximum(row_max, sink)
     with_sink = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(sink - finite_max(new_max))
     return new_max, torch.where(new_max == -torch.inf, 0.0, with_sink)

@@ -107,8 +107,8 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     for call in cross.calls.values():
         if call.weights.shape[-1] != source.longest:
             raise RegardError(
-                f"model {captured.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
-                f"{source.longest}: self- and cross-attention are one there, it cannot be traced"
+                f"model {captured.name!r}: {call.path!r} has {call.weights.shape[-1]} keys, but the encoder has "
+                f"{source.longest} tokens: it joins self- and cross-attention, so it can't be traced"
             )
     if cross.calls or (cross.made and not captured.capture.keep.attention):
         names = "cross", "cross_values", "cross_attention_outputs"
@@ -128,7 +128,7 @@ def check_finite(states: Mapping[int, Tensor], name: str) -> None:
 
 
 def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
-    """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
+    """Raise an error if a stack's tokens aren't the input's: with an added token, all weights would be off."""
     expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
     expected -= 0 if captured.earlier is None else captured.earlier.past
     if expected != length:
@@ -139,7 +139,7 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
 
 
 class _Side:
-    """Text n of a batch, and the stack of layers that read it: of an encoder-decoder, there are two of each.
+    """Text n of a batch, and the stack of layers that read it: for an encoder-decoder, there are two of each.
 
     run: the rows of the text's tokens, its padding left out. longest: how many there are with padding.
     """
@@ -159,7 +159,7 @@ class _Side:
         """The trace of the text. calls: those among its own tokens. last: what the stack gives after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
-            given, name = f"layers: given {', '.join(map(str, sorted(keep.layers)))}", captured.name
+            given, name = f"layers: got {', '.join(map(str, sorted(keep.layers)))}", captured.name
             if max(keep.layers) >= depth:
                 raise RegardError(f"{given}, {numbers_there('layer', depth, f'{name} has')}")
             if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in keep.layers]:
@@ -205,7 +205,7 @@ class _Side:
         )
 
     def _notes(self, calls: "_Calls", states: Mapping[int, Tensor]) -> Iterator[str]:
-        """Say what was left out, which layers attend, and to what, and what is particular to the model's family."""
+        """Report what was left out, which layers attend, and to what, and what is particular to the model's family."""
         capture, depth, made = self.captured.capture, calls.depth, list(calls.calls.values())
         keep, model, comparison = capture.keep, self.captured.model, capture.comparison
         if keep.layers == NO_LAYERS:
@@ -269,7 +269,7 @@ class _Side:
 class _Calls:
     """The attention calls of one kind that a side's layers made, by (layer, which of its calls).
 
-    depth: how many layers there are. made: the numbers of all calls, those that were not kept among them.
+    depth: the number of layers. made: the numbers of all calls, those that were not kept among them.
     """
 
     def __init__(self, side: _Side, keys: _Side, *, cross: bool | None) -> None:
@@ -290,7 +290,7 @@ class _Calls:
     def of_text(self, *names: str) -> tuple[Any, Any, Any]:
         """The maps, values and outputs that the calls have of the side's text, as a trace holds them under these names.
 
-        Of outputs there are none where they were not to be kept.
+        There are no outputs if they weren't kept.
         """
         captured, n, run = self._side.captured, self._side.n, self._side.run
         keep = captured.capture.keep
@@ -320,7 +320,7 @@ class _Calls:
         return LayerSubset(name, self.depth, items, made=None if list(self.made) == one_each else self.made)
 
     def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
-        """The heads' outputs of the text in calls where they were ablated or patched; None where they are not known."""
+        """The heads' outputs of the text in calls where they were ablated or patched; None if they aren't known."""
         changed: dict[tuple[bool, int], Tensor] = {}
         for (layer, _), call in self.calls.items():
             if any(isinstance(ablation, (HeadAblation, CallPatch)) for ablation in call.ablations):

@@ -148,7 +148,7 @@ def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> 
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Refuse a model whose result changes when it is asked for its weights."""
+    """Raise an error for a model whose result changes when it is asked for its weights."""
     with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
     difference = _difference_from_plain(output[0], plain)
@@ -159,7 +159,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
         eagerly = model(**inputs)[0]
     if _difference_from_plain(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
-            f"{says}: its eager attention, the only one to give weights, computes something else than the "
+            f"{says}: its eager attention, which returns weights, differs from the "
             f"{model.config._attn_implementation!r} it runs with. What it does when it runs eagerly can be traced: "
             "give regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
         )
@@ -167,7 +167,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
 
 
 def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
-    """How far a result is from that of a plain pass; None where that is rounding."""
+    """The difference between a result and that of a plain pass, or None if it is rounding."""
     difference = float((result - plain).abs().max())
     limit = _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0)
     return None if difference <= limit else difference
@@ -208,19 +208,19 @@ def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:
 def _check_reported_weights(
     weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str
 ) -> None:
-    """Refuse what is no (B, H, L, S) tensor of distributions over the tokens that a product was made with."""
+    """Raise an error unless weights are a (B, H, L, S) tensor of distributions that a product used."""
     rows, cols = sizes
     if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
-        raise RegardError(f"{what} are no weights (B, H, L, S): it cannot be traced")
+        raise RegardError(f"{what} aren't weights (B, H, L, S), so it can't be traced")
     if (weights.shape[2], weights.shape[3]) != (max(rows), max(cols)):
         raise RegardError(
-            f"{what} have shape {tuple(weights.shape)}, needs {max(rows)} queries and {max(cols)} keys: it cannot be "
-            "traced"
+            f"{what} have shape {tuple(weights.shape)}, expected {max(rows)} queries and {max(cols)} keys: it cannot "
+            "be traced"
         )
     for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
         rows_of_text = weights[n, :, :length]
         error = float((rows_of_text[..., :size].sum(-1) - 1).abs().max())
         if bool((rows_of_text < 0).any()) or not error <= _limit_for_dtype(SUMS, rows_of_text.dtype):
-            raise RegardError(f"{what} are no distributions over the tokens (sums are off by {error:.0e})")
+            raise RegardError(f"{what} aren't distributions over the tokens (sums are off by {error:.0e})")
     if not products.has(weights):
         raise RegardError(f"{what} are in no product of its forward pass: what its output is made of is not known")

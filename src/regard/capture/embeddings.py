@@ -19,7 +19,7 @@ UNITS = 2  # or in half precision so many of its units
 
 @dataclass
 class EmbeddingParts:
-    """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model does not have.
+    """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model doesn't have.
 
     input: their sum as the model itself has it, where it enters the first norm or layer. Parts are scaled
     as the model does.
@@ -39,7 +39,7 @@ class EmbeddingParts:
         return {name: part for name, part in parts.items() if part is not None}
 
     def difference(self) -> float | None:
-        """Largest absolute difference between the sum of the parts and the input; None where there is no input."""
+        """Largest absolute difference between the sum of the parts and the input; None if there is no input."""
         if self.input is None or self.token_embeddings is None:
             return None
         if self._difference is None:  # asked for by every text of a batch
@@ -144,7 +144,7 @@ class _EmbeddingWatch:
 
 
 def most_positions_of_model(model: Any) -> int | None:
-    """The most tokens a model has positions for, None where it has no such limit.
+    """The most tokens a model has positions for, None if it has no such limit.
 
     Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
     """

@@ -83,7 +83,7 @@ class GradientPass:
 
     embeddings: the token embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
     end what leaves the last one, with the batch axis that the model has. last_hidden_state, logits: of the last stack.
-    heads: of each attention call in order, where they were asked for.
+    heads: of each attention call in order, where they were requested.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class GradientPass:
     heads: list[HeadCall] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
-        """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on."""
+        """Differentiate an outcome by tensors of the pass; zeros for those that it doesn't depend on."""
         if not outcome.requires_grad:
             raise RegardError("gradients: the outcome is a plain number; one of tensors, such as a logit, is needed")
         gradients = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)

@@ -4,7 +4,7 @@ Score rules are taken from the call's arguments. While a pass is captured, a few
 once more with the model family's own eager function; the largest difference goes into the trace's status.
 
 transformers describes a mask by a function of (batch, head, query, key) that is put together from a few known ones.
-Those are recognised by the function that made them; what is not recognised is evaluated as it stands. A family that
+Those are recognised by the function that made them; what isn't recognised is evaluated as it stands. A family that
 computes with its mask, as if it were a tensor, is recognised by `TensorMaskError`, which the specification raises.
 """
 
@@ -256,7 +256,7 @@ def mask(
 def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
     """Compare a few rows of calls, of some of their texts, with the family's own eager function.
 
-    Of calls without mask and bias that are of one shape, the rows are computed together: the same numbers, sooner.
+    Of calls without mask and bias that are of one shape, the rows are computed together: the same numbers, faster.
     """
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for number, module, tensors, scaling, rest, result, context in calls:

@@ -20,7 +20,7 @@ class ModelInput(Encoded):
     """Tensors that a model is given as they are, of one item; without a text it has no tokens before the pass.
 
     text, tokens: what is read beside them. patches: of a picture, how it was cut; the number of the first patch's token
-    is known after the pass, where it does not stand in a text.
+    is known after the pass, where it doesn't stand in a text.
     """
 
     tensors: Mapping[str, Tensor] | None = None
@@ -30,17 +30,17 @@ class ModelInput(Encoded):
 def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
     """Check the tensors of one item."""
     if not isinstance(inputs, Mapping) or not inputs or not all(isinstance(x, Tensor) for x in inputs.values()):
-        raise RegardError("inputs: needs to be a mapping of names to tensors, such as {'pixel_values': ...}")
+        raise RegardError("inputs: expected a mapping of names to tensors, such as {'pixel_values': ...}")
     ids = [key for key in inputs if key.endswith("input_ids")]
     if ids:
-        raise RegardError(f"inputs: holds token ids ({ids[0]!r}): which tokens are whose would not be known, give ids=")
+        raise RegardError(f"inputs: holds token ids ({ids[0]!r}): their texts would be unknown, use ids=")
     foreign = [key for key in inputs if key not in takes]
     if foreign:
-        raise RegardError(f"inputs: {name} takes no {foreign[0]!r}, it takes {model.main_input_name!r}")
+        raise RegardError(f"inputs: {name} doesn't take {foreign[0]!r}, only {model.main_input_name!r}")
     several = [key for key, tensor in inputs.items() if tensor.ndim == 0 or tensor.shape[0] != 1]
     if several:
         shape = tuple(inputs[several[0]].shape)
-        raise RegardError(f"inputs: {several[0]!r} has shape {shape}, needs a first axis of 1: one item at a time")
+        raise RegardError(f"inputs: {several[0]!r} has shape {shape}, expected a first axis of 1: one item at a time")
     return ModelInput("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
 
 
@@ -56,7 +56,7 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
 def named_tokens(
     item: ModelInput, config: Any, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
 ) -> ModelInput:
-    """Name the tokens that an item turned out to have in its stack of layers: of an encoder-decoder, the first.
+    """Name the tokens that an item turned out to have in its stack of layers: for an encoder-decoder, the first.
 
     Those of a picture are named by their patches, others by their number.
     """

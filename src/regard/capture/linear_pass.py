@@ -6,7 +6,7 @@ Every tensor of the pass is one of three kinds:
     other      made of linear tensors by anything else: a norm's statistics, a gate, what a feed-forward layer gives
     constant   made of neither: weights, rotary angles, masks
 
-What an operation makes of them (`operations` lists the operations):
+Operations and their results (`operations` lists the operations):
 
     operation                                      gives
     ---------------------------------------------  ------------------------------------------------------------------
@@ -16,7 +16,7 @@ What an operation makes of them (`operations` lists the operations):
     linear x constant, W linear + b                linear, b a leaf
     linear x other                                 linear, where the other is one number for each vector: a statistic
                                                    that is held fixed; so is a gate of attention's output; else other
-    a norm                                         linear, its statistics held fixed, its bias a leaf
+    a norm                                         linear, with fixed statistics, its bias a leaf
     an activation between the last layer and the   linear: each number times f(x) / x, which is held fixed
     logits of a classifier
     anything else that reads a linear tensor       other, which remembers the operation's name
@@ -45,7 +45,7 @@ Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bia
 
 @dataclass(eq=False)
 class Leaf:
-    """What one place wrote into the stream. layer: that it is in, None outside of them.
+    """The output that one place wrote into the stream. layer: its layer, None outside of layers.
 
     sequence: the number of the ids that were looked up last before it. weights, value, cross: of attention, whose
     context the tensor, (1, H, L, E), is; cross: whether it looks at another sequence.
@@ -91,11 +91,11 @@ class LinearPass(operations.OperationMode):
         self._passed: set[tuple[int, bool]] = set()  # (sequence, whether in a layer) of the leaves so far
 
     def is_linear(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a linear function of leaves. Parameters, which have gradients of their own, are not."""
+        """Whether a tensor is a linear function of leaves. Parameters, which have gradients of their own, aren't."""
         return tensor.requires_grad and (not tensor.is_leaf or id(tensor) in self._own)
 
     def reason(self, tensor: Tensor) -> str | None:
-        """The operation that made a tensor something else than linear, None where none did."""
+        """The operation that made a tensor something else than linear, None if none did."""
         reason: str | None = self._others.get(tensor)
         if reason is None and (written := self._written.get(storage_of(tensor))) is not None:
             reason = written[1]
@@ -169,7 +169,7 @@ class LinearPass(operations.OperationMode):
         return result
 
     def _of_linear(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """What an operation gives that is linear; None where it is not."""
+        """The result of a linear operation, None if it isn't linear."""
         with torch.enable_grad():
             if name in operations.MOVES:
                 return func(*args, **kwargs)
@@ -232,7 +232,7 @@ class LinearPass(operations.OperationMode):
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
     def _term(self, term: Any, other: Any) -> Any:
-        """A term of a sum: a leaf, where it is not linear itself."""
+        """A term of a sum: a leaf, where it isn't linear itself."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
         if not isinstance(term, Tensor):

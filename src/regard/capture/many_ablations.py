@@ -5,8 +5,8 @@ the layers before k give that again, a row each. Where tokens attend to none aft
 p or later, the pass begins at p, with the keys and values of the tokens before it (`regard.capture.prefix`).
 
 Each is checked: a row without changes, and all rows before their first change, have to be as in the plain pass. Where a
-family's layers do not pass everything on through what they give, or keep more of earlier tokens than keys and values,
-they are not, or the pass fails; then all tokens, or all layers, are computed.
+family's layers don't pass everything on through what they give, or keep more of earlier tokens than keys and values,
+they aren't, or the pass fails; then all tokens, or all layers, are computed.
 """
 
 import math
@@ -41,7 +41,7 @@ Start = tuple[int, int, int]  # the stack (1: a decoder's) and the layer in it t
 
 @dataclass(frozen=True)
 class LayerOutputs:
-    """What each layer of a plain pass gave.
+    """The output of each layer in a plain pass.
 
     layers: the paths of each stack's layers, in the order they ran. outputs: by path. call_ids: of the pass's calls.
     """
@@ -76,8 +76,8 @@ class LayerOutputs:
 class _Text:
     """One text that is run many times, and what its plain pass gave.
 
-    plain: what its layers gave, None where they and attention do not go one by one. keys: what attention took, None
-    where no pass can begin within the text. keep: what of each pass is kept.
+    plain: what its layers gave, None if they and attention don't go one by one. keys: what attention took, None
+    if no pass can begin within the text. keep: what of each pass is kept.
     """
 
     def __init__(self, passes: Session, source: Encoded, target: Encoded | None, *, logits: bool) -> None:
@@ -128,7 +128,7 @@ class _Text:
     def run_from(self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]) -> CapturedPass | None:
         """Run from a layer and a token on; gives the pass, whose first row has no changes.
 
-        firsts: the first token that each set changes. None where it does not come to what running all comes to.
+        firsts: the first token that each set changes. None if it doesn't come to what running all comes to.
         """
         assert self.plain is not None
         past, rows = start[2], [(), *sets]

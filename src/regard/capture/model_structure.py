@@ -166,7 +166,7 @@ PlainPass = Callable[[Encoded, Encoded | None, Callable[[], AbstractContextManag
 
 
 class ModelStructure:
-    """What one model's plain passes showed; each is made once, when it is first needed."""
+    """Facts about a model from plain passes. Each pass runs once, when first needed."""
 
     def __init__(self, model: nn.Module, name: str, *, pairs: bool, plain_pass: PlainPass) -> None:
         self._model, self._name, self._pairs, self._pass = model, name, pairs, plain_pass
@@ -224,7 +224,7 @@ class ModelStructure:
     def changes(
         self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]
     ) -> Changes:
-        """What interventions mean for each text of a batch; see `resolve`."""
+        """The changes for each text of a batch; see `resolve`."""
         changes = Changes()
         for n, (source, of_text) in enumerate(zip(sources, interventions, strict=True)):
             target = None if targets is None else targets[n]

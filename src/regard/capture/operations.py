@@ -1,4 +1,4 @@
-"""Say what the operations of a forward pass are, by the names of torch's functions, and read their arguments.
+"""Report what the operations of a forward pass are, by the names of torch's functions, and read their arguments.
 
 One table for all that watches the operations of a pass; and what one `Operation` is that read a followed tensor: a sum,
 a linear map, a norm, or a product with known factors.
@@ -111,7 +111,7 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
 
 
 def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """What a norm makes of its input without its bias, its statistics held fixed, and the bias. given: as `norm` reads.
+    """What a norm makes of its input without its bias, with fixed statistics, and the bias. given: as `norm` reads.
 
     Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
     Normalization Layers into Analysis of Masked Language Models").
@@ -171,7 +171,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Factors:
-    """What a vector was multiplied by on its way: one factor a token, (B, L, 1), and one a component, (M,)."""
+    """The factors of a vector on its path: one per token, (B, L, 1), and one per component, (M,)."""
 
     scale: Tensor | float = 1.0
     gain: Tensor | float = 1.0
@@ -185,7 +185,7 @@ class Factors:
 def factors(seen: Operation, before: Factors) -> Factors | None:
     """The factors after an operation that gives a multiple of the followed vectors; None for any other operation.
 
-    The result has to have the followed tensor's shape, and a factor that is no number has to be one for each token or
+    The result has to have the followed tensor's shape, and a factor that isn't a number has to be one for each token or
     one for each component: a gate (a factor for each component of each token) is none.
     """
     mine = next((x for x in seen.args if isinstance(x, Tensor) and storage_of(x) == seen.storage), None)
@@ -245,5 +245,5 @@ def storage_of(tensor: Tensor) -> int:
 
 
 def write_counts_of_tensors(*tensors: Tensor | None) -> tuple[int, ...]:
-    """How often tensors were written to. Inference tensors do not say."""
+    """The number of writes to each tensor. Inference tensors don't say."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)

@@ -71,16 +71,16 @@ class CaptureOptions:
         config: Any,
         name: str,
     ) -> "CaptureOptions":
-        """The options that were asked for, checked against the model's config as far as it says."""
+        """The options that were requested, checked against the model's config as far as it says."""
         wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
         if not isinstance(layers, (int, Iterable)):
-            raise RegardError(f"layers: given {layers!r}, needs whole numbers, counted from 0, or None for all layers")
+            raise RegardError(f"layers: got {layers!r}, expected whole numbers, counted from 0, or None for all layers")
         numbers = frozenset([layers] if isinstance(layers, int) else layers)
         if not numbers:
             if wanted_statistics is not None:
-                raise RegardError("layers: given none, which keeps states alone: of attention there are no statistics")
+                raise RegardError("layers: got none, which keeps only states: statistics need attention")
             return CaptureOptions(None, logits, attention_outputs=False, attention=False)
         count = getattr(config, "num_hidden_layers", None)
         for number in sorted(numbers):
@@ -99,7 +99,7 @@ class CaptureOptions:
         return self.attention and (self.layers is None or layer_of_call_path(path) in self.layers)
 
     def state(self, number: int) -> bool:
-        """Whether state number (it enters layer number, it leaves the one before) is kept."""
+        """Whether state number (it enters layer number, it leaves the previous one) is kept."""
         return self.layers is None or number in self.layers or number - 1 in self.layers
 
 
@@ -119,7 +119,7 @@ LAYERS_ALONE = CaptureOptions(
 
 @contextmanager
 def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
-    """Call progress with each layer's share of the pass as it ends; never where the layers are not found."""
+    """Call progress with each layer's share of the pass as it ends; never where the layers aren't found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
     with ExitStack() as hooks:

@@ -17,11 +17,11 @@ The context is followed through the operations themselves, whatever the modules 
     the normed sum     a sum                                             post-norm, unless the sum itself is read on
     any of them        any other operation that writes or makes new      unverified, naming that operation
 
-What is unverified is noted; nothing is refused before contributions are asked for.
+Unverified structures are noted. They raise an error only when you request contributions.
 
 To follow every operation of a pass costs a short text a fifth of its forward pass, and finds the
 same modules each time. The second pass of a model notes which they are; later ones of few tokens watch these alone, as
-long as the model has the very modules and nobody else's hooks. What is watched is checked in every pass:
+long as the model has the very modules and nobody else's hooks. regard checks the following in every pass:
 
     module               gets                                                          gives
     -------------------  ------------------------------------------------------------  -------------------
@@ -66,7 +66,7 @@ class KnownOutput:
     kind: Literal["post-norm", "pre-norm"]
 
     def output(self, residual: Tensor, projected: Tensor) -> AttentionOutput:
-        """What a call's output is, of the tensors of a pass."""
+        """The output of a call, from the tensors of a pass."""
         weight, bias, norm = self.projection.weight.detach(), _detached(self.projection.bias), None
         weight = weight if isinstance(self.projection, nn.Linear) else weight.T
         if self.kind == "post-norm":
@@ -78,7 +78,7 @@ class KnownOutput:
 class KnownWatch:
     """Watches the modules that are known in one pass, and takes what attention calls give, in order.
 
-    index: of the model. Its outputs are forgotten where a call's does not take its way.
+    index: of the model. Its outputs are forgotten where a call's doesn't take its way.
     """
 
     def __init__(self, index: ModuleIndex) -> None:
@@ -131,7 +131,7 @@ def known_outputs(
     outputs: Sequence[AttentionOutput | UnverifiedOutput],
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
-    """The modules of all calls of a pass that was followed; none where those of a call are not told for sure."""
+    """The modules of all calls of a pass that was followed; none where those of a call aren't told for sure."""
     places: dict[int, list[Any]] = {}
     for module in index.modules:
         if type(module) is nn.Linear or of_transformers(module, "Conv1D"):
@@ -191,7 +191,7 @@ def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionO
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
     """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`.
 
-    module: whose it is. entered: the state that entered its layer, where that is known.
+    module: whose it is. entered: the state that entered its layer, if known.
     """
     follower = _open.get()
     if isinstance(follower, KnownWatch):
@@ -250,7 +250,7 @@ class _ContextPath:
         return AttentionOutput(self.kind, weight, bias, residual, projected, norm, self.scaling)
 
     def add_to_residual(self, residual: Tensor, added: Tensor, factors: Factors) -> str | None:
-        """Take the terms of a sum for the residual and for what attention adds to it; returns why they cannot be."""
+        """Take the terms of a sum for the residual and for what attention adds to it; returns why they can't be."""
         if residual.shape != added.shape or residual.shape[:-1] != (self.batch, self.length):
             return f"projection and residual have the shapes {tuple(added.shape)} and {tuple(residual.shape)}"
         self.residual = residual

@@ -23,9 +23,9 @@ MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that is no band of positi
 
 @dataclass(frozen=True)
 class PassReuse:
-    """What a pass takes from an earlier one, where some layers are not computed.
+    """The results that a pass reuses from an earlier pass, so that some layers aren't computed.
 
-    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
+    call_ids: those of its attention calls, None if they are found out. skipped: paths of layers that repeat what
     they gave before. context: opened around the forward call of the model. inputs: what is done to the model's inputs.
     past: how many tokens of the text it begins after.
     """
@@ -42,7 +42,7 @@ NO_REUSE = PassReuse()
 
 @dataclass(frozen=True)
 class KeysValues:
-    """What each layer's attention took of a text: keys (1, G, L, D) and values (1, G, L, E), layer by layer."""
+    """The keys and values of a text in each layer: keys (1, G, L, D) and values (1, G, L, E), layer by layer."""
 
     layers: tuple[tuple[Float[Tensor, "1 G L D"], Float[Tensor, "1 G L E"]], ...]
 
@@ -71,7 +71,7 @@ class KeptKeys:
         return inputs | {"past_key_values": self._cache, "use_cache": True}
 
     def of(self, depth: int, length: int) -> KeysValues | None:
-        """What the cache holds of a text of so many tokens; None where it is not the keys of each of so many layers."""
+        """The cached keys and values of a text's tokens, None if the cache doesn't have the keys of each layer."""
         layers = [] if self._cache is None else self._cache.layers
         # kinds of it keep a window, or rounded keys
         if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
@@ -97,7 +97,7 @@ def attends_back(call: Call) -> bool:
 
 
 def without_first(output: Any, past: int) -> Any:
-    """What a layer gave one text, its states (1, L, M) without those of the first tokens."""
+    """A layer's output for one text, with states (1, L, M) of all but the first tokens."""
     if isinstance(output, Tensor):
         return output[:, past:] if past and output.ndim == 3 and len(output) == 1 else output
     if type(output) in (tuple, list):
@@ -107,7 +107,7 @@ def without_first(output: Any, past: int) -> Any:
 
 @dataclass(frozen=True)
 class EarlierRows:
-    """What a plain pass gave for the tokens before those of a pass that begins within the text.
+    """The results of a plain pass for the tokens before a pass that starts within the text.
 
     last_hidden_state, logits: of all tokens of the text, without padding. past: how many are before the pass.
     """

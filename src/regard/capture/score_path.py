@@ -34,11 +34,11 @@ AT_ONCE, NUMBERS = 16, 1 << 26  # components whose gradients are computed togeth
 
 @dataclass(frozen=True)
 class Writer:
-    """What wrote a part: an embedding, one head's look at one source token, a feed-forward layer, or biases.
+    """The writer of a component: an embedding, a head's attention to a source token, a feed-forward layer, or biases.
 
     layer: None before the first layer, and of "final bias", behind the last. "feed-forward" is all that a layer adds
-    beside its attention and its biases. side: of an encoder-decoder, whose stream it was written into first, None where
-    that is not known. cross: whether the head looks at the encoder's tokens.
+    beside its attention and its biases. side: for an encoder-decoder, whose stream it was written into first, None
+    where that isn't known. cross: whether the head looks at the encoder's tokens.
     """
 
     kind: Kind
@@ -139,7 +139,7 @@ def split_rows(
 ) -> SideParts:
     """The parts of the mean of some tokens' vectors."""
     if not done.is_linear(vectors):
-        raise RegardError(f"{what} is no linear function of the residual stream: {reason!r} stands between")
+        raise RegardError(f"{what} isn't a linear function of the residual stream: {reason!r} is in between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)
     tensors = [leaf.tensor for leaf in done.leaves]
     gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
@@ -152,7 +152,7 @@ def split_rows(
                 grads.append(_kept_leaf_gradients(leaf, grad, tokens, what))
     embedded = [grads for leaf, grads in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and grads]
     if not any(bool(torch.cat(grads).any()) for grads in embedded):
-        raise RegardError(f"{what} is no linear function of the token embeddings: a layer below does not add to them")
+        raise RegardError(f"{what} isn't a linear function of the token embeddings: a lower layer doesn't add to them")
     places: dict[Writer, int] = {}
     order: list[int] = []  # the place of each row of the blocks
     blocks: list[Tensor] = []
@@ -169,7 +169,7 @@ def split_rows(
 def _gradients_of_components(
     whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
 ) -> list[Tensor | None]:
-    """The gradients, (n, ...) each, of some components with respect to each tensor; None where there is none."""
+    """The gradients, (n, ...) each, of some components with respect to each tensor; None if there is none."""
     options = {"retain_graph": True, "allow_unused": True}
     if len(directions) == 1:
         return [None if g is None else g[None] for g in torch.autograd.grad(whole, tensors, directions[0], **options)]
@@ -188,7 +188,7 @@ def _kept_leaf_gradients(
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     of_tokens = grad[:, 0, :, list(tokens)].double()
     if not torch.allclose(of_tokens.abs().sum(), grad.double().abs().sum()):
-        raise RegardError(f"{what} takes in other tokens without attention, so no exact split is known")
+        raise RegardError(f"{what} reads other tokens without attention, so no exact split is known")
     return of_tokens.cpu()
 
 
@@ -210,7 +210,7 @@ def _parts_of_leaf(
 
 @dataclass(frozen=True, eq=False)
 class AttributionTarget:
-    """What is split: logits[token], logits[token] - logits[against], or (token None) the cosine to a direction."""
+    """The outcome: logits[token], logits[token] - logits[against], or (token None) the cosine to a direction."""
 
     token: int | None = None
     against: int | None = None
@@ -222,7 +222,7 @@ def outcome_path(
 ) -> SideParts:
     """Run the text, and split the mean outcome of some tokens: vectors of one component.
 
-    Of a cosine the length of the mean state is held fixed, as a norm's statistics are.
+    For a cosine, the length of the mean state is held fixed, like a norm's statistics.
     """
     name = f"attribution in {session.name}"
     if session.reports_weights:
@@ -242,7 +242,7 @@ def outcome_path(
         elif ends is not None and ends.shape[1] == len(rows):
             rows = list(range(len(rows)))
         if ends is None:
-            raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
+            raise RegardError(f"{name}: it has no language-model head, so no logits: pass a direction, toward=")
     else:
         ends = last.get("last_hidden_state")
         if ends is None:

@@ -1,13 +1,13 @@
 """Run captured forward passes of a model, one at a time, on a copy of its modules: the model stays as it is.
 
-`CaptureOptions` fix how a pass is run before it starts. What a pass turns out to need is given to another pass:
+`CaptureOptions` fix how a pass is run before it starts. If a pass needs more, regard runs another pass:
 
     attention through   masks            logits       what is seen of it               the next pass
     ------------------  ---------------  -----------  -------------------------------  ----------------------------
     the interface       specifications   any          the model computes with a mask   masks written out as tensors
     the interface       any              last row     no last hidden state             all rows of the logits
     the interface       any              any          no call, or one of two stacks    weights that the model reports
-    reported weights    the model's own  any          weights that cannot be believed  none: RegardError
+    reported weights    the model's own  any          weights that can't be believed  none: RegardError
 
 The last but one is remembered of the first pass: all later ones begin with it.
 
@@ -61,7 +61,7 @@ class Session:
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
     of the parameters of its forward. model: the copy that passes are made with, see `Twin`; original: what it is of.
     index: of its modules, as they were in the last pass. reports_weights: whether the model's attention
-    cannot be called, so that its weights are those that it reports itself; known from its class, else from the first
+    can't be called, so that its weights are those that it reports itself; known from its class, else from the first
     pass, and None before that. reads_padding: whether padding changes a text's states, None before that was tried
     (`regard.models.runner`). labels: of a classifier. watch: opened around a pass, captures the attention calls of this
     kind of model.
@@ -118,7 +118,7 @@ class Session:
 
     @cached_property
     def structure(self) -> ModelStructure:
-        """What interventions need to know of the model; made when one is given for the first time."""
+        """The model structure that interventions need, made at the first intervention."""
         return ModelStructure(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
@@ -171,7 +171,7 @@ class Session:
             _capturing.reset(token)
 
     def _check_reported(self, keep: CaptureOptions, changes: Changes) -> None:
-        """Raise RegardError for what cannot be kept or changed where a model computes attention itself."""
+        """Raise RegardError for what can't be kept or changed where a model computes attention itself."""
         if keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
         if changes.calls:
@@ -241,7 +241,7 @@ class Session:
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
         read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | None,
     ) -> CapturedPass:  # fmt: skip
-        """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be.
+        """Take together what was seen of a pass that is over. Raises RegardError if it isn't what it has to be.
 
         read: how many sequences of ids the model read. factors: those of all products, where weights are reported.
         """
@@ -275,7 +275,7 @@ class Session:
         return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, PassReuse(context=context))
 
     def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, keep: CaptureOptions) -> dict[str, Any]:
-        """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""
+        """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is requested."""
         device = self.model.device
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:
@@ -320,9 +320,9 @@ FIRST = 64  # tokens of a text that are run twice
 
 
 def half_precision_notes(session: Session, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
-    """Say how far a model's half-precision arithmetic is from float32's.
+    """Report how far a model's half-precision arithmetic is from float32's.
 
-    session: the model's. source: a text that it reads. target: of an encoder-decoder, what its decoder reads. name: of
+    session: the model's. source: a text that it reads. target: for an encoder-decoder, what its decoder reads. name: of
     its dtype.
     """
     model = session.model

@@ -1,4 +1,4 @@
-"""Hold what is known of a model's modules, and what is observed while it runs one captured pass."""
+"""Store what is known of a model's modules, and what is observed while it runs one captured pass."""
 
 import functools
 import math
@@ -24,7 +24,7 @@ SAME_INPUTS = "the model's own attention on the same queries and keys"
 
 @functools.cache
 def sampled_rows(length: int) -> Int[Tensor, " r"]:
-    """The query rows that are compared: the first, the last and some between. Shared: do not write into them."""
+    """The query rows that are compared: the first, the last and some between. Shared: don't write into them."""
     return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
 
 
@@ -61,7 +61,7 @@ class ModuleIndex:
 
     modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
     them: where one is replaced, added or given another forward, this is the index of another model (`current`).
-    outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
+    outputs: by which modules each attention call's output goes on; empty if they aren't told, None before a second
     pass was followed. followed: how many passes were, operation by operation.
     """
 
@@ -118,7 +118,7 @@ class Comparison:
 
     @property
     def compared_with(self) -> str:
-        """What rows were compared with; empty where none were."""
+        """The reference that rows were compared with, empty if there was none."""
         return "" if self.weights is None else self.reference + (", in float32" if self.widened else "")
 
 
@@ -144,11 +144,11 @@ class LayerStack:
 
     @property
     def count(self) -> int:
-        """How many states there were, one more than layers."""
+        """The number of states, one more than layers."""
         return len(self.hidden_states) + len(self.dropped)
 
     def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
-        """The next state; the one before is let go of where it is not to be kept."""
+        """The next state; the previous one is let go of where it isn't to be kept."""
         last = self.count - 1
         if last >= 0 and not keep.state(last):
             self.hidden_states.pop()
@@ -167,11 +167,11 @@ class Capture:
     """The state of one captured pass: what is set before it, and what is observed during it.
 
     Set before:
-        index: of the model's modules, None where each function that needs one makes it.
+        index: of the model's modules, None if each function that needs one makes it.
         keep: what of the pass is kept, and how it is run.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
-            tokens, which is sooner then; None to compare it at once.
+            tokens, which is faster then; None to compare it at once.
         hooks: those of regard's own that are on the model's modules before the pass is recorded.
 
     Observed during it:
@@ -184,7 +184,7 @@ class Capture:
         stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
-        contradiction: whether PyTorch's kernels would attend causally where the family's eager attention does not.
+        contradiction: whether PyTorch's kernels would attend causally where the family's eager attention doesn't.
     """
 
     index: ModuleIndex | None = None

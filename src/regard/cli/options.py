@@ -15,13 +15,13 @@ def whole_number_option_value(value: str | int) -> int:
     try:
         return int(value)
     except ValueError as error:
-        raise typer.BadParameter(f"given {value!r}, needs a whole number") from error
+        raise typer.BadParameter(f"got {value!r}, expected a whole number") from error
 
 
 def seed_option_value(value: str | int) -> int:
     """An option's value as a seed. Raises typer.BadParameter, naming what was given."""
     if not 0 <= (seed := whole_number_option_value(value)) < 1 << 63:
-        raise typer.BadParameter(f"given {seed}, needs a whole number from 0 to 2^63 - 1")
+        raise typer.BadParameter(f"got {seed}, expected a whole number from 0 to 2^63 - 1")
     return seed
 
 
@@ -37,7 +37,7 @@ def whole_numbers(value: str | Numbers) -> Numbers:
     for part in value.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not (last.isdecimal() and int(first) <= int(last) < 10_000)):
-            raise typer.BadParameter(f"given {value!r}, needs whole numbers such as 0,2-4")
+            raise typer.BadParameter(f"got {value!r}, expected whole numbers such as 0,2-4")
         numbers += range(int(first), int(last or first) + 1)
     return Numbers(sorted(set(numbers)))
 
@@ -57,7 +57,7 @@ def number(
         whole = whole_number_option_value(value)
         if not least <= whole <= most:
             needs = f"{least} or more" if most == math.inf else f"{least} to {most}"
-            raise RegardError(f"{name}: given {whole}, needs {needs}")
+            raise RegardError(f"{name}: got {whole}, expected {needs}")
         return whole
 
     return option(name, default, read)

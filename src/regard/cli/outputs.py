@@ -109,7 +109,7 @@ class PageFile:
                 if name == "layers":
                     layers = whole_numbers(numbers)
                 elif part not in ("steps", "float32"):
-                    raise RegardError(f"--html-with: given {part!r}, needs steps, float32 or layers=0,3-5")
+                    raise RegardError(f"--html-with: got {part!r}, expected steps, float32 or layers=0,3-5")
             except typer.BadParameter as error:
                 raise RegardError(f"--html-with layers: {error.message}") from error
         return PageFile(file, "float32" if "float32" in parts else "int16", layers, "steps" in parts)
@@ -129,7 +129,7 @@ class TraceFile:
     attention_outputs: bool = False
 
     def check(self) -> None:
-        """Refuse options that need --save, or exclude each other, before a model is loaded."""
+        """Raise an error for options that need --save, or exclude each other, before a model is loaded."""
         chosen = {"--save-layers": self.layers, "--save-heads": self.heads, "--save-dtype": self.dtype,
                   "--save-attention-outputs": self.attention_outputs or None}  # fmt: skip
         used = [option for option, value in chosen.items() if value is not None]
@@ -161,7 +161,7 @@ class Outputs:
         return self.figure, self.html.file, self.csv, self.parquet, self.json, self.save.file
 
     def check(self) -> None:
-        """Refuse files that cannot be written later, before a model is loaded."""
+        """Raise an error for files that can't be written later, before a model is loaded."""
         endings = (PICTURES, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None:
@@ -224,7 +224,7 @@ def _options(
     save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
     if shape not in (None, "slide", "column"):
-        raise RegardError(f"--shape: given {shape!r}, needs slide or column")
+        raise RegardError(f"--shape: got {shape!r}, expected slide or column")
     if shape is not None and figure is None:
         raise RegardError("--shape needs --figure: it is the shape of that file")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
@@ -235,7 +235,7 @@ def _options(
 def writes(*groups: str) -> Callable[[Verb], Verb]:
     """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order.
 
-    Files that cannot be written are refused before the verb is called.
+    Files that can't be written are refused before the verb is called.
     """
     declared = inspect.signature(_options).parameters
     names = [name for group in groups for name in GROUPS[group]]

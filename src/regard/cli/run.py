@@ -44,7 +44,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         if arguments:
             raise RegardError(f"run: put options before an attention file: regard run {' '.join(arguments)} {script}")
         if not isinstance(opened := open_file(script), dict):
-            raise RegardError(f"run: {str(script)!r} holds traces, regard see --open {script} shows them")
+            raise RegardError(f"run: {str(script)!r} has traces: show them with regard see --open {script}")
     start.leave_to_program()
     from regard.capture.watching.watch import watch
 

@@ -1,4 +1,4 @@
-"""Begin and end the command's own process sooner; a process that merely calls `main` is left as it is.
+"""Begin and end the command's own process faster; a process that merely calls `main` is left as it is.
 
 `own_process` is what the console script and `python -m regard` call: nothing comes after it. A program that calls
 `main` ends as it will, with a code of its own.
@@ -37,7 +37,7 @@ class LossesWithoutScipy:
 
 
 def begin() -> None:
-    """Put off the search for cyclic garbage until `settle`, and the import of a package that is not needed."""
+    """Put off the search for cyclic garbage until `settle`, and the import of a package that isn't needed."""
     _before[:] = [gc.get_threshold()]
     gc.set_threshold(IMPORTED, *_before[0][1:])
     sys.meta_path.insert(0, LossesWithoutScipy)

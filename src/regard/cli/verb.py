@@ -98,7 +98,7 @@ def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
 
 
 def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: bool | None = None) -> None:
-    """Ask a question of texts; print the answer, and write the files that were asked for."""
+    """Ask a question of texts; print the answer, and write the files that were requested."""
     if query.needs_model and source.model is None:
         source.need_texts(name, query.texts[0])
         raise RegardError(f"--model is needed: {query.needs_model}")

@@ -63,9 +63,9 @@ AHEAD = 2  # shards that wait for each worker: their texts are in memory
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to know to build any shard of a store; it can be sent to another process.
+    """The data that a worker needs to build any shard of a store. It can be sent to another process.
 
-    folder: where shards are written. source, digest: the model, as `regard.load` takes it, and what it has to be.
+    folder: where shards are written. source, digest: the model, as in `regard.load`, and what it has to be.
     """
 
     folder: Path
@@ -87,7 +87,7 @@ def build(job: Job, reading: DocumentReader, plan: ShardPlan) -> dict[str, int]:
 
 
 def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Generator[Built, None, None]:
-    """Build the shards that are not there yet one after another, in this process and one thread."""
+    """Build the shards that aren't there yet one after another, in this process and one thread."""
     reading, threads = DocumentReader(model, job.layers, job.size, job.settings), torch.get_num_threads()
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
@@ -100,7 +100,7 @@ def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Generator[
 
 
 def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
-    """Build the shards that are not there yet in so many processes; yield all of them in order."""
+    """Build the shards that aren't there yet in so many processes; yield all of them in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
@@ -146,7 +146,7 @@ def _start_shard_worker(pipe: Connection) -> None:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Start processes that do not run the caller's script again, for they need nothing that is in it.
+    """Start processes that don't run the caller's script again, for they need nothing that is in it.
 
     They begin with Ctrl-C blocked: it is the parent's to handle, also while they import what they need. One that comes
     meanwhile waits for the end of the block.
@@ -192,7 +192,7 @@ class EmbedProgress:
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
+    """The result of `embed`. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
     built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
     of documents that are missing and links that were skipped.
@@ -222,18 +222,18 @@ def embed(
     """Read texts and write a store of their words' contextual embeddings and attention.
 
     A run that was ended anywhere goes on where it was when it is started again, and ends with the same bytes. Documents
-    that the store has and that are not there any more stay in it.
+    that the store has and that aren't there any more stay in it.
     """
     import_from_corpus_extra("pyarrow")
     if model is not None and not isinstance(model, (str, os.PathLike, Model)):
-        raise RegardError(f"embed: model: given a {type(model).__name__}, needs a name or what regard.load returns")
+        raise RegardError(f"embed: model: got a {type(model).__name__}, expected a name or a model from regard.load")
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     if workers is None:  # as many as there are cores that this process may use
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_whole(workers) or workers < 1:
-        raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
+        raise RegardError(f"workers: got {workers!r}, expected a whole number of processes above 0")
     if settings.lemma is not None:
         check_lemma_language(settings.lemma)
     store = Path(out).absolute()
@@ -331,7 +331,7 @@ def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
 
 
 def _no_document_read(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:
-    """What is said where no document could be read."""
+    """The message if no document could be read."""
     if not rejected:
         return f"no text in {', '.join(paths[:3])}: nothing was read"
     first = rejected[0]
@@ -345,11 +345,9 @@ def begin_store(
 ) -> Manifest:
     """Write the manifest of a new store, or read that of one that is there."""
     if model.tokenizer is None:
-        raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
+        raise RegardError(f"model {model.name!r} has no tokenizer, so it can't read texts")
     if model.pairs:
-        raise RegardError(
-            f"model {model.name!r} is an encoder-decoder: a corpus is read with a model with a single stack"
-        )
+        raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus needs a model with a single stack")
     depth = count_layers(model)
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers_to_store(settings.layers, depth, model.name)
@@ -369,8 +367,7 @@ def begin_store(
     ):
         if was != given:
             raise RegardError(
-                f"store {str(store)!r} was made with {what} {was}, given is {given}: give another --out, or what it "
-                "was made with"
+                f"store {str(store)!r} was made with {what} {was}, not {given}: use another --out, or the same settings"
             )
     check_store_environment(held.environment)
     remove_unfinished_shards(store / SHARDS)

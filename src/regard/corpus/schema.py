@@ -1,12 +1,12 @@
-"""What a store holds: its manifest, and the one place that names the columns and types of its tables.
+"""The content of a store: its manifest, and the names and types of its tables' columns.
 
 A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with these files:
 
     texts.parquet    a row for each part of a document, in the order in which they were read
     rows.parquet     a row for each word or token that is kept, sorted by (word, document, start)
     vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
-    heads.parquet    what every head did, summed over the shard, where statistics were asked for
-    spans.parquet    what the model did not read as it stands, and what is not kept
+    heads.parquet    what every head did, summed over the shard, where statistics were requested
+    spans.parquet    what the model did not read as it stands, and what isn't kept
     index.json       how many of each there are, and the SHA-256 of each megabyte of the other files
 
 Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
@@ -56,7 +56,7 @@ def texts() -> "pa.Schema":
 def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
     """Make the schema of rows.parquet. layers: how many the model has, N.
 
-    word: composed (NFC) and case-folded, what is looked up. form: as it stands in the text. lemma: null where none was
+    word: composed (NFC) and case-folded, what is looked up. form: as it is in the text. lemma: null if none was
     asked for. part: the row of texts.parquet. window: which of the part's windows it was read in. position: its first
     token there. tokens: how many it has. The STATISTICS, (N,) each: the entropy of where it looks in nats, the weight
     that it receives from all tokens, how many positions away it looks, and the share that special tokens take.
@@ -78,7 +78,7 @@ def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
 def spans() -> "pa.Schema":
     """Make the schema of spans.parquet.
 
-    kind: "unknown" (the tokenizer has one token for all it does not know), "dropped" (it drops these characters),
+    kind: "unknown" (the tokenizer has one token for all it doesn't know), "dropped" (it drops these characters),
     "special" (text that it reads as a special token), "long" (a word longer than two windows share: it has no row).
     """
     import pyarrow as pa
@@ -143,7 +143,7 @@ class ShardSummary:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store holds.
+    """The content of a store.
 
     settings: as `regard.corpus.settings.Settings` gives them. environment: versions and the choice of kernels that the
     bytes depend on. given, folder: the paths as they were given at first, and the folder in which that was: documents
@@ -176,7 +176,7 @@ class Manifest:
         return str(self.settings["unit"])
 
     def write(self, store: Path) -> None:
-        """Write the manifest into a store's folder, whole or not at all."""
+        """Write the manifest into a store's folder, atomically."""
         data = asdict(self)
         write_json(data | {SHA256: sha256_of_manifest(data)}, store / NAME, indent=1)
 

@@ -1,4 +1,4 @@
-"""What `regard embed` is asked to keep of the texts: the settings that a shard's bytes depend on."""
+"""The settings of `regard embed` that a shard's bytes depend on."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Where:
         field, equals, rest = given.partition("=")
         values = tuple(sorted({normal(each.strip()) for each in rest.split(",") if each.strip()}))
         if field.strip() not in ("word", "lemma") or not equals or not values:
-            raise RegardError(f"--where: given {given!r}, needs word=WORD[,WORD...] or lemma=WORD[,WORD...]")
+            raise RegardError(f"--where: got {given!r}, expected word=WORD[,WORD...] or lemma=WORD[,WORD...]")
         for value in values if field.strip() == "word" else ():
             parts = [value[start:end] for start, end in word_spans(value)]
             if parts != [value]:
@@ -40,7 +40,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is kept of the texts.
+    """The settings for what to keep of the texts.
 
     layers: their numbers, the last one's state is the contextual embedding; None for the last alone, () for all.
     unit: "words" (a vector is the mean of its tokens') or "tokens". where: only such words, None for all. lemma: the
@@ -60,22 +60,22 @@ class Settings:
     shard: int = SHARD
 
     def __post_init__(self) -> None:
-        """Refuse settings that mean nothing, in one line each."""
+        """Raise an error for settings that mean nothing, in one line each."""
         for name, known in (("unit", UNITS), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
-                raise RegardError(f"{name}: given {getattr(self, name)!r}, needs {' or '.join(known)}")
+                raise RegardError(f"{name}: got {getattr(self, name)!r}, expected {' or '.join(known)}")
         for name in ("window", "stride", "shard"):
             given = getattr(self, name)
             if given is not None and (not is_whole(given) or given < 1):
-                raise RegardError(f"{name}: given {given!r}, needs a whole number above 0")
+                raise RegardError(f"{name}: got {given!r}, expected a whole number above 0")
         for option, value in (("--where", self.where), ("--lemma", self.lemma)):
             if value is not None and self.unit != "words":
-                raise RegardError(f"{option} needs words: it cannot be given with {self.unit}")
+                raise RegardError(f"{option} needs words: it doesn't work with {self.unit}")
         if self.where is not None and self.where.field == "lemma" and self.lemma is None:
             raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as they stand in a manifest."""
+        """Return the settings as they are in a manifest."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()} | {
             "where": None if self.where is None else [self.where.field, list(self.where.values)]
         }
@@ -89,7 +89,7 @@ def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) 
 
 
 def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
-    """Tell which of the layers that a store keeps a layer is, None or -1 for the last."""
+    """Return the index of a layer among the stored layers, None or -1 for the last."""
     if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:

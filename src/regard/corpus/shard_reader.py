@@ -1,7 +1,7 @@
 """Read a shard: row groups of its tables and rows of its vectors. Find damage in its files when they are read.
 
 Strings stay dictionaries, as in the file. pyarrow checks the page checksums of Parquet files. A shard's index has the
-SHA-256 of each megabyte of every file. It covers what pages do not: the footers of Parquet files, vectors, and files
+SHA-256 of each megabyte of every file. It covers what pages don't: the footers of Parquet files, vectors, and files
 that DuckDB reads.
 """
 
@@ -209,7 +209,7 @@ class ShardReader:
         count = self.summary.rows
         if rows.size and not (rows.min() >= 0 and rows.max() < count):
             raise RegardError(
-                f"vectors: shard {self.summary.name} has rows 0 to {count - 1}, given {rows.min()} to {rows.max()}"
+                f"vectors: shard {self.summary.name} has rows 0 to {count - 1}, got {rows.min()} to {rows.max()}"
             )
         vectors, start, size = self._vectors()
         first = start + rows * size

@@ -17,7 +17,7 @@ SCORES = ("previous", "next", "same", "special", "first", "duplicate", "inductio
 class Store(StoreTables):
     """A store, opened from its folder: `with Store("texts.store") as store: store.find("bank")`.
 
-    Nothing is read before it is asked for; `sql` answers any query over the tables.
+    Nothing is read before it is requested; `sql` answers any query over the tables.
     """
 
     find = find_occurrences
@@ -25,15 +25,15 @@ class Store(StoreTables):
     shift = find_shift
 
     def stats(self) -> Heads:
-        """Tell what every head does over the corpus: one table, "corpus", of the sums that the store keeps."""
+        """Summarize every head over the corpus: one table, "corpus", of the sums in the store."""
         return Heads({"corpus": head_means(self)})
 
 
 def head_means(store: StoreTables) -> HeadMeans:
     """Add up the heads' sums of all shards of a store, and divide them by their queries: means over the whole corpus.
 
-    The scores are those of `regard.explain.weights.head_scores`, but for sinks, which are of one text; queries are
-    tokens that are not special and not the first of their window, each counted once however many windows read it. Under
+    The scores are those of `regard.explain.weights.head_scores`, except for sinks, which are of one text; queries are
+    tokens that aren't special and not the first of their window, each counted once however many windows read it. Under
     --where only windows that have such a word were read, and count.
     """
     if not store.manifest.settings.get("statistics"):
@@ -47,7 +47,7 @@ def head_means(store: StoreTables) -> HeadMeans:
             for name in SUMS:
                 np.add.at(sums[name], (layer, head), table[name].to_numpy())
     if not sums or not sums["queries"].max(initial=0):
-        raise RegardError(f"store {str(store.path)!r} has no token that attends to another one, so there is no score")
+        raise RegardError(f"store {str(store.path)!r} has no token that attends to another token, so there is no score")
     with np.errstate(invalid="ignore", divide="ignore"):
         queries = {name: sums[OVER.get(name, "queries")] for name in SCORES}
         scores = {name: sums[name] / np.where(over > 0, over, np.nan) for name, over in queries.items()}

@@ -1,4 +1,4 @@
-"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is asked for.
+"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is requested.
 
 A store's bytes depend on more than texts and settings: the model, by a hash; versions, kernels, threads.
 """
@@ -61,7 +61,7 @@ def check_store_environment(made: dict[str, str]) -> None:
     if made.get("tiles") != here["tiles"]:
         raise RegardError(
             f"the store was made with the matrix product {made.get('tiles')}, here is {here['tiles']}: shards would "
-            f"differ; {matmul.VARIABLE}={made.get('tiles')} goes on with it, or give another --out"
+            f"differ; {matmul.VARIABLE}={made.get('tiles')} continues it, or use another --out"
         )
 
 
@@ -93,8 +93,8 @@ class StoreTables:
     def __init__(self, path: Path | str, *, model: "str | os.PathLike[str] | Model | None" = None) -> None:
         """Open a store's folder.
 
-        model: what read the texts, named as `regard.load` takes it, or loaded; it is needed for some questions alone,
-        and for none where it was the default model. What the store itself names is never loaded.
+        model: what read the texts, named as in `regard.load`, or loaded; it is needed for some questions alone,
+        and for none where it was the default model. A model that only the store names is never loaded.
         """
         self.path = Path(path)
         self._named = model
@@ -131,7 +131,7 @@ class StoreTables:
         return f"Store({str(self.path)!r}, {rows:,} rows in {len(self.manifest.shards)} shards)"
 
     def close(self) -> None:
-        """Give back the connection to DuckDB, where there is one."""
+        """Give back the connection to DuckDB, if there is one."""
         if self._views is not None:
             self._views.close()
             self._views = None
@@ -205,7 +205,7 @@ class StoreTables:
         return found
 
     def distinct(self, field: str) -> set[str]:
-        """List the words or the lemmas that there are. Raises RegardError where a file is damaged."""
+        """List the words or the lemmas that there are. Raises RegardError if a file is damaged."""
         tables = (table for shard in self.shards.values() for _, table in shard.tables("rows", [field]))
         return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
 
@@ -232,7 +232,7 @@ class StoreTables:
                 yield name, first, found
 
     def layer_index(self, layer: int | None) -> int:
-        """Tell which of the kept layers a layer is, None for the last. Raises RegardError where it is not kept."""
+        """Return a layer's index among the stored layers, None for the last. Raises RegardError if it isn't stored."""
         return place_among_stored_layers(self.manifest.layers, layer)
 
     def _shard(self, name: str) -> ShardReader:
@@ -298,7 +298,7 @@ def select(
         statements = cursor.extract_statements(query)
         kinds = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
         if len(statements) != 1 or statements[0].type not in kinds:
-            raise RegardError("sql: needs one statement that selects: a store is not changed by asking")
+            raise RegardError("sql: needs one statement that selects: a query can't change a store")
         for name in TABLES:
             for shard in shards if name in query.lower() else ():
                 if name != "heads" or (shard.folder / "heads.parquet").is_file():

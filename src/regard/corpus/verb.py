@@ -86,7 +86,7 @@ def embed(
 
 
 def _layers_option_value(given: str) -> tuple[int, ...] | None:
-    """Layers as `Settings` takes them."""
+    """Layers as in `Settings`."""
     if given == "last":
         return None
     if given == "all":
@@ -95,11 +95,11 @@ def _layers_option_value(given: str) -> tuple[int, ...] | None:
     try:  # negative ones count from the end
         return tuple(n for part in parts for n in ([int(part)] if part.strip()[:1] == "-" else whole_numbers(part)))
     except (ValueError, typer.BadParameter) as error:
-        raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3-5") from error
+        raise RegardError(f"--layers: got {given!r}, expected last, all or numbers such as 0,3-5") from error
 
 
 def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[EmbedProgress], None]":
-    """Make what shows progress, in a line that a terminal draws anew; elsewhere in a new line now and then."""
+    """Make what shows progress, in a line that a terminal draws again; elsewhere in a new line now and then."""
     said = time.monotonic()
 
     def show(done: "EmbedProgress") -> None:
@@ -207,7 +207,7 @@ def shift(
     Show how far apart they are, a significance test, and the senses that differ. --csv has a row for each occurrence.
     """
     if len(stores) != (2 if column is None else 1):
-        raise RegardError(f"--store: given {len(stores)}, needs two, or one with --column NAME")
+        raise RegardError(f"--store: got {len(stores)}, expected two, or one with --column NAME")
     if values is not None and column is None:
         raise RegardError("--values needs --column: it names the two values of that column to compare")
     for store in stores:

@@ -47,7 +47,7 @@ class HeatPeak:
 
     @property
     def times(self) -> float:
-        """How many times its average it is there."""
+        """The ratio to its average."""
         return self.weight / self.mean if self.mean > 0 else 1.0
 
 
@@ -114,7 +114,7 @@ class PromptPainting(Answer):
         return [*lines, *self.painted_as.notes, *[f"Not shown: {listed(left_out)}."] * bool(left_out)]
 
     def rows(self) -> list[Row]:
-        """List one row a picture, word and place of the finest grid: its heat, the mean of steps, layers and heads."""
+        """List one row per image, word and position of the finest grid: its mean heat over steps, layers and heads."""
         return [
             {"picture": n, "word": word.name, "row": row, "column": column, "weight": weight}
             for word in self.heat.prompt.words

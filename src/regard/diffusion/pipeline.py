@@ -37,7 +37,7 @@ def painting_model(pipeline: Any) -> nn.Module:
     kind = type(model).__name__
     if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
         has = f"a {kind}" if isinstance(model, nn.Module) else "no model that paints a text"
-        raise RegardError(f"pipeline: given a {type(pipeline).__name__} with {has}, needs one of {', '.join(READS)}")
+        raise RegardError(f"pipeline: got a {type(pipeline).__name__} with {has}, expected one of {', '.join(READS)}")
     return model
 
 
@@ -59,12 +59,12 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
         hook.remove()
     recorder.end_step()
     if recorder.calls and not recorder.heat.layers:
-        raise RegardError("the words were not found in what the pipeline's model is given: nothing was recorded")
+        raise RegardError("the words weren't found in the model's inputs, so nothing was recorded")
 
 
 @dataclass
 class _Recorder:
-    """What is known while a pipeline runs."""
+    """The records of a running pipeline."""
 
     pipeline: Any
     reads: Reads
@@ -81,7 +81,7 @@ class _Recorder:
     places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
 
     def begin_text(self) -> None:
-        """Refuse a second picture, whose weights would be taken for the first's."""
+        """Raise an error for a second picture, whose weights would be taken for the first's."""
         if self.calls:
             raise RegardError("a second text was painted in one block: needs a block for each")
 
@@ -102,7 +102,7 @@ class _Recorder:
         elif len(self.heat.weights) == 1:
             steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
             need = steps * sum(weights.nbytes for weights in self.heat.weights[0])
-            helps = "keep the mean of heads alone (heads=False), or take fewer steps"
+            helps = "keep only the mean of the heads (heads=False), or use fewer steps"
             require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
         self.heat.weights.append([])
         self.batch, self.seen = len(states), set()
@@ -173,13 +173,13 @@ def _places(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int
 
 
 def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
-    """The rows and columns of so many places: those of the picture, halved as often as a U-Net does."""
+    """The rows and columns with this many places: those of the picture, halved as often as a U-Net does."""
     high, wide, most = places
     for coarser in (1 << n for n in range(most.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
         if rows * columns == count:
             return rows, columns
-    raise RegardError(f"{path}: {count} places are no grid of {high} by {wide}, nor of one that is coarser")
+    raise RegardError(f"{path}: {count} positions don't form a grid of {high} by {wide} or a coarser one")
 
 
 LIBRARIES = ("diffusers", "transformers")
@@ -195,32 +195,32 @@ class PaintedText:
 
 
 class Pipeline:
-    """A pipeline of diffusers that paints a text. pipeline: it itself; name: what it is called."""
+    """A diffusers pipeline that paints texts. pipeline: the diffusers object. name: its name."""
 
     def __init__(self, pipeline: Any, name: str) -> None:
-        """Take a pipeline. Raises RegardError where its model is of a kind whose words are not known."""
+        """Take a pipeline. Raises RegardError if its model is of a kind whose words aren't known."""
         painting_model(pipeline)
         self.pipeline, self.name = pipeline, name
 
     def record(self, *, heads: bool = True) -> AbstractContextManager[PromptHeat]:
-        """Record what the picture looks at while `pipeline` runs in a with block, as `recorded_heat` does."""
+        """Record the image's attention while `pipeline` runs in a with block, as in `recorded_heat`."""
         return recorded_heat(self.pipeline, heads=heads)
 
     def paint(
         self, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, heads: bool = True, **options: object
     ) -> PaintedText:
-        """Paint a text, and keep what each place of the picture looks at.
+        """Paint a text and keep the attention of each position in the image.
 
         Args:
-            text: what to paint.
-            steps: of denoising.
-            samples: how many pictures, from noise of their own.
-            seed: of the noise, drawn on the CPU so that it is the same everywhere.
-            heads: keep the weights of each head, or their mean alone.
-            options: handed to the pipeline: guidance_scale, height, width, negative_prompt and others that it has.
+            text: the text to paint.
+            steps: number of denoising steps.
+            samples: number of images, each from different noise.
+            seed: of the noise, drawn on the CPU so that it is the same on every device.
+            heads: keep the weights of each head, or only their mean.
+            options: passed to the pipeline, such as guidance_scale, height, width and negative_prompt.
 
         Raises:
-            RegardError: the pipeline refuses it, or what `recorded_heat` raises.
+            RegardError: the pipeline or `recorded_heat` raises an error.
         """
         check_text(text)
         takes = inspect.signature(self.pipeline.__call__).parameters
@@ -241,16 +241,16 @@ class Pipeline:
 
 
 def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> Pipeline:
-    """Open a pipeline of diffusers (extra `diffusion`) that paints texts.
+    """Open a diffusers pipeline (extra `diffusion`) that paints texts.
 
     Args:
-        source: a pipeline of diffusers, which stays where it is; or the folder of one, read in float32 from
-            safetensors. Code in a folder is never run.
-        device: where to run a folder's; by default a CUDA device where there is one, else the CPU.
+        source: a diffusers pipeline, which stays on its device, or its folder, read in float32 from safetensors. Code
+            in a folder is never run.
+        device: where to run a folder's pipeline. Default: a CUDA device if there is one, else the CPU.
 
     Raises:
-        RegardError: diffusers is not installed, it is neither, its files are not whole, or its model is of a kind
-            whose words are not known: U-Nets with cross-attention, PixArt, SD3 and Flux are.
+        RegardError: diffusers isn't installed, the source is something else, its files are incomplete, or its model
+            isn't supported. U-Nets with cross-attention, PixArt, SD3 and Flux are supported.
     """
     try:
         import diffusers
@@ -259,7 +259,7 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
     if isinstance(source, diffusers.DiffusionPipeline):
         return Pipeline(source, type(source).__name__)
     if not isinstance(source, (str, os.PathLike)) or not (Path(source) / PIPELINE).is_file():
-        raise RegardError(f"pipeline: given {source!r}, needs a pipeline of diffusers, or a folder with its {PIPELINE}")
+        raise RegardError(f"pipeline: got {source!r}, expected a diffusers pipeline, or a folder with {PIPELINE}")
     folder = Path(source)
     where = device_to_load_on(device)
     _check_pipeline_folder(folder, diffusers)
@@ -287,15 +287,15 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
         known = len(entry) == 2 and all(isinstance(part, str) for part in entry)
         if not known or not (entry[0] in LIBRARIES or hasattr(diffusers.pipelines, entry[0])):
             raise RegardError(
-                f"{str(folder / PIPELINE)!r}: {name} is {entry}, needs a class of diffusers or transformers"
+                f"{str(folder / PIPELINE)!r}: {name} is {entry}, expected a class of diffusers or transformers"
             )
         if not (folder / name).is_dir():
-            raise RegardError(f"{str(folder)!r} is not whole: it has no folder {name!r}, which {PIPELINE} names")
+            raise RegardError(f"{str(folder)!r} is incomplete: it has no folder {name!r}, which {PIPELINE} names")
         check_ignored_files(folder / name)
         weights += [file for file in (folder / name).glob("*.safetensors") if ".fp16." not in file.name]
     kind = next((index[name][1] for name in ("unet", "transformer") if isinstance(index.get(name), list)), None)
     if kind not in READS:
-        raise RegardError(f"{str(folder)!r}: its model is {kind}, needs one of {', '.join(READS)}")
+        raise RegardError(f"{str(folder)!r}: its model is {kind}, expected one of {', '.join(READS)}")
     require_memory(
         needs(held(weights)), torch.device("cpu"), f"pipeline {str(folder)!r}, in float32,", "take a smaller one"
     )

@@ -1,4 +1,4 @@
-"""Tell what the words of a pipeline's text are, and hold how much every place of a picture looks at every word.
+"""Find the words of a pipeline's text, and store the attention of every position in an image to every word.
 
 A pipeline's text encoders read a text that is padded to a fixed length; what they make of it is what the picture looks
 at. Where the pipeline guides its picture, it runs texts without the words beside them, in one batch: which rows have
@@ -29,9 +29,9 @@ from regard.text.words import find_word, spelling, words
 
 @dataclass(frozen=True)
 class Reads:
-    """How a model reads its words. encoders: which text encoders' tokens its keys are, one behind the other.
+    """How a model reads its words. encoders: the text encoders whose tokens are its keys, in order.
 
-    first: what stands first where picture and words are one sequence; None where words are keys of their own.
+    first: what stands first where picture and words are one sequence; None if words are keys of their own.
     """
 
     encoders: tuple[int, ...]
@@ -99,7 +99,7 @@ class PromptWord:
 
 @dataclass
 class EncodedText:
-    """What a pipeline's text encoders were given and gave: ids (1, T) of each, and states (n, T, C) of all."""
+    """Input and output of a pipeline's text encoders: ids (1, T) of each, and states (n, T, C) of all."""
 
     text: str
     ids: dict[int, list[int]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
         given_as = named.bind(*args, **kwargs).arguments
         text = EncodedText(_one_text(given_as))
         if (encoded and encoded[0].text == text.text) or given_as.get("negative_prompt") in (text.text, [text.text]):
-            raise RegardError("negative_prompt: given the text itself, needs another: which runs are its is not known")
+            raise RegardError("negative_prompt: it equals the text, so their runs can't be told apart: pass another")
         encoded.append(text)
         with ExitStack() as stack:
             for number in (1, 2, 3):  # as diffusers numbers them
@@ -155,12 +155,12 @@ def _one_text(arguments: dict[str, Any]) -> str:
     if isinstance(text, (list, tuple)) and len(text) == 1:
         text = text[0]
     if isinstance(text, (list, tuple)):
-        raise RegardError(f"prompt: given {len(text)} texts, needs one at a time")
+        raise RegardError(f"prompt: got {len(text)} texts, expected one at a time")
     if not isinstance(text, str):
-        raise RegardError(f"prompt: given {type(text).__name__}, needs the text itself: states do not tell their words")
+        raise RegardError(f"prompt: got {type(text).__name__}, expected the text: embeddings don't show their words")
     for name in ("prompt_2", "prompt_3"):
         if arguments.get(name) not in (None, text, [text]):
-            raise RegardError(f"{name}: given {shortened(str(arguments[name]))}, needs the same text for every encoder")
+            raise RegardError(f"{name}: got {shortened(str(arguments[name]))}, expected the same text as prompt")
     return text
 
 
@@ -185,9 +185,7 @@ def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], le
         notes += cut
         begin += len(ids)
     if begin > length or not tokens:
-        raise RegardError(
-            f"the text has {begin} tokens and the picture looks at {length}: which are which is not known"
-        )
+        raise RegardError(f"the text has {begin} tokens but the image attends to {length}: they can't be matched")
     return Prompt(shown, tuple(tokens), tuple(keys), length, tuple(notes))
 
 
@@ -274,7 +272,7 @@ class PromptHeat:
     def mean(
         self, tokens: Sequence[int], *, step: int | None = None, layer: int | None = None, head: int | None = None
     ) -> Float[Tensor, "n rows columns"]:
-        """Compute the heat of tokens together as `of` does of a word's; token number W is all padding."""
+        """Compute the heat of tokens together like `of` of a word's; token number W is all padding."""
         steps = range(len(self.weights)) if step is None else [from_zero("step", step, len(self.weights), "there are")]
         numbers = range(len(self.layers)) if layer is None else [from_zero("layer", layer, len(self.layers), "it has")]
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid
@@ -284,7 +282,7 @@ class PromptHeat:
             if head is not None:
                 size, own_layer = self.weights[0][number].shape[1], self.layers[number]
                 if size != own_layer.heads:
-                    raise RegardError("head: the mean of heads alone was kept, needs heads=True")
+                    raise RegardError("head: only the mean of the heads was kept: use heads=True")
                 at = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
                 of_word = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)

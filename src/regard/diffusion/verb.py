@@ -29,7 +29,7 @@ def paint(
     """Generate an image from a text with a diffusers pipeline, and show where the image attends to each word."""
     if not (folder / PIPELINE).is_file():
         raise RegardError(
-            f"{str(folder)!r} is not a diffusers pipeline, needs a folder with {PIPELINE}, as save_pretrained writes it"
+            f"{str(folder)!r} is not a diffusers pipeline: pass a folder with {PIPELINE}, as save_pretrained writes it"
         )
     from regard.diffusion.answer import prompt_painting
     from regard.diffusion.pipeline import load_pipeline

@@ -68,7 +68,7 @@ def panel_data(panel: Panel) -> Data:
 
 @dataclass(frozen=True)
 class Read:
-    """What an answer is about: texts, each with its target or None, and how exactly each was computed.
+    """The texts of an answer, each with its target or None, and its exactness.
 
     sides: of each text and target what it is called, its status, and how many tokens it has.
     """
@@ -92,18 +92,18 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Tabular):
-    """What was found. about: what was read. format: the name of its JSON. one_line: as which its JSON is written."""
+    """A result. about: its texts. format: the name of its JSON. one_line: whether its JSON is on one line."""
 
     format: ClassVar[str]
     one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
-        """Say in one line what is answered."""
+        """Report in one line what is answered."""
         raise NotImplementedError
 
     def findings(self) -> list[str]:
-        """Say what was found, in sentences."""
+        """Report what was found, in sentences."""
         raise NotImplementedError
 
     def panels(self) -> Sequence[Panel | Later]:
@@ -124,7 +124,7 @@ class Answer(Tabular):
         return self
 
     def exactness(self) -> list[str]:
-        """Say in a line how exact the numbers are, where the comparison of weights does not."""
+        """Report in a line how exact the numbers are, where the comparison of weights doesn't."""
         return []
 
     def shown(
@@ -197,11 +197,11 @@ class Answer(Tabular):
         return html_file.write_page(self.page(), Path(file))
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """Return the panels of these names, or, where none is named, those that make its picture."""
+        """Return the panels of these names, or, if none is named, those that make its picture."""
         panels = {panel.name: panel for panel in self.listed_panels}
         for name in names:
             if name not in panels:
-                raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
+                raise RegardError(f"plot: got {name!r}, expected one of {', '.join(map(repr, panels))}")
         return made([panels[name] for name in names] or [panel for panel in panels.values() if panel.picture])
 
 
@@ -217,7 +217,7 @@ class TracesAnswer(Answer):
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def opening(self) -> dict[str, str | int | None]:
-        """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word.
+        """Report where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word.
 
         title: of the page, where it is another than that of its texts.
         """
@@ -226,12 +226,12 @@ class TracesAnswer(Answer):
     def tabs(self) -> Sequence[Panel | Data]:
         """List the panels that are tabs of its page: all but those for a first screen.
 
-        Of what a page draws with a component of its own, its data.
+        The data of parts that a page draws with separate components.
         """
         return made(panel for panel in self.listed_panels if not panel.brief)
 
     def layers(self) -> list[int] | None:
-        """Say which layers its page has where none are chosen, None for all."""
+        """Report which layers its page has if none are chosen, None for all."""
         return None
 
     def steps_of(self) -> list[int]:

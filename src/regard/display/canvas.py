@@ -1,4 +1,4 @@
-"""What every picture is put together from: colours, names on axes, and the writing of the file.
+"""Building blocks of plots: colours, axis labels, and writing the file.
 
 One map is for weights, one for numbers of both signs, and few colours tell lines apart. The page has the same, and
 others of the same hue where it is dark: `web/src/parts/colours.ts` and `web/src/page.css`.
@@ -145,7 +145,7 @@ class Row(NamedTuple):
 
 
 def empty_figure(wide: float, high: float, title: str = "") -> Figure:
-    """Begin a picture of so many inches, which lays out what comes into it."""
+    """Begin a picture with this many inches, which lays out what comes into it."""
     figure = Plot(figsize=(wide, high), layout="constrained", facecolor=GROUND)
     FigureCanvasAgg(figure)
     if title:
@@ -177,12 +177,12 @@ def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
 
 
 def or_nan(values: Sequence[float | None]) -> list[float]:
-    """Numbers as matplotlib draws them: NaN, a gap, where there is none."""
+    """Numbers as matplotlib draws them: NaN, a gap, if there is none."""
     return [float("nan") if value is None else value for value in values]
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
-    """Write a picture, PNG, SVG or PDF by the file's ending, whole or not at all; returns notes on what it has not.
+    """Write a picture, PNG, SVG or PDF by the file's ending, atomically; returns notes on what it has not.
 
     An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
     there, in the end any without serifs.

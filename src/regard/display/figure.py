@@ -42,7 +42,7 @@ UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 
 @dataclass(frozen=True)
 class Drawing:
-    """How large a panel is, in inches, and what draws it into its axes."""
+    """A panel's size in inches, and the function that draws it into its axes."""
 
     wide: int | float
     high: int | float
@@ -50,7 +50,7 @@ class Drawing:
 
 
 def drawn(panel: Panel, small: bool) -> Drawing:
-    """Say how large a panel is, and what draws it; an empty panel draws a sentence. small: others are next to it."""
+    """Report how large a panel is, and what draws it; an empty panel draws a sentence. small: others are next to it."""
     fields = ("parts", "rows", "columns", "tokens", "series", "points")
     empty = any(not len(vars(panel)[name]) for name in fields if name in vars(panel))
     empty |= isinstance(panel, Heat) and all(value is None for row in panel.values for value in row)
@@ -228,7 +228,7 @@ def _shaded_text(panel: Strip, full: int | float) -> Drawing:
 
 @_drawn.register
 def _curves(panel: Curves, small: bool) -> Drawing:
-    """A line a series, with the range of what its points are means of."""
+    """A line per series, with the range of what its points are means of."""
 
     def into(axes: Axes) -> None:
         for n, curve in enumerate(panel.series):
@@ -298,7 +298,7 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
 
 
 def _panel_number_colour(number: int | float, both: bool) -> str:
-    """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
+    """Return red above 0 and blue below for signed numbers, otherwise the colour of weights."""
     return (canvas.MORE if number >= 0 else canvas.LESS) if both else canvas.BAR
 
 
@@ -333,7 +333,7 @@ def _painter(
     drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
     highs: Sequence[float], wide: float,
 ) -> Callable[[FigureBase, SubplotSpec], None]:  # fmt: skip
-    """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
+    """Draws panels into their part of the figure. across: the number side by side; highs: of the lines."""
 
     def into(part: FigureBase, place: SubplotSpec) -> None:
         cells = place.subgridspec(len(highs), across, height_ratios=highs)

@@ -98,9 +98,9 @@ def paint_heatmap(
     """
     heads, length, size = weights.shape
     if head is not None and (isinstance(head, bool) or not isinstance(head, int)):
-        raise RegardError(f"head: given {head!r}, needs a number, or None for the mean of all")
+        raise RegardError(f"head: got {head!r}, expected a number, or None for the mean of all")
     if axes is not None and not hasattr(axes, "imshow"):
-        raise RegardError(f"axes: given {type(axes).__name__}, needs matplotlib's Axes, or None for new ones")
+        raise RegardError(f"axes: got {type(axes).__name__}, expected matplotlib's Axes, or None for new ones")
     if head is not None:
         head = from_zero("head", head, heads, "the map has")
     head = 0 if heads == 1 else head

@@ -136,7 +136,7 @@ def attention_html(attention: AttentionMap | Call) -> str | None:
 
 
 def map_html(maps: Sequence[AttentionMap], label: Labels | None, what: str) -> str | None:
-    """Make the HTML of the first keys of maps, shaded by what they receive. None if their tokens are not known."""
+    """Make the HTML of the first keys of maps, shaded by what they receive. None if their tokens aren't known."""
     if label is None or any(each.shape[2] != len(label.tokens) for each in maps):
         return None
     tokens, got = label.tokens[:LONG], [each[:, :LONG, :LONG].double().mean((0, 1)).cpu() for each in maps]

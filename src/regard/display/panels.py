@@ -1,4 +1,4 @@
-"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters and curves.
+"""Store what an answer shows, as data: tables, bars, heat maps, token strips, scatters and curves.
 
 A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
 its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True)
 class InContext:
-    """A word as it stands in a text, marked where it is shown."""
+    """A word as it is in a text, marked where it is shown."""
 
     left: str
     form: str
@@ -41,12 +41,12 @@ Data = dict[str, Any]  # a panel as a page has it
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """What all panels have. name: of the page's tab, and for `plot`; note: how to read it, in sentences.
+    """The fields of all panels. name: of the page's tab, and for `plot`; note: how to read it, in sentences.
 
-    caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
-    page draws it where neither title nor note says it.
-    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. picture:
-    `plot` draws it where none is named.
+    caption: a sentence without which a picture doesn't stand alone: it has no notes, and draws this under its title. A
+    page draws it if neither title nor note says it.
+    screen: it is on a terminal's first screen. brief: and there alone, for other panels have all of it. picture:
+    `plot` draws it if none is named.
     group: what it is part of, where an answer shows the same of several: in a picture heat maps stand side by side
     under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab.
     unbounded: its numbers are no fractions, as a column's.
@@ -135,7 +135,7 @@ class Table(Panel):
         object.__setattr__(self, "columns", fitted)
 
     def signed(self, column: int) -> bool:
-        """Say whether bars of a column are red above 0 and blue below, wherever they are drawn."""
+        """Return whether bars of a column are red above 0 and blue below, wherever they are drawn."""
         cells = (row[column] for row in self.rows)
         return self.columns[column].signed or any(isinstance(cell, (int, float)) and cell < 0 for cell in cells)
 
@@ -161,7 +161,7 @@ class Bars(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """What the rows and columns of a heat map sum to, and all of it.
+    """The sums of a heat map's rows and columns, and its total.
 
     across, down: what a row's and a column's sum is called; name: what the sum of all is.
     """
@@ -184,9 +184,9 @@ class TokenText:
 
 @dataclass(frozen=True, kw_only=True)
 class Behind:
-    """What each cell of a heat map is made of: a number for each token of a text.
+    """The components of each cell of a heat map: a number for each token of a text.
 
-    of: which of texts a row is about. values: [row][column][token], None where there is no such cell.
+    of: which of texts a row is about. values: [row][column][token], None if there is no such cell.
     """
 
     note: str
@@ -211,9 +211,9 @@ class Heat(Panel):
     """A grid of colours. axes: what rows and columns are; values: [row][column]. signed: colours for both signs.
 
     largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
-    column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
+    column and number don't say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
     sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
-    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom.
+    last column are already, 0 if they are one. upwards: a picture draws the first row at the bottom.
     written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
     grey: cells (row, column) in greys, which the note tells apart. under: the name of a heat map of ink, 0 to 1, whose
     picture a page shows under this one; its own name: it is that picture.
@@ -252,7 +252,7 @@ class Strip(Panel):
     long text the lines around the first of marked: those that are followed. special: those that are special. label:
     what a terminal writes before the first line. joined: the next strip has no title of its own, for it has this one's.
     running: a terminal writes the tokens one behind the other, as a text reads, dim where they have no number.
-    before: what of the text stands before each token and is of none; a terminal then writes the text itself, each token
+    before: what of the text is before each token and is of none; a terminal then writes the text itself, each token
     on a colour of its own.
     """
 
@@ -290,7 +290,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Called:
-    """What a scatter's labels, groups and contexts are called."""
+    """The names of a scatter's labels, groups and contexts."""
 
     label: str = "label"
     group: str = "group"

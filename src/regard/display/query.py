@@ -1,7 +1,7 @@
 """Declare a question's options once, for the command, the server's requests and the library's arguments.
 
 A question has a dataclass derived from `Query`, with a field for each option. Neither torch, typer nor pydantic is
-imported here or there: help and error messages do not wait for them.
+imported here or there: help and error messages don't wait for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,22 +73,22 @@ class Query:
     names_targets: ClassVar[bool] = False
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model. texts, targets: how many were given."""
+        """Raise the errors that can be found without a model. texts, targets: how many were given."""
         for own in fields(self):
             value, known, name = getattr(self, own.name), own.metadata, called(own.name)
             among, least, most = known["among"], known["least"], known["most"]
             if value is None and known["needed"]:
                 raise RegardError(f"{name} is needed: {known['needed']}")
             if value is not None and among and value not in among:
-                raise RegardError(f"{name}: given {value!r}, needs one of {', '.join(among)}")
+                raise RegardError(f"{name}: got {value!r}, expected one of {', '.join(among)}")
             if isinstance(value, str) and not value.strip():
-                raise RegardError(f"{name} is empty: give a {(known['metavar'] or own.name).lower()}")
+                raise RegardError(f"{name} is empty: pass a {(known['metavar'] or own.name).lower()}")
             if isinstance(value, int | float) and not least <= value <= most:
                 needs = f"{least} or more" if most == inf else f"{least} to {'2^63 - 1' if most == MAX_SEED else most}"
-                raise RegardError(f"{name}: given {value}, needs {needs}")
+                raise RegardError(f"{name}: got {value}, expected {needs}")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Refuse texts, options and files (`regard.cli.outputs.Outputs`) that a verb can't have together."""
+        """Raise an error for texts, options and files (`regard.cli.outputs.Outputs`) that can't be combined."""
         source.check(verb, self.texts[0])
         self.check(len(source.texts), len(source.targets), called=option_name)
 
@@ -106,6 +106,6 @@ class Query:
         raise NotImplementedError
 
     def need(self, name: str, other: str, called: Called, why: str = "") -> None:
-        """Refuse the option name without the other one, which it needs. called: what messages call them; why: added."""
+        """Raise an error for an option without the option it needs. called: names in messages; why: added."""
         if getattr(self, name) is not None and getattr(self, other) is None:
             raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

@@ -63,7 +63,7 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
 
 
 def number_text(value: int | Number, digits: int, unbounded: bool = False, sign: bool = False) -> str:
-    """Write a number as `fixed` does, or with its sign, and a dash where there is none."""
+    """Write a number like `fixed`, or with its sign, and a dash if there is none."""
     if value is None or not math.isfinite(value):
         return "–"
     return signed(float(value), f".{digits}f") if sign else fixed(float(value), digits, unbounded)
@@ -90,5 +90,5 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def finite_number_of_cell(cell: Cell) -> float | None:
-    """Return a cell's number, None where there is none."""
+    """Return a cell's number, None if there is none."""
     return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None

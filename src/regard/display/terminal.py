@@ -61,12 +61,12 @@ def coloured(strip: Strip) -> Text:
 
 
 def _printable_for_terminal(text: str) -> str:
-    """A text with its blanks kept and everything else that cannot be printed written out."""
+    """A text with its blanks kept and everything else that can't be printed written out."""
     return "".join(c if c in " \xa0" else visible(c) for c in text)
 
 
 def in_lines(shares: Shares, room: int) -> Text:
-    """Write names with their numbers so that both stay on one line of so many characters."""
+    """Write names with their numbers so that both stay on one line with this many characters."""
     line, used = Text(), 0
     for n, (name, value) in enumerate(shares.parts):
         said = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
@@ -253,7 +253,7 @@ def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str
 
 
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
-    """How wide each column is that a terminal has room for, and how long bars may be, 0 where they have no room.
+    """The width of each column that fits into a terminal, and the length of bars, 0 if they don't fit.
 
     Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
     """
@@ -307,7 +307,7 @@ def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Te
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
-    """Say in one line what is not shown, and where it is."""
+    """Report in one line what isn't shown, and where it is."""
     named = [part for part in parts if part]
     return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []
 

@@ -1,4 +1,4 @@
-"""What every view in a terminal is put together from: sections, tables, bars, sentences, the status, the last lines."""
+"""Building blocks of terminal output: sections, tables, bars, sentences, the status, the last lines."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -140,7 +140,7 @@ def ending_lines_in_terminal(
 ) -> Group:
     """Put together the last lines: how exact it is, the model, its kernels, notes, and which options show more.
 
-    statuses: of the traces; their notes are said, too. took: how many seconds it took, None for not to say.
+    statuses: of the traces; their notes are said, too. took: how many seconds it took, None to leave it out.
     """
     lines = []
     if statuses:

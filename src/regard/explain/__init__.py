@@ -1,4 +1,4 @@
-"""What traces say: functions of them, as plain data that every view shows and `--json` writes.
+"""Functions of traces, as plain data that every view shows and `--json` writes.
 
 The functions that you call most are here by their own names, as in `from regard.explain import head_scores`.
 """

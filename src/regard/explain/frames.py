@@ -36,7 +36,7 @@ class Tabular(Shown):
         return from_above("plain_text_of_parts")(self.shown(80))
 
     def __repr__(self) -> str:
-        """What it shows, where a dataclass does not make its own, as those do that are parts of others."""
+        """The representation, unless a dataclass makes its own, as components of others do."""
         return str(self)
 
     def to_frame(self) -> DataFrame:
@@ -49,7 +49,7 @@ def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
     given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
         if not isinstance(each, Tabular):
-            raise RegardError(f"to_frame: given {type(each).__name__}, needs something that regard.explain found")
+            raise RegardError(f"to_frame: got {type(each).__name__}, expected a result of regard.explain")
     try:
         import pandas
     except ImportError:

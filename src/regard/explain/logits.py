@@ -3,7 +3,7 @@
     p_l = softmax(W_U · norm(h_l)),  h_l the hidden state after layer l, norm and W_U the model's final ones
 
 (nostalgebraist 2020, "interpreting GPT: the logit lens"). Layers were not trained to be read
-like this: early ones often are not legible.
+like this: early ones often aren't legible.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of one place: the likeliest tokens first.
+    """The model's prediction at one position: the likeliest tokens first.
 
     at: the token whose row this is. after: whether the candidates come after it (causal) or stand in its place; None
     where they are labels that a token classifier gives it.
@@ -104,7 +104,7 @@ def predict(
 
 @dataclass(frozen=True)
 class LensLayer:
-    """What one state would say: the likeliest tokens first.
+    """The prediction of one state: the likeliest tokens first.
 
     state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: those of the token that the whole
     model finds likeliest, or that it wrote.
@@ -133,7 +133,7 @@ class LogitLens(Tabular):
     difference: float
 
     def rows(self) -> list[Row]:
-        """One row a state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
+        """One row per state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
         own: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
         return [
             own | {"state": layer.state, "place": place}

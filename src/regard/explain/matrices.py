@@ -18,10 +18,10 @@ ROWS = 256  # queries that are read at once
 
 @dataclass(frozen=True)
 class Band:
-    """Mean weights of cells: queries down, offsets (the key's number less the query's) across.
+    """Mean weights of cells: queries down, offsets (the key's number minus the query's) across.
 
     values[p][q] is over all pairs of a query of part p and a key of the same window at an offset of part q: the mean of
-    their weights, null where there is no such pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P);
+    their weights, null if there is no such pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P);
     the count offsets from the lowest, first, on are parted alike. windows, window, stride: how the text was read.
     """
 
@@ -41,7 +41,7 @@ class OffsetSums:
         self.pairs = torch.zeros(cells + 1, dtype=torch.long)
 
     def counted(self, inside: Bool[Tensor, "r w"], cells: Int[Tensor, "r w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of pairs of a query and a key, those that are not inside in the last; count them here."""
+        """Return the cells of pairs of a query and a key, those that aren't inside in the last; count them here."""
         cells = torch.where(inside, cells, len(self.pairs) - 1)
         self.pairs += torch.bincount(cells.flatten(), minlength=len(self.pairs))
         return cells
@@ -97,11 +97,11 @@ class Distant:
 
     @property
     def least(self) -> float:
-        """A weight below this one is not among them; 0 as long as there are fewer than count."""
+        """A weight below this one isn't among them; 0 as long as there are fewer than count."""
         return min(self._best.values()) if len(self._best) == self.count else 0.0
 
     def offer(self, weights: Float[Tensor, " n"], heads: Int[Tensor, " n"], rows: Tensor, cols: Tensor) -> None:
-        """Look at some weights with their heads, queries (rows) and keys (cols); what is not above 0 is none."""
+        """Look at some weights with their heads, queries (rows) and keys (cols); what isn't above 0 is none."""
         chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
         if len(chosen) > self.count:
             chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
@@ -123,11 +123,11 @@ def whole_map(
     far: int,
     count: int,
 ) -> Distant:
-    """Find the largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
+    """Find the largest distant weights of a map (H, L, L), without special tokens, from each query's T largest weights.
 
     values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
 
-    What a query does not list is at most its smallest listed weight, and at most what its listed weights leave of 1.
+    What a query doesn't list is at most its smallest listed weight, and at most what its listed weights leave of 1.
     Only queries that might hide more than what was found are read again, as a whole.
     """
     best = Distant(far, count)
@@ -171,7 +171,7 @@ def offer_rows(
 class OffsetMeans:
     """values[h][o]: the mean weight of head h at offset first + o, over all pairs of a query and a key so far apart.
 
-    The offset is the key's number less the query's: below 0 are earlier tokens. Null where there is no such pair. A
+    The offset is the key's number minus the query's: below 0 are earlier tokens. Null if there is no such pair. A
     head with nearly all its weight at offset -1 is a previous-token head, and heads of a few fixed offsets are called
     positional (Voita et al. 2019, "Analyzing Multi-Head Self-Attention").
     """

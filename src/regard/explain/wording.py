@@ -47,7 +47,7 @@ def number(value: float, form: str | None = None) -> str:
 
 
 def fixed(value: float, digits: int, unbounded: bool = False) -> str:
-    """Write a number with so many decimals. A fraction that is not 0 or 1 does not read so: "<0.01", ">0.99".
+    """Write a number with so many decimals. A fraction that isn't 0 or 1 doesn't read so: "<0.01", ">0.99".
 
     unbounded: the number is no fraction, such as a score. The page has the same rule: `web/src/parts/numbers.ts`.
     """
@@ -71,7 +71,7 @@ def signed(value: float, form: str = ".2f") -> str:
 
 
 def exactly_split(parts: str, whole: str, error: float) -> str:
-    """Say how exactly parts sum to a whole. error: of the sum of their absolute values."""
+    """Report how exactly parts sum to a whole. error: of the sum of their absolute values."""
     size = f"{error:.1e} of their total size"
     return f"The {parts} sum to the {whole} within {size}. Normalization statistics are frozen."
 
@@ -83,7 +83,7 @@ def named(tokens: Sequence[Token], number: int) -> str:
 
 
 def numbered(tokens: Sequence[Token], number: int) -> str:
-    """A token in a sentence as `named` has it, with its number where another of its text is called the same.
+    """A token in a sentence as in `named`, with its number where another of its text is called the same.
 
     Of a chat also whose it is: “bank” (27, user 1).
     """
@@ -137,10 +137,10 @@ def place_in(trace: Trace, given: str) -> Place:
 
 
 def refuse_pairs(trace: Trace) -> None:
-    """Refuse the whole trace of an encoder-decoder, and what is no trace, where the trace of one text is needed."""
+    """Raise an error for an encoder-decoder's whole trace, or no trace, if one text's trace is needed."""
     if isinstance(trace, PairTrace):
-        raise RegardError(f"{trace.status.model} is an encoder-decoder: give its trace's .encoder or .decoder")
+        raise RegardError(f"{trace.status.model} is an encoder-decoder: pass its trace's .encoder or .decoder")
     if not isinstance(trace, Trace):
         kind = type(trace).__name__
         windows = ": one of its .windows, or what .locate leads to" if kind == "WindowedTrace" else ""
-        raise RegardError(f"given {kind}, needs the trace of one text{windows}")
+        raise RegardError(f"got {kind}, expected the trace of one text{windows}")

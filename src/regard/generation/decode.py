@@ -19,7 +19,7 @@ class RegardGenerator(Generator[Sampling]):
     """Generates with a `regard.Transformer`."""
 
     def check_model(self) -> None:
-        """Raise RegardError where the model has no decoder or no language head."""
+        """Raise RegardError if the model has no decoder or no language head."""
         if self._model.decoder is None or self._model.head is None:
             raise RegardError(f"generate: {self._name} has no decoder with a language head: it cannot generate")
 
@@ -33,7 +33,7 @@ class RegardGenerator(Generator[Sampling]):
         choice = Sampling(**options, seed=seed)
         idle = [option for option in SAMPLING if option in options]
         if idle and not choice.do_sample:
-            raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
+            raise RegardError(f"generate: {idle[0]} has no effect on greedy decoding: pass do_sample=True as well")
         return choice, ()
 
     def open_ended(self, prompt: Encoded) -> Encoded:

@@ -25,7 +25,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     """Generates with a model of transformers."""
 
     def check_model(self) -> None:
-        """Raise RegardError if the model does not write text, or reads something else."""
+        """Raise RegardError if the model doesn't write text, or reads something else."""
         model, kind = self._model, type(self._model).__name__
         if not model.can_generate():
             raise RegardError(f"generate: {self._name} ({kind}) has no language head that writes: it cannot generate")
@@ -110,7 +110,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 
 
 class ProgressCriteria(StoppingCriteria):
-    """Tell the text so far after each token, and stop nothing; what the listener raises ends the generation.
+    """Report the text so far after each token, without stopping. An exception from the listener ends the generation.
 
     start: of the ids, the first that is new.
     """
@@ -134,7 +134,7 @@ class ProgressCriteria(StoppingCriteria):
 
 @contextmanager
 def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
-    """The model's own generation settings put aside: transformers fills up from them what is not set."""
+    """The model's own generation settings put aside: transformers fills up from them what isn't set."""
     before, model.generation_config = model.generation_config, config
     try:
         yield

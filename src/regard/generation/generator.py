@@ -1,7 +1,7 @@
-"""What generation has in common for every model: check the request, read the prompts, write, trace what was written.
+"""Generation for every model: check the request, read the prompts, write, and trace the written text.
 
-The model writes uncaptured. The trace is one ordinary pass over the finished text, as `Model.trace` makes it.
-Interventions may be on a text that is not written yet: words are those of the prompt, numbers may be of tokens to come.
+The model writes without capturing. The trace is an ordinary pass over the finished text, as in `Model.trace`.
+Interventions may refer to text that isn't written yet: words are in the prompt, numbers may be of later tokens.
 """
 
 import time
@@ -50,12 +50,12 @@ LOGITS = CaptureOptions(NO_LAYERS, attention_outputs=False, embeddings=False, co
 
 @dataclass(frozen=True, eq=False)
 class Generated(Shown):
-    """A text that a model wrote. It shows itself as its trace does.
+    """A text that a model wrote. It is displayed like its trace.
 
-    text: all of it, prompt included; of an encoder-decoder what its decoder wrote. new: what was written. ids: of every
-    token, special ones included; the first written one is ids[start]. trace: of all these tokens (a `PairTrace` of an
-    encoder-decoder). ended: "end" where the model wrote an end token, "stop" at a stop string, "length" where it had
-    written all the tokens that were asked for. model: what wrote it, which the logit lens needs.
+    text: the whole text with the prompt, or a decoder's text. new: the written text. ids: of all tokens, including
+    special tokens; the first written token is ids[start]. trace: of all these tokens (a `PairTrace` for an
+    encoder-decoder). ended: "end" if the model wrote an end token, "stop" at a stop string, "length" if it wrote the
+    maximum number of tokens. model: the model, which the logit lens needs.
     """
 
     text: str
@@ -67,21 +67,21 @@ class Generated(Shown):
     model: Any = field(default=None, repr=False)
 
     def plot(self, word: str | None = None, **how: Any) -> "Figure":
-        """Draw the trace: of a translation its alignment. how: as of `Trace.plot`."""
+        """Draw the trace, or the alignment of a translation. how: as in `Trace.plot`."""
         return self.trace.plot(word, **how)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """Return what a notebook shows of it: what was written and how surely, then its trace."""
+        """Return the parts that a notebook shows: the written text with probabilities, then its trace."""
         return from_above("generated_parts")(self, width)
 
 
 @dataclass(frozen=True)
 class Request(Generic[S]):
-    """What one call of `generate` asks of every prompt, checked.
+    """The checked arguments of a `generate` call, for every prompt.
 
-    stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
-    chosen, as `Generator.settings` gives it. notes: what of the model's own settings could not be followed.
-    statistics: of every attention map of the trace, None for none. progress: told the text so far after each token.
+    stop: strings to stop at. interventions: as passed, before words are looked up. settings: how tokens are chosen,
+    from `Generator.settings`. notes: settings of the model that regard can't follow. statistics: of every attention map
+    of the trace, or None. progress: called with the text so far after each token.
     """
 
     max_new_tokens: int
@@ -116,7 +116,7 @@ class Generator(ABC, Generic[S]):
         """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
         self.check_model()
         if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-            raise RegardError(f"generate: max_new_tokens: given {max_new_tokens!r}, needs a whole number of 1 or more")
+            raise RegardError(f"generate: max_new_tokens: got {max_new_tokens!r}, expected a whole number of 1 or more")
         if seed is not None:
             check_seed(seed)
         settings, notes = self.settings(options, max_new_tokens, seed)
@@ -132,11 +132,11 @@ class Generator(ABC, Generic[S]):
 
     @abstractmethod
     def check_model(self) -> None:
-        """Raise RegardError where the model cannot generate text."""
+        """Raise RegardError if the model can't generate text."""
 
     @abstractmethod
     def settings(self, options: dict[str, Any], max_new_tokens: int, seed: int | None) -> tuple[S, tuple[str, ...]]:
-        """Check the options; returns how tokens are chosen, and notes on settings that were put aside."""
+        """Check the options. Return how tokens are chosen, and notes on ignored settings."""
 
     @abstractmethod
     def start(self, request: Request[S]) -> int:
@@ -146,15 +146,15 @@ class Generator(ABC, Generic[S]):
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[S], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Float[Tensor, "N V"] | None]:
-        """Write to one prompt, uncaptured.
+        """Continue one prompt, without capturing.
 
-        Return the ids of the whole text, whether an end token is the last, and the logits that the new tokens were
-        chosen from, if they are to be compared with the trace's. begun: the text that is gone on with: the prompt, of
-        an encoder-decoder the start token.
+        Return the ids of the whole text, whether its last token is an end token, and the logits of the new tokens if
+        they are compared with the trace's. begun: the text to continue: the prompt, or an encoder-decoder's start
+        token.
         """
 
     def generate_one(self, prompt: Encoded, request: Request[S]) -> Generated:
-        """Write to one prompt and trace all of it."""
+        """Continue one prompt and trace the whole text."""
         started, tokenizer = time.perf_counter(), self._reader.tokenizer
         before = begun(tokenizer, self.start(request)) if self._pairs else prompt
         first = len(before.tokens)
@@ -214,16 +214,16 @@ class Generator(ABC, Generic[S]):
         return replace(text, segments=(*prompt.segments, *prompt.segments[-1:] * more))
 
     def open_ended(self, prompt: Encoded) -> Encoded:
-        """Return the prompt as the model is to continue it."""
+        """Return the prompt in the form in which the model continues it."""
         return prompt
 
     def _check_room(self, name: str, prompt: Encoded, max_new_tokens: int) -> None:
-        """Refuse more tokens than the model has positions for."""
+        """Raise an error for more tokens than the model has positions for."""
         limit, taken = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
         if limit is None or taken + max_new_tokens <= limit:
             return
         left = limit - taken
-        most = f"max_new_tokens can be {left} at most" if left > 0 else "there is no room left"
+        most = f"max_new_tokens can be at most {left}" if left > 0 else "there is no room left"
         what = "the start token" if self._pairs else f"{name} has {taken} tokens"
         raise RegardError(
             f"generate: {what} and {max_new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
@@ -233,10 +233,10 @@ class Generator(ABC, Generic[S]):
 def with_prompt_tokens(
     interventions: Sequence[Intervention], prompt: Encoded, pairs: bool, name: str
 ) -> list[Intervention]:
-    """Look words up in the prompt: what is written later may contain them again.
+    """Look words up in the prompt, because later text may contain them again.
 
-    A patch of all positions is one of the prompt's positions. pairs: whether the model, of this name, is an
-    encoder-decoder, whose target has no words yet.
+    A patch of all positions applies to the prompt's positions. pairs: whether the model is an encoder-decoder, whose
+    target has no words yet. name: the model's name.
     """
     return [
         _edge_of_prompt(change, prompt, pairs, name)
@@ -263,7 +263,7 @@ def written_part(change: Intervention, length: int) -> Intervention | None:
         return replace(change, at=at)
     places = change.at if change.source_at is None else change.source_at
     if len(places) != len(change.at):
-        raise RegardError("patch: some tokens of at= are still to be written: give as many tokens in source_at=")
+        raise RegardError("patch: some tokens of at= aren't written yet: pass as many tokens in source_at=")
     return replace(change, at=at, source_at=tuple(places[n] for n in kept))
 
 
@@ -313,7 +313,7 @@ def _positions_of_prompt(change: Patch | Steer, prompt: Encoded, pairs: bool, na
         if lengths != {len(at)}:
             raise RegardError(
                 f"patch: the prompt has {len(at)} tokens and the source {' and '.join(map(str, sorted(lengths)))}: "
-                "they cannot be aligned, give at= and source_at= of as many tokens"
+                "they can't be aligned, pass at= and source_at= with equally many tokens"
             )
         places = tuple(at)
     return replace(change, at=tuple(at), source_at=places)
@@ -346,7 +346,7 @@ BROKEN = "\ufffd"  # what a decoder gives for a part of a character
 
 
 def begun(tokenizer: Any, start: int) -> Encoded:
-    """Encode a decoder's text of which nothing but the start token is written."""
+    """Encode a decoder's text that consists of the start token only."""
     nothing = Encoded("", (), None, (), ())
     return encoded_ids([start]) if tokenizer is None else nothing.after(tokenizer, start)
 

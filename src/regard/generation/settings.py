@@ -1,4 +1,4 @@
-"""The settings of a generation: transformers' own names, checked, and the model's defaults that cannot be followed."""
+"""The settings of a generation: transformers' own names, checked, and the model's defaults that can't be followed."""
 
 import copy
 import difflib
@@ -19,16 +19,16 @@ CHECKS: Mapping[str, Check] = {
     "do_sample": (lambda value: True, "True or False"),
     "temperature": (lambda n: n > 0, "a number above 0"),
     "top_k": (lambda n: n >= 0, "a whole number of 0 (all tokens) or more"),
-    "top_p": (lambda n: 0 < n <= 1, "a number above 0, 1 at most"),
+    "top_p": (lambda n: 0 < n <= 1, "a number above 0, at most 1"),
     "min_p": (lambda n: 0 <= n <= 1, "a number from 0 to 1"),
-    "typical_p": (lambda n: 0 < n <= 1, "a number above 0, 1 at most"),
+    "typical_p": (lambda n: 0 < n <= 1, "a number above 0, at most 1"),
     "epsilon_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
     "eta_cutoff": (lambda n: 0 <= n < 1, "a number from 0, below 1"),
     "repetition_penalty": (lambda n: n > 0, "a number above 0"),
     "no_repeat_ngram_size": (lambda n: n >= 0, "a whole number of 0 (off) or more"),
     "min_new_tokens": (lambda n: n >= 0, "a whole number of 0 or more"),
-    "num_beams": (lambda n: n == 1, "1: beams are several texts, one is written here"),
-    "num_return_sequences": (lambda n: n == 1, "1: generate again, with another seed, for another text"),
+    "num_beams": (lambda n: n == 1, "1, because regard writes a single text"),
+    "num_return_sequences": (lambda n: n == 1, "1: generate again with another seed for another text"),
 }
 WHOLE = ("top_k", "no_repeat_ngram_size", "min_new_tokens")
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -52,14 +52,14 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 
 
 def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
-    """Refuse options that do not exist, and values that they cannot have, whatever the model."""
+    """Raise an error for options that don't exist, and values that they can't have, whatever the model."""
     for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not _allowed(option, value):
-            raise RegardError(f"generate: {option}: given {value!r}, needs {CHECKS[option][1]}")
+            raise RegardError(f"generate: {option}: got {value!r}, expected {CHECKS[option][1]}")
     if options.get("min_new_tokens", 0) > max_new_tokens:
         value = options["min_new_tokens"]
-        raise RegardError(f"generate: min_new_tokens: given {value}, max_new_tokens is {max_new_tokens}")
+        raise RegardError(f"generate: min_new_tokens: got {value}, but max_new_tokens is {max_new_tokens}")
 
 
 def _allowed(option: str, value: Any) -> bool:
@@ -71,7 +71,7 @@ def _allowed(option: str, value: Any) -> bool:
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
-    """Refuse an option that there is not. Raises RegardError, which names one that is near, else all."""
+    """Raise an error for an option that there isn't. Raises RegardError, which names one that is near, else all."""
     if option not in known:
         renamed = option in ("new_tokens", "max_length", "max_tokens")
         near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)
@@ -99,7 +99,7 @@ def settings(
     sampling = options.get("do_sample", getattr(config, "do_sample", None))
     idle = [option for option in SAMPLING if option in options]
     if idle and not sampling:
-        raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
+        raise RegardError(f"generate: {idle[0]} has no effect on greedy decoding: pass do_sample=True as well")
     try:
         config.update(**options, max_new_tokens=max_new_tokens)
     except (ValueError, TypeError) as error:
@@ -111,7 +111,7 @@ def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
     """Return the strings that end a text."""
     strings = [stop] if isinstance(stop, str) and stop else list(stop)
     if any(not isinstance(string, str) or not string for string in strings):
-        raise RegardError(f"generate: stop: given {stop!r}, needs strings that are not empty")
+        raise RegardError(f"generate: stop: got {stop!r}, expected strings that are not empty")
     if strings and tokenizer is None:
         raise RegardError(f"generate: stop: {name} has no tokenizer that spells {strings[0]!r}")
     return strings

@@ -53,7 +53,7 @@ COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.w
 
 
 def _gguf() -> Any:
-    """The package of the extra, whose types are not complete."""
+    """The package of the extra, whose types aren't complete."""
     import gguf
 
     return gguf
@@ -96,9 +96,9 @@ class _Walk:
         return bytes(self.data[self.at - length : self.at]).decode("utf-8", errors="replace")
 
     def check(self, size: int) -> None:
-        """Raise ValueError where so many bytes would lie beyond the file's end."""
+        """Raise ValueError if so many bytes would lie beyond the file's end."""
         if size > len(self.data) - self.at:
-            raise ValueError(f"at byte {self.at:,} it needs {size:,} more, it has {len(self.data) - self.at:,}")
+            raise ValueError(f"at byte {self.at:,} it needs {size:,} more, but has {len(self.data) - self.at:,}")
 
     def value(self) -> str | int | float | bool:
         """An entry's value; of a list its length, after walking over its items."""
@@ -134,7 +134,7 @@ def read_gguf_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _walked_gguf_header(_Walk(data), sizes)
     except ValueError as error:  # an empty file cannot be mapped: a ValueError too
-        raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({error})") from None
+        raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({error})") from None
     except OSError as error:
         raise RegardError(f"model {str(path)!r} cannot be read: {error.strerror or error}") from error
 
@@ -145,7 +145,7 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
     walk.at = 4
     version, tensors, entries = walk.number("I"), walk.number("Q"), walk.number("Q")
     if version not in (2, 3):
-        raise ValueError(f"its version is {version}, versions 2 and 3 are read")
+        raise ValueError(f"its version is {version}, expected 2 or 3")
     if tensors > TENSORS or entries > ENTRIES:
         raise ValueError(f"it names {tensors:,} tensors and {entries:,} entries, no model has so many")
     values = {}
@@ -157,7 +157,7 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
     for _ in range(tensors):
         name, axes = walk.text(), walk.number("I")
         if axes > AXES:
-            raise ValueError(f"tensor {name[:80]!r} has {axes} axes, {AXES} are the most")
+            raise ValueError(f"tensor {name[:80]!r} has {axes} axes, at most {AXES} are allowed")
         shape = [walk.number("Q") for _ in range(axes)]
         kind, _ = walk.number("I"), walk.number("Q")
         if kind not in sizes:
@@ -176,7 +176,7 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
             continue
         least = 1 if name.endswith(ABOVE_ZERO) else 0
         if value < least:
-            raise ValueError(f"{name} is {value}, needs a whole number of {least} or more")
+            raise ValueError(f"{name} is {value}, expected a whole number of {least} or more")
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
     narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
@@ -242,7 +242,7 @@ def _is_kept(tensor: Any) -> bool:
 
 
 def _stored(tensor: Any) -> Tensor:
-    """A tensor's numbers where they lie in the mapped file, as a `StoredWeight`."""
+    """A tensor's numbers where they are in the mapped file, as a `StoredWeight`."""
     kind, data = tensor.tensor_type.name, torch.from_numpy(tensor.data)
     if kind in HALVES:
         return StoredWeight.of(data.view(HALVES[kind]))
@@ -311,7 +311,7 @@ class GGUFKind(ModelKind):
             return None
         if len(files) > 1:
             names = ", ".join(file.name for file in files)
-            raise RegardError(f"{str(path)!r} holds {len(files)} GGUF files ({names}): name the one that is meant")
+            raise RegardError(f"{str(path)!r} holds {len(files)} GGUF files ({names}): name one of them")
         return files[0]
 
     def opened(self, path: Path) -> AbstractContextManager["File"]:
@@ -337,9 +337,9 @@ def checked_gguf_header(path: Path) -> Header:
 def opened_gguf_file(path: Path) -> Iterator[File]:
     """Check and open a GGUF file.
 
-    Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
-    names anew for each module, is given the same reader and the same table: each of the two takes seconds. Of the lists
-    of a vocabulary it asks how long they are: their items are not read.
+    Inside the block transformers, which opens the file again for each part that it reads and makes a table of tensor
+    names again for each module, is given the same reader and the same table: each of the two takes seconds. Of the
+    lists of a vocabulary it asks how long they are: their items aren't read.
     """
     header = checked_gguf_header(path)
     from transformers import modeling_gguf_pytorch_utils as theirs
@@ -363,7 +363,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
                 return read_by(path, "c")  # a tensor of torch is writable
             except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
                 why = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({why})") from error
+                raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({why})") from error
 
         def known(name: Any, *args: Any, **options: Any) -> Any:
             same = not args and not options and Path(name).resolve() == path.resolve()

@@ -44,7 +44,7 @@ def names_default_model(source: Any) -> bool:
 def default_folder(*, weights: bool = True) -> Path:
     """Find the folder of the embedded default model, and check that its files are the published ones, by their SHA-256.
 
-    Its package is not imported.
+    Its package isn't imported.
 
     weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
     """
@@ -95,7 +95,7 @@ def check_ignored_files(folder: Path) -> None:
     """Refuse a folder with weights that transformers would leave out in silence."""
     if (folder / ADAPTER).exists():
         raise RegardError(
-            f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "
+            f"{str(folder)!r} also has an adapter ({ADAPTER}), which is not applied here: merge it into "
             "the weights, or take its files away"
         )
     if parts := sorted(folder.glob("shard-?????-model-*.safetensors")):
@@ -103,18 +103,18 @@ def check_ignored_files(folder: Path) -> None:
 
 
 def missing_model_file_error(name: str) -> RegardError:
-    """Make the error for a model file that is not there."""
+    """Make the error for a model file that isn't there."""
     return RegardError(f"model {name!r}: there is no such file")
 
 
 def check_hub_name(source: str | os.PathLike[str]) -> str:
-    """Check that what is no folder and no GGUF file can be a name on the hub, and return it."""
+    """Check that what isn't a folder and no GGUF file can be a name on the hub, and return it."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
     name = os.fspath(source)
     if Path(source).exists():
-        raise RegardError(f"model {name!r} is a file: needs a model folder, a GGUF file or a hub name")
+        raise RegardError(f"model {name!r} is a file: pass a model folder, a GGUF file or a hub name")
     if Path(name).suffix.lower() in FILES:
         raise missing_model_file_error(name)
     if isinstance(source, os.PathLike) or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
@@ -123,14 +123,14 @@ def check_hub_name(source: str | os.PathLike[str]) -> str:
         validate_repo_id(name)
     except HFValidationError:
         raise RegardError(
-            f"model {name!r}: there is no such folder, and it is no name on the hub, which is NAME or OWNER/NAME of "
+            f"model {name!r}: there is no such folder, and it isn't a hub name, which is NAME or OWNER/NAME, made of "
             "letters, digits, '-', '_' and '.'"
         ) from None
     return name
 
 
 def cached_hub_file(name: str, file: str) -> Path | None:
-    """Find a file of a model in the hub's cache on this machine, None where it is not there."""
+    """Find a file of a model in the hub's cache on this machine, None if it isn't there."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -142,7 +142,7 @@ def cached_hub_file(name: str, file: str) -> Path | None:
 
 
 def check_there(name: str) -> None:
-    """Check that a model is in the cache or on the hub; the message says why it is not."""
+    """Check that a model is in the cache or on the hub; the message says why it isn't."""
     from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 
     if cached_hub_file(name, "config.json") is not None:
@@ -163,7 +163,7 @@ def check_there(name: str) -> None:
 
 
 def file_of_model(folder: Path | str, file: str) -> Path | None:
-    """A file of a model's folder or of a hub name, None where there is none."""
+    """A file of a model's folder or of a hub name, None if there is none."""
     if isinstance(folder, Path):
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
     from transformers.utils.hub import cached_file
@@ -173,14 +173,14 @@ def file_of_model(folder: Path | str, file: str) -> Path | None:
 
 
 def check_hub(name: str) -> CheckpointSizes | None:
-    """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some."""
+    """Check a hub name's files and measure its checkpoint; None if the hub has no safetensors, but may make some."""
     from transformers.utils.hub import cached_file, cached_files
 
     config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
     if config.get("transformers_weights") is not None:
-        raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")
+        raise RegardError(f"{where} names other weights (transformers_weights), expected {SINGLE}")
     if file_of_model(name, ADAPTER) is not None:
-        raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needs a merged one")
+        raise RegardError(f"model {name!r} also has an adapter, which is not applied here: merge it first")
     if (whole := file_of_model(name, SINGLE)) is not None:
         files = [whole]
     elif (index := file_of_model(name, INDEX)) is not None:

@@ -1,6 +1,6 @@
 """Check a checkpoint's files and headers before anything is built from them.
 
-Only safetensors are read, which cannot hold code. transformers follows an index wherever it leads, to pickles and to
+Only safetensors are read, which can't hold code. transformers follows an index wherever it leads, to pickles and to
 other folders; so the index is checked first. What a config asks for is limited while it is built: `size_limit.Budget`.
 """
 
@@ -45,15 +45,15 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
-        raise RegardError(f"{where}: transformers_weights is {name!r}, needs the name of a safetensors file")
+        raise RegardError(f"{where}: transformers_weights is {name!r}, expected the name of a safetensors file")
     file = folder / name
     if name == INDEX and not os.path.lexists(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
             raise RegardError(
-                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needs safetensors"
+                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code: use safetensors"
             )
-        raise RegardError(f"{str(folder)!r}: no weights, needs {SINGLE}")
+        raise RegardError(f"{str(folder)!r}: no weights, expected {SINGLE}")
     return [folder / shard for shard in files_in_weight_index(file)] if name.endswith(".json") else [file]
 
 
@@ -64,9 +64,9 @@ def files_in_weight_index(index: Path) -> list[str]:
         raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
     for tensor, file in named.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
-            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needs a safetensors file")
+            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, expected a safetensors file")
         if any(character in file for character in "/\\:\0") or file.startswith("."):  # it may lead out of the folder
-            raise RegardError(f"{str(index)!r}: weights are in {file!r}, needs the plain name of a file in the folder")
+            raise RegardError(f"{str(index)!r}: weights are in {file!r}, expected the plain name of a file in the folder")
     return sorted(set(named.values()))
 
 
@@ -81,7 +81,7 @@ def held(files: Sequence[Path]) -> CheckpointSizes:
                     tensor = opened.get_slice(name)
                     entries.append((name, tensor.get_dtype(), math.prod(tensor.get_shape())))
         except (OSError, SafetensorError) as error:
-            raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({first_line(error)})") from error
+            raise RegardError(f"{str(file)!r} is truncated or not a safetensors file ({first_line(error)})") from error
     packed = [entry for entry in entries if entry[1] == "U8" and entry[0].endswith(MXFP4)]
     quantised = [entry for entry in entries if entry[1] not in PLAIN]
     return CheckpointSizes(
@@ -100,7 +100,7 @@ def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where:
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     for quantisation in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(quantisation, dict):
-            raise RegardError(f"{where}: quantization_config is {quantisation!r}, needs an object")
+            raise RegardError(f"{where}: quantization_config is {quantisation!r}, expected an object")
         from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # takes a second
 
         kind = quantisation.get("quant_method")
@@ -108,11 +108,11 @@ def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where:
             kind = "bitsandbytes"
         if kind not in ("bitsandbytes", *KNOWN):
             raise RegardError(
-                f"{where}: quantization_config names the method {kind!r}, which the installed transformers does not "
-                "know: its weights cannot be read"
+                f"{where}: quantization_config names the method {kind!r}, which the installed transformers doesn't "
+                "support, so its weights can't be read"
             )
         if sizes.plain and quantisation.get("quantization_mode") != "online":
             raise RegardError(
                 f"{where}: quantization_config names the method {kind!r}, but no tensor of its checkpoint is "
-                "quantised: one of the two is of another model"
+                "quantised: one of them belongs to another model"
             )

@@ -23,7 +23,7 @@ class QuantisedRows:
 
     bytes: of each row, (..., R, bytes). kind: how they are quantised, as gguf names it. sizes: how many numbers and
     bytes a block has. flipped: whether the matrix is the transpose of what the rows are. aside: of kinds whose blocks'
-    scales are not among the bytes, those, (..., R, blocks).
+    scales aren't among the bytes, those, (..., R, blocks).
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class QuantisedRows:
         return made.mT if self.flipped else made
 
     def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
-        """Yield the rows in float32, about `most` numbers at a time, each in the place of the one before."""
+        """Yield the rows in float32, about `most` numbers at a time, each in the place of the previous one."""
         upright = self.t() if self.flipped else self
         row_numbers = max(1, torch.Size(upright.shape[1:]).numel())
         rows = max(1, min(len(upright), most // row_numbers))
@@ -84,7 +84,7 @@ class QuantisedRows:
             yield place[: end - start]
 
     def scales(self) -> Float[Tensor, "N _"] | None:
-        """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
+        """Read the scales of their blocks, which are finite where the numbers are; None if a block has others."""
         result = passes().scales(self.kind, *_flat(self))
         return None if result is None else torch.from_numpy(result)
 
@@ -101,11 +101,11 @@ class QuantisedRows:
         return self if device == self.device else self.float().to(device)
 
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
-        """Raise the rows of these numbers, of a matrix that is not flipped."""
+        """Raise the rows of these numbers, of a matrix that isn't flipped."""
         return self._each(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
     def viewed(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Do what torch's operation of this name does, without raising what it leaves out; None where that cannot be.
+        """Do what torch's operation of this name does, without raising what it leaves out; None if that can't be.
 
         args, kwargs: what follows the matrix.
         """
@@ -157,12 +157,12 @@ def passes() -> ModuleType:
 
 
 def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
-    """The bytes of rows as a run, and the run of what stands aside of them, None where nothing does."""
+    """The bytes of rows as a run, and the run of what stands aside of them, None if nothing does."""
     return rows.bytes.reshape(-1).numpy(), None if rows.aside is None else rows.aside.reshape(-1).numpy()
 
 
 def dequantize_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
-    """Write the numbers of rows, which are not flipped, into a run of float32."""
+    """Write the numbers of rows, which aren't flipped, into a run of float32."""
     _dequantize_run(rows.kind, rows.sizes, *_flat(rows), made.numpy())
 
 
@@ -178,7 +178,7 @@ def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, 
 
 
 def share_out(count: int, numbers: int, part: Callable[[int, int], None]) -> None:
-    """Do what is to be done with so many things, of so many numbers in all, on the worker threads where it is much.
+    """Do what is to be done with so many things, with this many numbers in all, on the worker threads where it is much.
 
     part: does it with those from one on to another.
     """

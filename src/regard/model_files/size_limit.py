@@ -40,13 +40,13 @@ class Budget(TorchFunctionMode):
             if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
                 raise RegardError(
                     f"model {self.name!r}: its config asks for more than its checkpoint holds, {self.held.tensors:,} "
-                    f"tensors of {format_bytes(4 * self.held.numbers)} in float32: one of the two is of another model"
+                    f"tensors of {format_bytes(4 * self.held.numbers)} in float32: one of them belongs to another model"
                 )
         return made
 
 
 def kept_as_stored(sizes: CheckpointSizes | None, dtype: torch.dtype | None) -> bool:
-    """Return whether a checkpoint's weights stay as they are: some are smaller, and no dtype is asked for (None)."""
+    """Return whether a checkpoint's weights stay as they are: some are smaller, and no dtype is requested (None)."""
     return dtype is None and sizes is not None and sizes.half and (sizes.plain or sizes.mxfp4)
 
 
@@ -58,7 +58,7 @@ def needs(sizes: CheckpointSizes, dtype: torch.dtype | None = torch.float32) -> 
 def require_memory_for_model(
     sizes: CheckpointSizes, device: torch.device, name: str, dtype: torch.dtype | None
 ) -> None:
-    """Refuse a model for which there is no memory, before any of it is read. dtype: as `needs` takes it."""
+    """Raise an error for a model for which there is no memory, before any of it is read. dtype: as in `needs`."""
     helps = "take a smaller one, or free memory"
     if dtype == torch.float32 and kept_as_stored(sizes, None):
         helps = f"keep its weights as they are stored, {format_bytes(needs(sizes, None))} (dtype auto), or {helps}"

@@ -53,7 +53,7 @@ class StoredWeight(Tensor):
 
     @staticmethod
     def of(values: Float[Tensor, "..."] | QuantisedRows) -> "StoredWeight":
-        """Make the weight of such numbers, which are not copied."""
+        """Make the weight of such numbers, which aren't copied."""
         # a tensor on "meta" has a shape and a dtype, and no memory
         shell = torch.empty_strided(values.shape, values.stride(), dtype=torch.float32, device="meta")
         weight = shell.as_subclass(StoredWeight)
@@ -65,7 +65,7 @@ class StoredWeight(Tensor):
         yield from _upcast_blocks(self.stored)
 
     def telling(self) -> Iterator[Float[Tensor, "..."]]:
-        """Yield tensors whose numbers are finite where all of the weight's are, and otherwise not all."""
+        """Yield tensors that are finite if and only if all numbers of the weight are."""
         scales = self.stored.scales() if isinstance(self.stored, QuantisedRows) else None
         yield from self.blocks() if scales is None else (scales,)
 
@@ -85,7 +85,7 @@ class StoredWeight(Tensor):
 
 
 class _Product(torch.autograd.Function):
-    """x @ weightᵀ of stored numbers, which are converted anew for the gradient; nothing of them is kept."""
+    """x @ weightᵀ of stored numbers, which are converted again for the gradient; nothing of them is kept."""
 
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
@@ -120,7 +120,7 @@ class _Product(torch.autograd.Function):
 def _upcast_blocks(
     values: Float[Tensor, "R *C"] | QuantisedRows, near: bool = False
 ) -> Iterator[Float[Tensor, "_ ..."]]:
-    """Numbers in float32, a block of their first axis at a time, each in the place of the one before.
+    """Numbers in float32, a block of their first axis at a time, each in the place of the previous one.
 
     Of flipped rows it is the axis of the rows, the second. near: whether quantised ones are to stay in a nearer cache.
     """
@@ -183,7 +183,7 @@ def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
 def _looked_up(
     func: Any, ids: Any, weight: Any, padding: int | None = None, max_norm: float | None = None, *_: Any, **__: Any
 ) -> Tensor | None:
-    """The rows of a table, converted; None where the look-up also writes into the table."""
+    """The rows of a table, converted; None if the look-up also writes into the table."""
     if max_norm is not None or not isinstance(weight, StoredWeight):
         return None
     if isinstance(weight.stored, QuantisedRows):
@@ -241,7 +241,7 @@ def _wrapped(value: Any) -> Any:
 def multiply_one_row(
     x: Float[Tensor, " C"], weight: Float[Tensor, "M C"] | QuantisedRows
 ) -> Float[Tensor, " M"] | None:
-    """Return weight @ x, (M,) in float32; None where there is no pass for such a weight: blocks are converted then.
+    """Return weight @ x, (M,) in float32; None if there is no pass for such a weight: blocks are converted then.
 
     weight: in bfloat16, or quantised in one of the kinds of `quantised_blocks.PASSES`, on a CPU, its rows one after
     another.

@@ -1,4 +1,4 @@
-"""Keep log messages, warnings and progress bars of transformers off the terminal, and import its models sooner."""
+"""Keep log messages, warnings and progress bars of transformers off the terminal, and import its models faster."""
 
 import importlib
 import logging

@@ -16,7 +16,7 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
     Of spellings that are the same tokens one is taken ("Bank" and "bank" to a model that knows no capitals). Of the
     sentences that come with the package those are left out that are longer than the model can read.
 
-    traces: of the texts. sentences: as `neutral_sentences` takes them.
+    traces: of the texts. sentences: as in `neutral_sentences`.
     """
     filled = [each for spelled in spellings(traces, word) for each in neutral_sentences(spelled, sentences)]
     found = list(dict.fromkeys(filled))
@@ -35,7 +35,7 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
 
 
 def spellings(traces: Sequence[Any], word: str) -> list[str]:
-    """List how texts spell a word, each spelling that is of other tokens once; nothing where they do not have it."""
+    """List how texts spell a word, each spelling that is of other tokens once; nothing if they don't have it."""
     found: dict[tuple[int, ...], str] = {}
     for trace in traces:
         text = trace.encoder if isinstance(trace, PairTrace) else trace
@@ -48,9 +48,9 @@ def spellings(traces: Sequence[Any], word: str) -> list[str]:
 
 
 def trace_word(model: Model, word: str, option: str) -> Trace:
-    """Trace a reference word as a text of its own; of an encoder-decoder, as its encoder reads it.
+    """Trace a reference word as a separate text; of an encoder-decoder, as its encoder reads it.
 
-    option: how it was given, for messages.
+    option: how it was given, for error messages.
     """
     try:
         if not model.pairs:

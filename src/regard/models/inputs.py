@@ -19,7 +19,7 @@ from regard.trace.trace import PairTrace, Trace
 
 
 class TraceOptions(TypedDict, total=False):
-    """What of a pass is kept, and what is done to it; see `Model.trace`."""
+    """The options of a trace: what to keep, and interventions; see `Model.trace`."""
 
     interventions: Sequence[Intervention]
     layers: int | Collection[int] | None
@@ -44,7 +44,7 @@ class TraceInputs(TraceOptions, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """How a text is written; see `Model.generate`. From do_sample on they are transformers' names and values."""
+    """The options of a generation; see `Model.generate`. From do_sample on they are transformers' names and values."""
 
     max_new_tokens: int
     seed: int | None
@@ -94,43 +94,43 @@ def read_inputs(
     sources: list[Encoded]
     if second is not None or words is not None:
         if any_length or ids is not None or inputs is not None:
-            raise RegardError("second, words: leave out ids, inputs and window, which say what is read as well")
+            raise RegardError("second and words can't be combined with ids, inputs or window")
         single, sources = reader.read_parts(text, second, words)
     elif inputs is not None and text is None and ids is None:
         single, sources = True, [check_inputs(inputs, session.original, session.takes, session.name)]
     elif inputs is not None:
-        raise RegardError("trace: needs a text, ids or inputs, given two of them")
+        raise RegardError("trace: pass only one of a text, ids or inputs")
     else:
         single, sources = reader.read("text", text, ids, windowed=any_length)
     if target is None and target_ids is None:
         if session.pairs:
-            raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
+            raise RegardError(f"target: {session.name} is an encoder-decoder: pass a target as well as the text")
         return single, sources, None
     if not session.pairs:
         raise RegardError(f"target: {session.name} is not an encoder-decoder: it reads a single text")
     single_target, targets = reader.read("target", target, target_ids)
     if single_target != single or len(targets) != len(sources):
-        raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
+        raise RegardError(f"target: got {len(targets)}, expected one for each of the {len(sources)} texts")
     return single, sources, targets
 
 
 def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
-    """What the model reads to give a trace again, (source, target). asker: who is given the trace."""
+    """Return the model's input for a trace, (source, target). asker: the caller's name for error messages."""
     if not isinstance(trace, (Trace, PairTrace)):
-        raise RegardError(f"{asker}: given {type(trace).__name__}, needs a trace of this model")
+        raise RegardError(f"{asker}: got {type(trace).__name__}, expected a trace of this model")
     source, *targets = trace.sides
     target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
     return model_source_of_trace(reader, source), target
 
 
 def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
-    """What the model read to give a trace: its text where that has the same tokens, else their ids."""
+    """Return the model's input for a trace: its text if this has the same tokens, otherwise their ids."""
     if trace.patches is not None:
         raise RegardError(
-            f"the trace has a picture ({trace.patches.picture.name}): it cannot be run again from its text"
+            f"the trace has an image ({trace.patches.picture.name}): it cannot be run again from its text"
         )
     if any(token.id < 0 for token in trace.tokens):
-        raise RegardError("the trace comes from inputs other than text: it cannot be run again from its text")
+        raise RegardError("the trace comes from inputs other than text, so it cannot be run again from its text")
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:
         try:
@@ -151,22 +151,22 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, w
     named |= {label: n for n, label in reversed([*enumerate(labels)])}
     number = named.get(value if is_whole(value) else str(value), named.get(str(value).casefold()))
     if number is None:
-        raise RegardError(f"{what}: given {value!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
+        raise RegardError(f"{what}: got {value!r}, expected a label of the model: {some_of([*map(repr, labels)], 20)}")
     return number
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
     """The id of a token that is named by its id, or by its text: with a blank before it, or as it is given.
 
-    Texts mostly go on with a word after a blank, and in many vocabularies that makes another token: "Paris" is " Paris"
-    where there is one, and the token without a blank is named by its id.
+    Texts mostly continue a word after a blank, and in many vocabularies that makes another token: "Paris" is " Paris"
+    if there is one, and the token without a blank is named by its id.
     """
     if is_whole(token):
         return int(token)
     if not isinstance(token, str):
-        raise RegardError(f"{what}: given {token!r}, needs a token: its text, or its id")
+        raise RegardError(f"{what}: got {token!r}, expected a token: its text or its id")
     if tokenizer is None:
-        raise RegardError(f"{what}: given {token!r}, needs a token's id: the model has no tokenizer")
+        raise RegardError(f"{what}: got {token!r}, expected a token id, because the model has no tokenizer")
     unknown = getattr(tokenizer, "unk_token_id", None)
     ids: list[int] = []
     for spelling in (token,) if token.startswith(" ") else (f" {token}", token):
@@ -174,4 +174,4 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
         if len(ids) == 1 and (ids[0] != unknown or spelling == tokenizer.unk_token):
             return int(ids[0])
     pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids))) or "nothing"
-    raise RegardError(f"{what}: {token!r} is no single token of the vocabulary, which makes {pieces} of it")
+    raise RegardError(f"{what}: {token!r} isn't a single token of the vocabulary, which splits it into {pieces}")

@@ -14,13 +14,13 @@ class ModelKind:
     """A kind of model. Override `model`, or `file` and `opened` for files that transformers reads."""
 
     def model(self, source: Any, tokenizer: Any, processor: Any) -> Model | None:
-        """Open a model object, a path or a name; None if it's of another kind."""
+        """Open a model object, a path or a name. None if it is of another kind."""
 
     def file(self, path: Path) -> Path | None:
         """Find the file that a path means: the path itself, or the only one in a folder. None for another kind."""
 
     def opened(self, path: Path) -> AbstractContextManager[Any]:
-        """Open a file that `file` found, as `regard.gguf.file.File` has it."""
+        """Open a file that `file` found, as in `regard.gguf.file.File`."""
         raise NotImplementedError
 
 

@@ -70,49 +70,48 @@ def load(
     device_map: str | Mapping[str, str | int] | None = None,
     offload_folder: str | os.PathLike[str] | None = None,
 ) -> Model:
-    """Open a model so that texts can be traced through it.
+    """Open a model to trace texts with it.
 
     Args:
-        source: None or "all-MiniLM-L6-v2" for the embedded default (of the extra `minilm`); a folder; a GGUF file, or
-            a folder with no other weights than one (extra `gguf`); a name on the model hub; a transformers model
-            object, which is left as it is between traces; a vision transformer of timm or torchvision; or a
-            `regard.Transformer`, the folder of one, or the folder of a training run, of which the newest whole
-            checkpoint is read. A transformers pipeline, a SentenceTransformer, a PeftModel, DataParallel and a compiled
-            model stand for the model inside them.
-        tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
-        processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
-            one to use instead of the folder's. For torchvision, `weights.transforms()`.
-        device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
-        dtype: "auto" computes in float32, and keeps weights that a file has in bfloat16 or float16, and on a CPU those
-            in MXFP4 or of a GGUF file, as they are there, mapped into memory: leave the file alone as long as the model
-            lives. "float32" turns them all into float32 first, "bfloat16" and "float16" compute in half
-            precision, as a program that asks for it does: the status of a trace says how far that is from float32
-            arithmetic. A model object is taken as it is.
-        adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
-            in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names, if
-            that is a full path or in the hub's cache: nothing is fetched because an adapter says so.
-        device_map: "auto", or the device of each module, as Hugging Face accelerate takes them: GPUs by their numbers,
-            "cpu", "disk". Weights are spread so, and fetched where they are used; "auto" for `dtype` is float32 then.
-        offload_folder: where the weights lie that `device_map` has on disk.
+        source: None or "all-MiniLM-L6-v2" for the default model (extra `minilm`); a folder; a GGUF file, or a folder
+            whose only weights are a GGUF file (extra `gguf`); a name on the model hub; a transformers model object,
+            which regard leaves unchanged between traces; a vision transformer of timm or torchvision; or a
+            `regard.Transformer`, its folder, or the folder of a training run, whose newest complete checkpoint is read.
+            For a transformers pipeline, a SentenceTransformer, a PeftModel, DataParallel or a compiled model, regard
+            uses the model inside.
+        tokenizer: the tokenizer of a model object, or a replacement for the folder's.
+        processor: the processor of a model object that reads images (or texts with images), or a replacement for the
+            folder's. For torchvision, `weights.transforms()`.
+        device: where to run. Default: a CUDA device if there is one, else the CPU. A model object stays on its device.
+        dtype: "auto" computes in float32, and keeps bfloat16 and float16 weights, and on a CPU also MXFP4 and GGUF
+            weights, as stored, mapped into memory. Don't change the file while you use the model. "float32" converts
+            all weights first. "bfloat16" and "float16" compute in half precision, and the status of a trace reports
+            the difference from float32 arithmetic. A model object keeps its dtype.
+        adapter: the folder of a PEFT LoRA adapter for this model (extra `adapters`), which is added to its weights,
+            in float32 unless you set `dtype`. If you pass this folder as source, regard opens the model that it names,
+            if that is a full path or in the hub's cache. regard doesn't download a model that an adapter names.
+        device_map: "auto", or the device of each module, as in Hugging Face accelerate: GPUs by number, "cpu", "disk".
+            Weights are moved to the device that uses them. "auto" for `dtype` is then float32.
+        offload_folder: the folder for weights that `device_map` puts on disk.
 
-    regard's own `Transformer` runs the default model and folders of a bare BERT in float32 on a CPU: the same weights
-    and tokens, without importing transformers. Once you ask for `.model` or `.tokenizer` of what this returns, those of
-    transformers are opened and used from then on.
+    On a CPU, regard's own `Transformer` runs the default model and folders of a plain BERT in float32: the same weights
+    and tokens, without importing transformers. When you access `.model` or `.tokenizer` of the returned model, regard
+    opens the transformers objects and uses them from then on.
 
-    Weights are read from safetensors or GGUF; code in a model's folder is never run. The weights of a quantised GGUF
-    file are what its numbers stand for; the trace's status says so.
+    Weights are read from safetensors or GGUF, and code in a model's folder is never run. A quantised GGUF file is
+    dequantised, and the trace's status notes this.
 
     Raises:
-        RegardError: there is no such model, or its files are not whole; the message says which and what is needed.
+        RegardError: the model doesn't exist, or its files are incomplete. The message names the file.
     """
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in ("auto", *DTYPES):
-        raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
+        raise RegardError(f"dtype: got {dtype!r}, expected auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
     for name, argument in {"tokenizer": tokenizer, "processor": processor}.items():
         if argument is not None and (isinstance(argument, type) or not callable(argument)):
             made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
-            raise RegardError(f"{name}: given {type(argument).__name__}, needs the object itself, {made}")
+            raise RegardError(f"{name}: got {type(argument).__name__}, expected the object itself, {made}")
     if not isinstance(source, (str, os.PathLike, NoneType)):
         source, tokenizer, processor = unwrapped(source, tokenizer, processor)
     if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
@@ -121,16 +120,16 @@ def load(
     if device_map is not None or offload_folder is not None:
         spread = checked_device_map(device_map, offload_folder)
         if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
-            raise RegardError("load: device_map spreads a folder's or a hub name's model, without device and adapter")
+            raise RegardError("load: device_map works for a folder or hub name, without device and adapter")
     if adapter is not None:
         if isinstance(source, nn.Module):
-            raise RegardError("load: given a model object and an adapter, which would change it: give its folder")
+            raise RegardError("load: an adapter would change the model object: pass the model's folder instead")
         wide = "float32" if dtype == "auto" else dtype
         opened = load(source, tokenizer=tokenizer, processor=processor, device=device, dtype=wide)
         return merge_adapter(opened, adapter)
     if isinstance(source, nn.Module):
         if dtype != "auto":
-            raise RegardError(f"load: given a model object and dtype {dtype}, it computes in its own")
+            raise RegardError(f"load: a model object computes in its own dtype: leave out dtype {dtype}")
         here = next(source.parameters(), torch.zeros(0)).device.type
         if device is not None and memory.device_to_load_on(device).type != here:
             raise RegardError(f"load: the model object is on {here}: move it with .to({str(device)!r}) first")
@@ -141,7 +140,7 @@ def load(
                 return of_kind
             needs = "a model object of transformers, timm or torchvision, or ours"
             instead = "regard.watch(model) shows the attention of any module"
-            raise RegardError(f"load: given a {type(source).__name__}, needs {needs}; {instead}")
+            raise RegardError(f"load: got a {type(source).__name__}, expected {needs}; {instead}")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         check_not_on_disk(source, str(name))
         return Model(source, tokenizer, name=str(name), image_processor=processor)
@@ -159,13 +158,13 @@ def load(
         if cached := re.search(r"models--(.+).snapshots.\w+$", os.path.abspath(source)):
             called = cached[1].replace("--", "/")
     else:
-        raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
+        raise RegardError(f"load: got {type(source).__name__}, expected a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
         if spread:
-            raise RegardError("load: given device_map, a regard.Transformer is on one device")
+            raise RegardError("load: device_map: a regard.Transformer runs on one device")
         if precision not in (None, torch.float32):
-            raise RegardError(f"load: given dtype {dtype}, a regard.Transformer is read in float32 alone")
+            raise RegardError(f"load: dtype {dtype}: a regard.Transformer is loaded in float32 only")
         transformer, own_tokenizer = read_model(folder)
         check_finite_weights(transformer, name)
         tokenizer = own_tokenizer if tokenizer is None else tokenizer
@@ -188,9 +187,9 @@ def _load_checkpoint(
     folder: Path | str, sizes: CheckpointSizes | None, name: str, called: str, where: torch.device,
     precision: torch.dtype | None, spread: dict[str, Any] | None, tokenizer: Any, processor: Any,
 ) -> Model:  # fmt: skip
-    """Open a checkpoint through transformers. sizes: what a folder's holds, None where that is not known yet."""
+    """Open a checkpoint through transformers. sizes: what a folder's holds, None if that isn't known yet."""
     if isinstance(folder, Path) and not folder.exists():
-        raise RegardError(f"load: {str(folder)!r} isn't there any more")
+        raise RegardError(f"load: {str(folder)!r} no longer exists")
     import_models()
     with _ONE, quiet(), opened_model_file(folder) as file:
         if sizes is None and file is not None:
@@ -199,7 +198,7 @@ def _load_checkpoint(
             with load_errors_in_line(name):
                 sizes = check_hub(folder)
         if spread and file is not None:
-            raise RegardError("load: given device_map, a GGUF file is read for one device")
+            raise RegardError("load: device_map: a GGUF file is loaded on one device")
         if spread:
             precision = precision or torch.float32
         if where.type != "cpu" and (file is not None or (sizes is not None and sizes.mxfp4)):
@@ -246,10 +245,10 @@ def read_processor(place: Any, *, texts: bool) -> Any:
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
-    """A model's tokenizer alone: of the default model, a folder or a hub name.
+    """Load only the tokenizer of the default model, a folder or a hub name.
 
     Raises:
-        RegardError: there is no such model, or it has no tokenizer.
+        RegardError: the model doesn't exist, or it has no tokenizer.
     """
     source = None if source is None else model_under_adapter(source) or source
     source = None if names_default_model(source) else source
@@ -280,7 +279,7 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, C
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
-    """The model's tokenizer; None where it has none (transformers would make up an empty one)."""
+    """The model's tokenizer; None if it has none (transformers would make up an empty one)."""
     if file is not None:
         if not file.has_tokenizer:
             return None
@@ -300,12 +299,12 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
     """Find a model: the path of its folder or of its GGUF file, or its name on the hub.
 
-    A folder with one GGUF file and no safetensors stands for that file. A folder or file is there, but not looked into;
-    a hub name is in the cache, or the hub has it.
+    For a folder with one GGUF file and no safetensors, returns that file. Checks that a folder or file exists, but not
+    its content, and that a hub name is in the cache or on the hub.
     """
     name, path = os.fspath(source), Path(source)
     if not name.strip():
-        raise RegardError("model: given an empty name, needs a folder or a hub name")
+        raise RegardError("model: got an empty name, expected a folder or a hub name")
     if path.is_dir():
         return (model_file(path) or (path,))[0]
     if model_file(path) is not None:
@@ -319,9 +318,9 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
 
 
 def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
-    """Read which model the adapter in a folder adapts: the path of its folder or file. None for what is no such folder.
+    """Return the path of the model that the adapter in a folder adapts, or None if the folder has no adapter.
 
-    The adapter may come from anybody: the model has to be on this machine, under its full path or in the hub's cache.
+    Adapters may be untrusted, so the model must be on this machine, under its full path or in the hub's cache.
     """
     file, folder = Path(source) / ADAPTER, os.fspath(source)
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
@@ -334,8 +333,8 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
         return str(cached.parent)
     if not full or not os.path.exists(base) or os.path.exists(os.path.join(base, ADAPTER)):
         raise RegardError(
-            f"{folder!r} adapts {base[:80]!r}, which is no full path of a model and not in the hub's cache: write the "
-            f"model's full path in {ADAPTER}, or give both, regard.load(model, adapter=folder)"
+            f"{folder!r} adapts {base[:80]!r}, which is neither a full model path nor in the hub's cache: write the "
+            f"model's full path in {ADAPTER}, or pass both, regard.load(model, adapter=folder)"
         )
     return base
 
@@ -346,7 +345,7 @@ SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # of
 def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, Any]:
     """Return (model, tokenizer, processor). A tokenizer or processor that you pass replaces the object's own.
 
-    A source that wraps nothing is returned as it is.
+    A source that doesn't wrap a model is returned unchanged.
     """
     classes = {base.__name__ for base in type(source).__mro__}  # of packages that may not be installed
     inner: Any = source
@@ -357,7 +356,7 @@ def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, An
     elif classes & SENTENCE_MODELS:
         inner = getattr(source, "transformers_model", None) or getattr(source, "model", None)
         if not isinstance(inner, nn.Module):
-            raise RegardError(f"load: given a {type(source).__name__} without a transformers model")
+            raise RegardError(f"load: got a {type(source).__name__} without a transformers model")
         tokenizer = source.tokenizer if tokenizer is None else tokenizer
     elif "PeftModel" in classes:
         if not hasattr(source.base_model, "merge_and_unload"):

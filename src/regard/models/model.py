@@ -1,4 +1,4 @@
-"""A model that texts are traced through: one of transformers, or a `regard.Transformer`."""
+"""A model to trace texts with: a transformers model, or a `regard.Transformer`."""
 
 import inspect
 import threading
@@ -43,13 +43,13 @@ AnyTrace = Trace | PairTrace | WindowedTrace
 
 
 class Model:
-    """A model and its tokenizer; `regard.load` makes it, `trace` is what it is for.
+    """A model and its tokenizer, as `regard.load` returns it. Use `trace` to run texts.
 
-    model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
-    limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
-    a target. image_processor: of a model that reads pictures, what makes them (and the texts beside them) ready, None
-    where that is not known.
-    labels: of a classifier, the names of its classes, see `Trace.labels`; () of other models.
+    model, tokenizer: the transformers or regard objects (without a tokenizer, pass texts as ids).
+    limit: the maximum number of tokens in a text, None for no limit. pairs: whether it is an encoder-decoder, which
+    reads a text and a target. image_processor: the processor of a model that reads images (and texts with them), None
+    if unknown.
+    labels: the class names of a classifier, see `Trace.labels`. () for other models.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Model:
 
     @property
     def model(self) -> Any:
-        """The model object itself, which runs from here on, if ours ran in its place.
+        """The model object. From here on it runs instead of regard's own implementation.
 
         Raises:
-            RegardError: ours ran, and the files of its folder have changed since, or are gone.
+            RegardError: regard's implementation ran, and the model's files have changed or were removed since.
         """
         with _OPENING:
             if self._original is not None:
@@ -97,7 +97,7 @@ class Model:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer itself; see `model`."""
+        """The tokenizer object; see `model`."""
         _ = self.model
         return self._tokenizer
 
@@ -181,43 +181,43 @@ class Model:
         window: int | None = None,
         stride: int | None = None,
     ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]:
-        """Run one text, or several in batches, and keep everything the forward pass did.
+        """Run one text, or several in batches, and keep the values of the forward pass.
 
         Args:
-            text: one text or several.
-            target: of an encoder-decoder, what its decoder reads: one text, or one for each text.
-            ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
-            inputs: instead of a text, one item of what else the model reads, such as {"pixel_values": tensor} or
-                {"input_features": tensor}, as its forward takes it; its tokens have numbers for names.
-            images: a picture or a list of them, each a file, a Pillow image or an array (height, width, 3): instead of
-                a text, of a model that reads pictures alone; of one that reads texts with pictures one for each text,
-                or several that one text asks about. A picture's tokens are named "row,column", and `trace.patches` says
-                where on the picture each of them lies.
-            messages: instead of a text, a chat, [{"role": "user", "content": "…"}, …], written as the tokenizer's
-                template writes it; `trace.turns` says which tokens each message is. Where the last is not the
-                assistant's, the text ends where its answer begins.
-            second: a text that is read together with each text, such as a hypothesis, a question's context or a choice.
-                `trace.text` has it on a line of its own, and `trace.turns` says where.
-            words: instead of a text, its words in a list, as token classifiers read them; several texts, several lists.
-            interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
-                in the order of the list.
-            layers: the layers whose attention, values and states are kept, None for all; `()` for the states of all
+            text: one or several texts.
+            target: the text of an encoder-decoder's decoder: one text, or one per text.
+            ids, target_ids: token ids instead of texts, used unchanged, for models without a tokenizer.
+            inputs: one item of another input instead of a text, such as {"pixel_values": tensor} or
+                {"input_features": tensor}, as for the model's forward. Its tokens are named by number.
+            images: an image or a list of images, each a file, a Pillow image or an array (height, width, 3). Pass it
+                instead of a text if the model only reads images. If it reads texts with images, pass one per text, or
+                several for a single text. An image's tokens are named "row,column", and `trace.patches` has their
+                positions in the image.
+            messages: a chat instead of a text, [{"role": "user", "content": "…"}, …], formatted with the tokenizer's
+                template. `trace.turns` has the tokens of each message. If the last message isn't the assistant's, the
+                text ends where its answer begins.
+            second: a text to read together with each text, such as a hypothesis, a question's context or a choice.
+                `trace.text` has it on a separate line, and `trace.turns` has its position.
+            words: a list of words instead of a text, as token classifiers read them. For several texts, several lists.
+            interventions: changes to the pass, such as `regard.ablate(regard.head(layer, head))`, in every text and in
+                the order of the list.
+            layers: keep the attention, values and states of these layers, None for all. `()` keeps the states of all
                 layers without attention.
-            logits: whether the logits are computed: (L, V) with a language head; of a classifier see `Trace.labels`.
-            attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
-                layer; contributions and steps need it.
-            statistics: True, or a `regard.Statistics`: computed with the pass for every attention map to answer from
-                (`trace.attention[5].statistics()`, `.top(8)`, `.received()`, …); of a long text in one sweep with the
-                output.
-            window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
-                many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
+            logits: whether to compute logits: (L, V) with a language head. For classifiers see `Trace.labels`.
+            attention_outputs: whether to keep the path from each layer's attention to the residual stream, (L, M) per
+                layer. Contributions and steps need it.
+            statistics: True, or a `regard.Statistics`: compute these in the pass, for
+                `trace.attention[5].statistics()`, `.top(8)`, `.received()` and others. For a long text, this takes a
+                single sweep with the output.
+            window, stride: read each text in overlapping windows of `window` tokens, including special tokens. Each
+                starts `stride` tokens after the previous window (None: half a window). Returns `WindowedTrace`s.
 
-        Returns a `Trace` for one text, a list of them, in order, for several; with a target a `PairTrace`, with a
-        window a `WindowedTrace`.
+        Returns a `Trace` for one text, or a list of traces, in order, for several. With a target, returns a
+        `PairTrace`, with a window a `WindowedTrace`.
 
         Raises:
-            RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, a target
-                that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
+            RegardError: the text is missing, blank, invalid Unicode or longer than the model's limit, a target is
+                missing or not supported, layers, window or stride don't fit, or the memory isn't sufficient.
         """
         check_interventions(interventions)
         model = self._model if inputs is None else self.model  # of transformers, which takes more kinds of inputs
@@ -225,13 +225,13 @@ class Model:
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
             if any(each is not None for each in (*others, messages)):
-                raise RegardError("images: given beside ids, inputs, a target or a window, needs a text or nothing")
+                raise RegardError("images can be combined with a text only, not with ids, inputs, a target or a window")
             single, pictures = from_above("read_images")(self, images, text)
             seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
         if messages is not None:
             if self.pairs or any(each is not None for each in (text, *others)):
-                raise RegardError("chat: messages are given alone, and whole, to a model that reads a single text")
+                raise RegardError("chat: pass only messages, without a window, to a model that reads a single text")
             single, sources, targets = True, [self._reader.read_chat(messages)], None
         else:
             single, sources, targets = read_inputs(
@@ -239,9 +239,9 @@ class Model:
                 any_length=window is not None,
             )  # fmt: skip
         if self.pairs and keep.layers is not None:
-            raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
+            raise RegardError(f"layers: {self.name} is an encoder-decoder: all of its layers are kept")
         if window is None and stride is not None:
-            raise RegardError(f"stride: given {stride} without a window")
+            raise RegardError(f"stride needs window: got {stride}")
         if window is not None:
             windowed = self._runner.windowed(sources, window, stride, interventions, keep)
             return windowed[0] if single else windowed
@@ -276,25 +276,25 @@ class Model:
         """Generate text, and trace all of its tokens.
 
         Args:
-            prompt: what the text begins with; for an encoder-decoder the text that it reads. Several are written to one
-                after another, each as if it were alone.
-            ids: the token ids of a prompt (or of several) instead of it.
-            max_new_tokens: the most tokens to write, special ones included.
-            seed: of the random numbers of each text; None takes them as they come.
+            prompt: the text to continue, or the text that an encoder-decoder reads. Several prompts are processed one
+                after another, independently.
+            ids: the token ids of one or several prompts instead of texts.
+            max_new_tokens: the maximum number of tokens to write, including special tokens.
+            seed: the random seed for each text. None: no fixed seed.
             stop: strings at which to stop.
-            interventions: what is done to every pass, as in `trace`. Words are looked up in the prompt; tokens that
-                are written later have numbers alone. The model then writes without a KV cache, which takes longer.
-            statistics: as in `trace`, of every attention map over all tokens.
-            progress: called with the text written so far, after each token; what it raises ends the generation.
+            interventions: changes to every pass, as in `trace`. Words are looked up in the prompt. Use numbers for
+                tokens that are written later. The model then writes without a KV cache, which takes longer.
+            statistics: as in `trace`, for every attention map over all tokens.
+            progress: called with the text so far after each token. An exception from it ends the generation.
             options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
-                `regard.Transformer` has the first four). What is not given is as the model's own generation settings
-                have it, greedy where they do not sample.
+                `regard.Transformer` has the first four). Default: the model's generation settings, or greedy decoding
+                if they don't sample.
 
-        Returns a `Generated` for one prompt, a list of them for several: text, ids, and one trace of all the tokens.
+        Returns a `Generated` for one prompt, or a list for several: text, ids, and one trace of all tokens.
 
         Raises:
-            RegardError: the model does not write text, there is no room for so many tokens, or an option does not
-                exist, has no effect or cannot have its value.
+            RegardError: the model doesn't write text, there is no room for so many tokens, or an option doesn't
+                exist, has no effect or has a wrong value.
         """
         check_interventions(interventions)
         with self._session.alone():
@@ -307,7 +307,7 @@ class Model:
 
     @cached_property
     def _generator(self) -> Generator[Any]:
-        """What writes with the model, in the way of its kind."""
+        """The generator for the model's kind."""
         if isinstance(self.model, Transformer):
             return RegardGenerator(self._session, self._reader, self._runner.trace)
         from regard.generation.generate import HuggingFaceGenerator
@@ -327,7 +327,7 @@ class Model:
 
     @property
     def pictures(self) -> Literal["alone", "in a text"] | None:
-        """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
+        """How the model reads images: alone, or in a text. None if it doesn't, or if its processor is unknown."""
         if "pixel_values" not in self._session.takes or self.pairs or self.image_processor is None:
             return None
         if self._session.original.main_input_name == "pixel_values":
@@ -344,33 +344,33 @@ class Model:
         target_ids: Ids | None = None,
         logits: bool = True,
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Run one text under many sets of ablations: far sooner than as many traces, and holding less.
+        """Run one text under many sets of ablations, much faster and with less memory than separate traces.
 
-        Runs go in batches and do not compute again what lies below the first ablated layer.
+        Runs are batched and reuse the layers below the first ablated layer.
 
         Args:
             text, target, ids, target_ids: of one text, as in `trace`.
-            sets: for each run what is ablated, as `interventions` in `trace`.
-            logits: whether the logits, (L, V), are computed where the model has a language head.
+            sets: the ablations of each run, as `interventions` in `trace`.
+            logits: whether to compute the logits, (L, V), if the model has a language head.
 
-        Yields the number of each set and its trace, in the order in which they are done. The traces have contextual
-        embeddings and logits; their layers are not kept.
+        Yields the number of each set and its trace, in the order of completion. The traces have contextual embeddings
+        and logits, but no layers.
 
         Raises:
-            RegardError: as `trace`; no or several texts.
+            RegardError: as in `trace`, or there isn't exactly one text.
         """
         single, (source, *_), targets = read_inputs(self._reader, self._session, text, target, ids, target_ids)
         if not single:
-            raise RegardError("ablated: given several texts, needs one")
+            raise RegardError("ablated: got several texts, expected one")
         sets = [tuple(each) for each in sets]
         for interventions in sets:
             check_interventions(interventions)
         yield from self._runner.ablated(source, None if targets is None else targets[0], sets, logits=logits)
 
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
-        """Yield the trace of a picture, alone or in a text, without each region of it; layers are not kept.
+        """Yield traces of an image, alone or in a text, each with one region removed. Layers aren't kept.
 
-        regions: (rows, columns) of patches. fill: what stands there, as `regard.images` has it.
+        regions: (rows, columns) of patches. fill: the replacement for a region, as in `regard.images`.
         """
         return from_above("traces_without")(self, trace, regions, fill)
 
@@ -380,7 +380,7 @@ class Model:
         For a `regard.Transformer`; a model of transformers has `model.model.save_pretrained`.
 
         Raises:
-            RegardError: the model is one of transformers, or the folder cannot be made or written to.
+            RegardError: it is a transformers model, or the folder can't be made or written to.
         """
         if not isinstance(self.model, Transformer):
             raise RegardError(
@@ -394,7 +394,7 @@ class Model:
     ) -> tuple[Plan, Iterator[Trace]]:
         """Return the plan (`plan.sources` has the window of every token) and the traces of a text's windows, in order.
 
-        window, stride, layers: as `trace` takes them. The windows need not be held all at once, and have no logits.
+        window, stride, layers: as in `trace`. You needn't keep all windows in memory. They have no logits.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         keep = CaptureOptions.of(layers, False, True, False, self._model.config, self.name)

@@ -89,7 +89,7 @@ def read_checkpoint(
             )
             model, missing, unused = bare, [], others
     if missing:
-        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+        raise RegardError(f"model {name!r} is incomplete: {len(missing)} tensors are missing, the first {missing[0]!r}")
     for module in model.modules():
         if hasattr(module, "chunk_size_feed_forward"):  # in chunks it reads no other number of tokens than multiples
             module.chunk_size_feed_forward = 0
@@ -135,7 +135,7 @@ def _filled(
 
 
 def _generation_config(place: Path | str) -> Any:
-    """How a model writes by default: as its generation_config.json says, or its config.json where there is none."""
+    """How a model writes by default: as its generation_config.json says, or its config.json if there is none."""
     import transformers
 
     try:
@@ -188,14 +188,14 @@ def check_not_on_disk(model: nn.Module, name: str) -> None:
     path, first = next(model.named_parameters(), ("", None))
     if first is not None and first.is_meta:
         raise RegardError(
-            f"model {name!r}: its first weights, {path!r}, lie on disk or were never filled: keep them on a device"
+            f"model {name!r}: its first weights, {path!r}, are on disk or were never filled: keep them on a device"
         )
 
 
 def check_finite_weights(model: nn.Module, name: str) -> None:
-    """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense.
+    """Raise an error for weights that hold NaN or infinity: every figure computed with them would be nonsense.
 
-    Those on disk are not read for it: where they hold some, the states that come of them are refused.
+    Those on disk aren't read for it: where they hold some, the states that come of them are refused.
     """
     for key, whole in model.named_parameters():
         if whole.is_meta:
@@ -218,7 +218,7 @@ def why_model_not_loaded(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
-        return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
+        return f"its safetensors file is truncated or not a safetensors file ({lines[0]})"
     reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
     return " ".join(reason) if reason else type(error).__name__
 
@@ -258,23 +258,23 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
 def checked_device_map(
     device_map: str | Mapping[str, str | int] | None, offload_folder: str | os.PathLike[str] | None
 ) -> dict[str, Any]:
-    """Return what transformers takes to spread a model. Both as `regard.load` takes them."""
+    """Return what transformers takes to spread a model. Both as in `regard.load`."""
     if device_map is None:
-        raise RegardError("load: given offload_folder, needs device_map too: what lies there")
+        raise RegardError("load: offload_folder needs device_map: pass the modules to store there")
     if device_map != "auto" and not (isinstance(device_map, Mapping) and device_map):
         raise RegardError(
-            f"load: device_map: given {device_map!r}, needs 'auto', or a dictionary of modules and their devices"
+            f"load: device_map: got {device_map!r}, expected 'auto', or a dictionary of modules and their devices"
         )
     places = "auto" if isinstance(device_map, str) else dict(device_map)
     if importlib.util.find_spec("accelerate") is None:
         raise RegardError("load: device_map needs accelerate: pip install 'regard[distributed]'")
     if isinstance(places, dict) and "disk" in places.values() and offload_folder is None:
-        raise RegardError("load: device_map has modules on disk, needs offload_folder: where their weights lie")
+        raise RegardError("load: device_map has modules on disk: pass offload_folder for their weights")
     return {"device_map": places} | ({} if offload_folder is None else {"offload_folder": os.fspath(offload_folder)})
 
 
 def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
-    """Check that a model was spread as it was asked for. spread: of `checked_device_map`."""
+    """Check that a model was spread as it was requested. spread: of `checked_device_map`."""
     known = [path for path, _ in model.named_modules()]
     devices = [] if spread["device_map"] == "auto" else list(spread["device_map"])
     unknown = [path for path in devices if path not in known and path not in dict(model.named_parameters())]
@@ -310,7 +310,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
         raise RegardError(f"adapter {called}: reading it needs peft: pip install 'regard[adapters]'")
     for file in (ADAPTER, WEIGHTS):
         if not os.path.lexists(place / file):
-            raise RegardError(f"adapter {called}: there is no {file}: needs the folder of an adapter, in safetensors")
+            raise RegardError(f"adapter {called}: there is no {file}: pass the folder of an adapter, in safetensors")
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 

@@ -45,17 +45,17 @@ class Readout:
         self._source = None if source is None else [token.id for token in source.tokens]
         if model.pairs != (source is not None):
             kind = "an encoder-decoder" if model.pairs else "no encoder-decoder"
-            raise RegardError(f"next: {self.name} is {kind}: the trace is of another model")
+            raise RegardError(f"next: {self.name} is {kind}: the trace is another model's")
         size = model._session.original.get_input_embeddings().num_embeddings
         if max(self._ids) >= size:
-            raise RegardError(f"next: the trace has token ids that {self.name} does not know: it is of another model")
+            raise RegardError(f"next: the trace has token ids that {self.name} doesn't know: it is another model's")
         self._typed = False  # whether the tokenizer names segments, and this family adds something for them
         path = self._stack(trace)
         if path is None and "token_type_ids" in model._session.takes:
             self._typed = True
             path = self._stack(trace)
         if path is None:
-            raise RegardError(f"next: no layers of {self.name} leave the states of this trace: it is of another model")
+            raise RegardError(f"next: no layers of {self.name} output the states of this trace: it is another model's")
         self._layers: list[nn.Module] = list(self._own.get_submodule(path))
         self._like: dict[nn.Module, Tensor] = {}  # of layers that give a tensor alone, one without numbers
 
@@ -80,12 +80,12 @@ class Readout:
         return torch.cat([self._read(part) for part in vectors.split(most)])
 
     def check(self, logits: Float[Tensor, "K V"], expected: Float[Tensor, " V"]) -> float:
-        """Return how far logits of a last state are off the model's own, and refuse where that is too far."""
+        """Return how far logits of a last state are off the model's own, and refuse if that is too far."""
         expected = expected.to(logits)
         difference, near = float((logits - expected).abs().max()), TOLERANCE * max(1.0, float(expected.abs().max()))
         if not difference <= near:
             raise RegardError(
-                f"next: read from the last state, the logits of {self.name} are off its own by {difference:.1e}, "
+                f"next: read from the last state, the logits of {self.name} differ from its own by {difference:.1e}, "
                 f"allowed is {near:.0e}: something other than a norm and a head follows its layers"
             )
         return difference
@@ -112,7 +112,7 @@ class Readout:
 
 @contextmanager
 def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
-    """What the last item of each list gave, of a pass inside the block."""
+    """Record the output of each list's last item in a pass inside the block."""
     left: dict[str, Tensor] = {}
     hooks = ExitStack()
 
@@ -188,8 +188,8 @@ def gradient_run(
     the pass, and the trace with contextual embeddings and logits that are part of the pass's graph.
     """
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:
-        needs = "the trace of a text and its target" if model.pairs else "the trace of one text"
-        raise RegardError(f"gradients: given {type(trace).__name__}, needs {needs}, of {model.name}")
+        needs = "a trace of a text and its target" if model.pairs else "a trace of one text"
+        raise RegardError(f"gradients: got {type(trace).__name__}, expected {needs}, of {model.name}")
     read, target = model_inputs_of_trace(model._reader, trace, "gradients")
     session = model._session
     run = partial(gradient_pass, session, read, target, session.structure.stacks(read, target), exchange, heads=heads)

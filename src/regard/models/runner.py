@@ -74,7 +74,7 @@ class Sizes:
         )  # fmt: skip
 
     def held(self, tokens: int, keep: CaptureOptions) -> int:
-        """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
+        """Bytes that traces with this many tokens hold: what each layer that is kept leaves, the rest once."""
         layers = self.layers if keep.layers is None else len(keep.layers)
         # its block's projection, its state
         per_layer = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
@@ -98,7 +98,7 @@ class Sizes:
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
-    """A positive number of a config, None where it has none (some families count by layer)."""
+    """A positive number of a config, None if it has none (some families count by layer)."""
     try:
         number = getattr(config, name, None)
     except RuntimeError:  # it may be another one in each layer
@@ -192,7 +192,7 @@ class Runner:
     ) -> list[WindowedTrace]:
         """The trace of each text, read in overlapping windows."""
         if any(map(intervention_names_tokens, interventions)):
-            raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
+            raise RegardError("window: in windows you can only ablate heads, not edges, and not patch tokens")
         plans = [self._plan(source, window, stride) for source in sources]
         pieces = [piece for plan in plans for piece in plan.pieces()]
         traces: dict[int, Any] = dict(self.traces(pieces, None, interventions, keep))  # of single texts
@@ -216,7 +216,7 @@ class Runner:
         if self.session.pairs:
             raise RegardError(f"window: {name} is an encoder-decoder, which cannot read a text in windows")
         if isinstance(source, ModelInput):
-            raise RegardError("window: inputs cannot be read in windows, a text can")
+            raise RegardError("window: only a text can be read in windows, not inputs")
         return plan_windows(source, self.reader.tokenizer, window, stride, self.reader.limit, name)
 
     def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
@@ -233,7 +233,7 @@ class Runner:
                 return max(1, most)
 
     def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
-        """Refuse what will not fit into memory, before it is begun. batches: of the lengths of their texts."""
+        """Raise an error if batches won't fit into memory, before they run. batches: of their texts' lengths."""
         session, model = self.session, self.session.index.model
         sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
@@ -253,7 +253,7 @@ class Runner:
 
 
 def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
-    """Whether the last states of two traces of a text are the same but for rounding."""
+    """Whether the last states of two traces of a text are the same except for rounding."""
     first, second = ([side.last_hidden_state for side in trace.sides] for trace in (one, other))
     pairs = [(a.float(), b.float()) for a, b in zip(first, second, strict=True)]
     limit = max(SAME, 8 * torch.finfo(first[0].dtype).eps)

@@ -57,13 +57,13 @@ class Source:
             raise RegardError(f"no {'file' if texts == 'FILE' else 'text'} given: regard {verb} {texts}")
 
     def check(self, verb: str, texts: str = "TEXT...") -> None:
-        """Refuse what can be refused without a model. texts: what the verb calls its texts."""
+        """Raise the errors that can be found without a model. texts: what the verb calls its texts."""
         others = {"--target-text": self.targets, "--second": self.seconds, "--window": self.window}
         if self.images:
             refuse_both("--image", others | {"--stride": self.stride, "--open": self.open_file, "--chat": self.chat})
         elif self.open_file is not None:
             refuse_both("--open", {"TEXT": self.texts} | others | {"--chat": self.chat},
-                        "the saved traces have their own texts, give one of them")  # fmt: skip
+                        "the saved traces have their own texts, pass one of them")  # fmt: skip
         elif self.chat is not None:
             if self.texts or any(others.values()):
                 raise RegardError("--chat replaces TEXT, --second, --target-text and --window: leave them out")
@@ -77,8 +77,8 @@ class Source:
             for number, text in enumerate(given, 1):
                 check_text(text, f"{name} {number}" if len(given) > 1 else name)
             if given and len(given) != len(self.texts):
-                counts = f"given {len(given)} for {len(self.texts)} text(s)"
-                raise RegardError(f"{option}: {counts}, needs one for each text, in their order")
+                counts = f"got {len(given)} for {len(self.texts)} text(s)"
+                raise RegardError(f"{option}: {counts}, expected one per text, in the same order")
         if self.seconds and (self.targets or self.window is not None):
             raise RegardError("--second: leave out --target-text and --window")
         if self.stride is not None and self.window is None:
@@ -119,14 +119,14 @@ class Source:
         return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
 
     def read_again(self) -> TracedTexts:
-        """Trace the texts of a saved file anew, for what a file doesn't hold."""
+        """Trace the texts of a saved file again, for what a file doesn't hold."""
         old, model, new = self._opened(needs_model=False, names=False), self.load(self.model), []
         for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
             which = f"--open {str(self.open_file)!r}: trace {number}"
             if not text:
-                raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
+                raise RegardError(f"{which} has token ids without a text, so it can't be traced again")
             if model.pairs != (len(saved.sides) == 2):
-                raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
+                raise RegardError(f"{which} doesn't fit {model.name}: pass its model, --model M")
             trace: Any
             if model.pairs:  # the very tokens: a target that was written may be tokenised differently
                 trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
@@ -135,7 +135,7 @@ class Source:
                 trace = model.trace(first, second=second)
             sides = list(zip(saved.sides, trace.sides, strict=True))
             if not all(_same_trace_as_saved(*side) for side in sides):
-                raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
+                raise RegardError(f"{which} differs from a trace of {model.name}: pass its model, --model M")
             for there, here in sides:
                 here.text, here.tokens = there.text, there.tokens
             new.append(trace)
@@ -146,7 +146,7 @@ class Source:
         traces = self.read().traces
         if len(traces) > 1:
             holds = f"{str(self.open_file)!r} holds {len(traces)} traces"
-            raise RegardError(f"{verb}: {holds}, but {verb} shows one: save that trace alone")
+            raise RegardError(f"{verb}: {holds}, but {verb} shows one: save only that trace")
         if len(traces[0].sides) == 2:
             name = traces[0].decoder.status.model
             raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
@@ -160,7 +160,7 @@ class Source:
         traces = open_traces(self.open_file)
         texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
         if needs_model and self.model is None:
-            raise RegardError("--logit-lens with --open needs --model: a file does not hold the language head")
+            raise RegardError("--logit-lens with --open needs --model: a file doesn't have the language head")
         model = self.load(self.model) if needs_model else None
         if self.model is None or not names:
             return TracedTexts(traces, texts)
@@ -183,7 +183,7 @@ def spelling(tokenizer: Any) -> Callable[[int], str] | None:
 
 
 def _same_trace_as_saved(a: Any, b: Any) -> bool:
-    """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
+    """Whether two traces have the same tokens and, except for narrower numbers, the same contextual embeddings."""
     ids = [[token.id for token in trace.tokens] for trace in (a, b)]
     if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
         return False

@@ -1,6 +1,6 @@
-"""Run many windows of token ids through a model, in batches of one length, and give what of each pass is asked for.
+"""Run many windows of token ids through a model, in batches of one length, and give what of each pass is requested.
 
-Windows of one length need no padding, so that a window's numbers do not depend on what else was in its batch beyond
+Windows of one length need no padding, so that a window's numbers don't depend on what else was in its batch beyond
 the rounding of products of other shapes.
 """
 
@@ -27,7 +27,7 @@ BATCH_TOKENS = 2048  # measured with MiniLM: 512 and 4096 are slower
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What a model reads at once: its ids, special ones included, and their segments where the tokenizer has some."""
+    """The input of one pass: ids, including special tokens, and their segments if the tokenizer has them."""
 
     ids: list[int]
     segments: tuple[int, ...] | None = None
@@ -35,10 +35,10 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class StateBatch:
-    """What a batch of windows of L tokens gave.
+    """The results of a batch of windows of L tokens.
 
-    numbers: which windows. states: (B, K, L, M) of the K layers that were asked for. maps: of every layer the attention
-    (B, H, L, L), where it was asked for.
+    numbers: which windows. states: (B, K, L, M) of the K layers that were requested. maps: of every layer the attention
+    (B, H, L, L), where it was requested.
     """
 
     numbers: list[int]

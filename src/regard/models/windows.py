@@ -1,6 +1,6 @@
-"""A text longer than its model, read in overlapping windows: on request only, and every token says which it is from.
+"""Read a text that is longer than its model's limit in overlapping windows, on request only.
 
-A window is a text of its own to the model: attention does not reach across its edges, and its positions begin anew.
+A window is a separate text to the model: attention doesn't reach across its edges, and its positions start again.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +25,10 @@ FAR = 1 << 40  # how far a token stands from an edge that is none: where the tex
 
 @dataclass(frozen=True)
 class Plan:
-    """How a text is cut. window: tokens of a window, special ones included. stride: how far each is past the last.
+    """How a text is cut. window: tokens of a window, including special tokens. stride: how far each is past the last.
 
     spans: the whole text's tokens [start, stop) that each window has, special ones aside. before, after: how many
-    special tokens stand around each.
+    special tokens are around each.
     """
 
     encoded: Encoded
@@ -39,7 +39,7 @@ class Plan:
     after: int
 
     def pieces(self) -> list[Encoded]:
-        """Each window as a text of its own, with the special tokens that the tokenizer puts around a text."""
+        """Each window as a separate text, with the special tokens that the tokenizer puts around a text."""
         return [self._piece(start, stop) for start, stop in self.spans]
 
     def sources(self, causal: bool) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ class Plan:
         return tuple(chosen.tolist())
 
     def margins(self, number: int, causal: bool) -> Tensor:
-        """How far each token of a window stands from its nearest edge."""
+        """The distance of each token in a window from the nearest edge."""
         start, stop = self.spans[number]
         place = torch.arange(stop - start)
         left = place if number > 0 else torch.full_like(place, FAR)
@@ -66,7 +66,7 @@ class Plan:
         return torch.minimum(left, right)
 
     def shift(self, number: int) -> int:
-        """What the number of a window's token is less than its number in the whole text."""
+        """The difference between a token's number in the whole text and in its window."""
         return self.spans[number][0] - self.before
 
     def note(self) -> str:
@@ -99,23 +99,23 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
     """
     for option, value in (("window", window), ("stride", stride)):
         if value is not None and not is_whole(value):
-            raise RegardError(f"{option}: given {value!r}, needs a whole number of tokens")
+            raise RegardError(f"{option}: got {value!r}, expected a whole number of tokens")
     tokens = encoded.tokens
     added = [token.special and token.start == token.end for token in tokens]
     before = next(n for n, special in enumerate([*added, False]) if not special)
     after = next(n for n, special in enumerate([*added[::-1], False]) if not special)
     if tokenizer is not None and tokenizer.num_special_tokens_to_add(pair=False) != before + after:
-        raise RegardError(f"window: the tokenizer of {name} puts special tokens elsewhere than around a text")
+        raise RegardError(f"window: the tokenizer of {name} doesn't put special tokens around a text")
     room = window - before - after
     if limit is not None and window > limit:
-        raise RegardError(f"window: given {window}, {name} takes {limit} tokens at most")
+        raise RegardError(f"window: got {window}, but {name} takes at most {limit} tokens")
     if room < 2:
         special = f": {before + after} of its tokens are special" if before + after else ""
-        raise RegardError(f"window: given {window}, needs {before + after + 2} or more{special}")
+        raise RegardError(f"window: got {window}, expected {before + after + 2} or more{special}")
     stride = room // 2 if stride is None else stride
     if not 1 <= stride < room:
         problem = f"a window of {window} tokens holds {room} of the text"
-        raise RegardError(f"stride: given {stride}, needs 1 to {room - 1}: {problem}, and windows have to overlap")
+        raise RegardError(f"stride: got {stride}, expected 1 to {room - 1}: {problem}, and windows have to overlap")
     length = len(tokens) - before - after
     starts = list(range(0, max(1, length - room + stride), stride))
     starts[-1] = max(0, length - room)
@@ -127,7 +127,7 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 class WindowedTrace(ShownTrace):
     """A long text read in overlapping windows.
 
-    tokens: the whole text's. windows: the trace of each window, whose tokens and characters are numbered anew.
+    tokens: the whole text's. windows: the trace of each window, whose tokens and characters are renumbered.
     spans: the whole text's tokens [start, stop) that each window has, special ones aside. source: the window that each
     token is taken from. Vectors of the whole text are put together from each token's own window; attention has no map
     of the whole text, since none exists: `place` and `locate` lead to the window that has it.
@@ -179,8 +179,8 @@ class WindowedTrace(ShownTrace):
                 best, margin = (number, nearest) if nearest > margin else (best, margin)
         if best is None:
             raise RegardError(
-                f"word {word.text[:40]!r} of {len(word.tokens)} tokens is whole in no window: give larger windows or a "
-                "smaller stride"
+                f"word {word.text[:40]!r} of {len(word.tokens)} tokens fits into no window: use larger windows or "
+                "a smaller stride"
             )
         return best
 
@@ -256,5 +256,5 @@ def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
 
 
 def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
-    """How many tokens the longest side or window of a trace has."""
+    """The number of tokens in the longest side or window of a trace."""
     return max(len(side.tokens) for side in sides(trace))

@@ -1,4 +1,4 @@
-"""Layers and transformers of one's own, to build, train and trace; all attention goes through `regard.attend`."""
+"""Layers and transformers to build, train and trace. All attention goes through `regard.attend`."""
 
 from typing import TYPE_CHECKING
 

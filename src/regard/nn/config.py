@@ -1,4 +1,4 @@
-"""What a transformer of ours is made of: one frozen description, checked when it is made, kept as JSON."""
+"""The configuration of a `regard.Transformer`: frozen, checked when made, stored as JSON."""
 
 import math
 from collections.abc import Mapping
@@ -19,27 +19,27 @@ FORMAT, VERSION = "transformer", 1
 class TransformerConfig:
     """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
 
-    kind: "encoder" reads all of a text at once; "decoder" reads from left to right and tells the next token;
+    kind: "encoder" reads a whole text at once, "decoder" reads from left to right and predicts the next token,
         "encoder-decoder" has both, with cross-attention.
-    vocabulary: how many token ids there are (V). An encoder-decoder has one vocabulary for both its texts.
-    length: the most tokens of a text. Only learned positions need such a limit, of the others None takes any length.
-    layers: of each stack. d_model: width of the states (M). heads, key_heads: query heads (H), and key and value heads
-        (G), as many by default. d_k: width of one head, d_model / heads by default.
-    d_hidden: width inside the feed-forward, 4 · d_model by default. activation, gated: its kind; "silu" and gated is
-        SwiGLU, "gelu" and gated is GEGLU.
-    norm: a layer norm, or a root-mean-square norm. norm_first: whether a norm stands before each part of a layer, with
-        one more at the end ("pre-norm"), or behind its residual ("post-norm").
-    positions: how tokens learn where they stand. rotary_base: of rotary and sinusoidal angles.
-    segments: how many kinds of segments a text may have (BERT's token types), 0 for none.
-    scale_embeddings: whether token embeddings are multiplied by √d_model (Vaswani et al. 2017), with sinusoidal
-        positions by default. Their vectors have length √(d_model / 2), 36 times that of first embeddings (`initial`)
-        that aren't scaled, which hides the tokens. Scaled, tokens start 1.4 times as long as positions.
+    vocabulary: the number of token ids (V). An encoder-decoder has one vocabulary for both texts.
+    length: the maximum number of tokens in a text. Only learned positions need it. For others, None allows any length.
+    layers: number per stack. d_model: width of the states (M). heads, key_heads: query heads (H), and key and value
+        heads (G). Default: as many as query heads. d_k: width of one head. Default: d_model / heads.
+    d_hidden: width inside the feed-forward layer. Default: 4 · d_model. activation, gated: its kind. Gated "silu" is
+        SwiGLU, gated "gelu" is GEGLU.
+    norm: a layer norm, or a root-mean-square norm. norm_first: whether a norm is before each part of a layer, with a
+        final norm ("pre-norm"), or after its residual ("post-norm").
+    positions: the kind of positional encoding. rotary_base: of rotary and sinusoidal angles.
+    segments: the number of segment kinds in a text (BERT's token types), 0 for none.
+    scale_embeddings: whether to multiply token embeddings by √d_model (Vaswani et al. 2017). Default: with sinusoidal
+        positions. Their vectors have length √(d_model / 2), 36 times that of unscaled initial embeddings (`initial`),
+        which hides the tokens. With scaling, tokens start 1.4 times as long as positions.
     norm_embeddings: whether a norm follows the sum of the embeddings (BERT).
     output: the language head: "tied" to the token embeddings, "free", or "none". output_bias: whether it has a bias.
-        output_transform: whether a layer with an activation and a norm stands before it (BERT).
-    bias: whether linear layers and layer norms have one.
-    dropout: of the embeddings and of what each part adds to the states. attention_dropout: of the weights; PyTorch's
-        fused CPU kernel has none, so it costs speed there.
+        output_transform: whether a layer with an activation and a norm comes before it (BERT).
+    bias: whether linear layers and layer norms have a bias.
+    dropout: of the embeddings and of each part's output. attention_dropout: of the weights. PyTorch's fused CPU kernel
+        doesn't support it, so it is slower there.
     initial: standard deviation of the first weights. start: the id that an encoder-decoder's decoder begins with.
     """
 
@@ -82,13 +82,13 @@ class TransformerConfig:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise _wrong(name, getattr(self, name), "1 or more")
         if self.d_k is None and self.d_model % self.heads:
-            raise _wrong("d_model", self.d_model, f"a multiple of the {self.heads} heads, or a d_k beside it")
+            raise _wrong("d_model", self.d_model, f"a multiple of the {self.heads} heads, or d_k as well")
         if self.key_heads is not None and self.heads % self.key_heads:
             raise _wrong("key_heads", self.key_heads, f"a number that divides the {self.heads} heads")
         if self.positions == "rotary" and self.head_width % 2:
-            raise _wrong("d_k", self.head_width, "an even width, for rotary positions turn pairs of components")
+            raise _wrong("d_k", self.head_width, "an even width, because rotary positions rotate pairs of components")
         if self.positions == "learned" and self.length is None:
-            raise _wrong("length", None, "a number of tokens, for learned positions are a table")
+            raise _wrong("length", None, "a number of tokens, because learned positions are a table")
         if self.segments < 0:
             raise _wrong("segments", self.segments, "0 or more")
         for name in ("dropout", "attention_dropout"):
@@ -98,7 +98,7 @@ class TransformerConfig:
             if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
                 raise _wrong(name, getattr(self, name), "a number above 0")
         if self.output == "none" and (self.output_bias or self.output_transform):
-            raise _wrong("output", "none", "to be tied or free where output_bias or output_transform are set")
+            raise _wrong("output", "none", "'tied' or 'free' with output_bias or output_transform")
         if self.start is not None and not 0 <= self.start < self.vocabulary:
             raise _wrong("start", self.start, f"an id of the vocabulary, 0 to {self.vocabulary - 1}")
         if (self.start is None) == (self.kind == "encoder-decoder"):
@@ -112,25 +112,25 @@ class TransformerConfig:
             raise _wrong("segments", self.segments, "0 for an encoder-decoder")
 
     def as_json(self) -> dict[str, str | int | float | bool | None]:
-        """Return what config.json holds."""
+        """Return the content of config.json."""
         return {"regard": FORMAT, "version": VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "TransformerConfig":
-        """Read back what `as_json` gave.
+        """Make a config from the result of `as_json`.
 
         Raises:
-            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
-                file's name stands before it.
+            RegardError: the format differs or is newer, or an entry is unknown, missing or wrong. The message begins
+                with the file's name.
         """
         if content.get("regard") != FORMAT:
-            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
+            raise RegardError(f"{name}: regard is {content.get('regard')!r}, expected {FORMAT!r}")
         version = content.get("version")
         if not isinstance(version, int) or version > VERSION:
-            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
+            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update regard")
         options = {key: value for key, value in content.items() if key not in ("regard", "version")}
         for key in sorted(set(options) - {field.name for field in fields(cls)}):
-            raise RegardError(f"{name}: {key!r} is no entry of a {FORMAT}'s config")
+            raise RegardError(f"{name}: {key!r} is not an entry of a {FORMAT} config")
         if "vocabulary" not in options:
             raise RegardError(f"{name}: the entry 'vocabulary' is missing")
         try:
@@ -160,7 +160,7 @@ class TransformerConfig:
 
     @property
     def num_key_value_heads(self) -> int:
-        """`key_heads`, or as many as there are query heads."""
+        """`key_heads`, or the number of query heads."""
         return self.heads if self.key_heads is None else self.key_heads
 
     @property
@@ -214,4 +214,4 @@ TransformerConfig.__init__ = arguments_named(TransformerConfig.__init__)  # type
 
 
 def _wrong(name: str, value: Any, needed: str) -> RegardError:
-    return RegardError(f"{name}: given {value!r}, needs {needed if needed.startswith('to be') else 'to be ' + needed}")
+    return RegardError(f"{name}: got {value!r}, expected {needed}")

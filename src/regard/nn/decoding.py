@@ -82,7 +82,7 @@ def write_with_transformer(
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     full_pass: Callable[[Int[Tensor, "B T"]], Float[Tensor, "B T V"]] | None = None,
 ) -> list[list[int]]:
-    """Let a decoder go on with each text of a batch; return the new ids, the end token included where it wrote one.
+    """Let a decoder continue each text of a batch; return the new ids, the end token included where it wrote one.
 
     The model computes as in use, without dropout; its mode comes back after.
 

@@ -34,7 +34,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 
 
 def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
-    """Write a model's folder; each file whole or not at all, its config last."""
+    """Write a model's folder; each file atomically, its config last."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,13 +51,13 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
 
 
 def write_tokenizer(folder: Path, tokenizer: Any) -> None:
-    """Write the files of a model's tokenizer into its folder, each whole or not at all; none of None."""
+    """Write the files of a model's tokenizer into its folder, each atomically; none of None."""
     for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
         _write_transformer_file(folder / name, text)
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
-    """Read the model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
+    """Read the model of a folder, on the CPU and ready to be used, and its tokenizer (None if it has none).
 
     folder: a model's, or a training run's, whose newest whole checkpoint is read.
     """
@@ -66,7 +66,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
         raise RegardError(f"{str(folder)!r} is not the folder of a regard.Transformer: it has no {CONFIG}")
     config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
     if not (folder / WEIGHTS).exists():
-        raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
+        raise RegardError(f"{str(folder)!r}: no weights, expected {WEIGHTS}")
     sizes = held([folder / WEIGHTS])
     require_memory(needs(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
@@ -84,7 +84,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
 
 
 def is_transformer_folder(folder: Path) -> bool:
-    """Tell whether a folder says that it holds a transformer of ours or a training run of one."""
+    """Return whether a folder says that it holds a transformer of ours or a training run of one."""
     if (folder / POINTER).is_file():
         return True
     try:
@@ -103,10 +103,10 @@ def newest_transformer_folder(folder: Path | str) -> Path:
         return folder
     name = read_json(pointer).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
-        raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needs the name of one in {CHECKPOINTS}/")
+        raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, expected a checkpoint's name in {CHECKPOINTS}/")
     newest = folder / CHECKPOINTS / name
     if not newest.is_dir():
-        raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, there is no folder {str(newest)!r}")
+        raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, but there is no folder {str(newest)!r}")
     return newest
 
 
@@ -121,7 +121,7 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
     targets = weights_of(model)
     missing, unknown = sorted(set(targets) - set(tensors)), sorted(set(tensors) - set(targets))
     if missing:
-        raise RegardError(f"{name} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+        raise RegardError(f"{name} is incomplete: {len(missing)} tensors are missing, the first {missing[0]!r}")
     if unknown:
         raise RegardError(f"{name}: tensor {unknown[0]!r} belongs to no part of a model with this config")
     for key, tensor in tensors.items():
@@ -139,7 +139,7 @@ def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
         return safetensors.torch.load_file(file)
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(file)!r} is {suspect} or no safetensors file ({reason})") from error
+        raise RegardError(f"{str(file)!r} is {suspect} or not a safetensors file ({reason})") from error
 
 
 def _write_transformer_file(file: Path, text: str) -> None:

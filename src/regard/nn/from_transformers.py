@@ -1,6 +1,6 @@
 """Our transformer with the weights of a BERT-, GPT-2- or Llama-kind model of transformers: the same numbers out.
 
-What a model has that ours has no counterpart for is refused by name, never left out. A pooler or another head that
+If a model has a feature that ours lacks, regard raises an error with its name. A pooler or another head that
 stands beside the states takes no part in them: only the language heads named here come along.
 
 The folder of a BERT without a head is read without importing transformers, which takes seconds. A folder that says
@@ -84,7 +84,7 @@ def read_bert(folder: Path) -> Transformer | None:
 
 
 def bert_config(config: Any, **more: Any) -> TransformerConfig:
-    """Say what a BERT is made of, by the config that transformers has of it. more: of its head."""
+    """Report what a BERT is made of, by the config that transformers has of it. more: of its head."""
     return TransformerConfig.bert(
         vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
         layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
@@ -102,7 +102,7 @@ def activation_of_transformers(name: str) -> str:
 
 
 def no_counterpart(name: str, value: Any) -> RegardError:
-    """Say what of a model of transformers ours has no counterpart for."""
+    """Report which features of a transformers model ours doesn't have."""
     return RegardError(f"from_transformers: the model has {name}={value!r}, which has no counterpart in a Transformer")
 
 
@@ -125,7 +125,7 @@ def from_transformers(model: Any) -> Transformer:
     """
     kind = type(model).__name__
     if kind not in _READERS:
-        raise RegardError(f"from_transformers: given a {kind}, needs one of {', '.join(_READERS)}")
+        raise RegardError(f"from_transformers: got a {kind}, expected one of {', '.join(_READERS)}")
     config, weights = _READERS[kind](model)
     with torch.random.fork_rng(devices=[]):
         made = Transformer(config)
@@ -254,6 +254,6 @@ def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = Fals
 
 
 def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Weights:
-    """What a language head has of its own: a weight where it is free, a bias where it has one."""
+    """A language head's own weights: a weight if it isn't tied, and a bias if it has one."""
     weights = {} if head is None else _module_weights_by_name("head", head)
     return {name: tensor for name, tensor in weights.items() if name != "head.weight" or config.output == "free"}

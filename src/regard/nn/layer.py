@@ -37,7 +37,7 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             needed = " or ".join(map(repr, ACTIVATIONS))
-            raise ValueError(f"activation: given {activation!r}, needs to be {needed}")
+            raise ValueError(f"activation: got {activation!r}, expected {needed}")
         self.activation = activation
         self.gate = nn.Linear(d_model, d_hidden, bias) if gated else None
         self.up = nn.Linear(d_model, d_hidden, bias)

@@ -25,8 +25,8 @@ from regard.nn.single_head import as_linear_weights, check_layer_input
 class KeyValueCache:
     """The KV cache of one attention layer: memory O(T) for T tokens, new rows are only appended.
 
-    Rows are written once and never again: an attention map recorded at an earlier step stays what it was, and all of
-    them together hold one buffer. Where gradients are wanted, rows are joined into new tensors instead.
+    Each row is written only once, so an attention map recorded at an earlier step stays unchanged, and all maps share
+    one buffer. If gradients are needed, rows are joined into new tensors instead.
     """
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class KeyValueCache:
             old = self._rows.get(name)
             if old is not None and (*old.shape[:-2], old.shape[-1]) != (*rows.shape[:-2], rows.shape[-1]):
                 raise ValueError(
-                    f"cache: given {name} of shape {tuple(rows.shape)}, needs {tuple(old.shape)} as before, the number "
-                    "of tokens aside; another sequence needs a cache of its own"
+                    f"cache: got {name} of shape {tuple(rows.shape)}, expected {tuple(old.shape)} as before, except "
+                    "for the number of tokens; use a new cache for another sequence"
                 )
         start, self._length = self._length, self._length + key.shape[-2]
         whole = [self._joined(name, rows, start, self._length) for name, rows in newest.items()]
@@ -77,10 +77,10 @@ _no_scope = nullcontext()
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads side by side, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
+    """Several heads in parallel, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
 
-    The weights: `layer(x, return_attention=True)` gives (output, AttentionMap of shape (B, H, L, S)); `regard.record()`
-    records them too. Inputs without a batch, (L, d_model), give (L, d_model) and a map (H, L, S).
+    For the weights, `layer(x, return_attention=True)` returns (output, AttentionMap of shape (B, H, L, S));
+    `regard.record()` works too. For an input without a batch, (L, d_model), you get (L, d_model) and a map (H, L, S).
     """
 
     @arguments_named
@@ -111,9 +111,9 @@ class MultiHeadAttention(nn.Module):
                 come from, d_context by default.
             bias: whether the projections have one.
             dropout: of the weights, while training.
-            scale, softcap: as `regard.attend` takes them.
+            scale, softcap: as in `regard.attend`.
             positions: how positions enter the layer: one of `regard.nn.positions`, or your own `Positions`.
-            batch_first: False where inputs are (L, B, d_model).
+            batch_first: False if inputs are (L, B, d_model).
             path: what its calls are recorded under, below the scopes around them.
 
         Raises:
@@ -125,9 +125,9 @@ class MultiHeadAttention(nn.Module):
         key_heads = heads if key_heads is None else key_heads
         check_integer("key_heads", key_heads)
         if heads % key_heads:
-            raise ValueError(f"key_heads: given {key_heads}, needs a number that divides the {heads} heads")
+            raise ValueError(f"key_heads: got {key_heads}, expected a number that divides the {heads} heads")
         if d_k is None and d_model % heads:
-            raise ValueError(f"d_k: not given, and d_model {d_model} is no multiple of {heads} heads; it needs a width")
+            raise ValueError(f"d_k is needed, because d_model {d_model} isn't a multiple of {heads} heads")
         d_k = d_model // heads if d_k is None else d_k
         d_v = d_k if d_v is None else d_v
         d_context = d_model if d_context is None else d_context
@@ -135,9 +135,9 @@ class MultiHeadAttention(nn.Module):
         for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context), ("d_values", d_values)):
             check_integer(name, width)
         if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
+            raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
         if positions is not None and not isinstance(positions, Positions):
-            raise TypeError(f"positions: given {type(positions).__name__}, needs one of regard.nn.positions")
+            raise TypeError(f"positions: got {type(positions).__name__}, expected one of regard.nn.positions")
         self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
         self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
         self.path = path
@@ -162,18 +162,18 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             output: W_O, from all heads' values to d_model.
-            query, key, value, convention: with their errors as `SelfAttention.from_weights` takes them.
+            query, key, value, convention: as in `SelfAttention.from_weights`, with the same errors.
 
         Raises:
-            ValueError: the widths are no multiples of heads, or W_O does not fit.
+            ValueError: the widths aren't multiples of heads, or W_O doesn't fit.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         output = output.mT if convention == "x @ W" else output
         if query.shape[0] % heads or value.shape[0] % heads:
-            raise ValueError(f"heads: given {heads}, needs a number that divides {query.shape[0]} and {value.shape[0]}")
+            raise ValueError(f"heads: got {heads}, expected a divisor of {query.shape[0]} and {value.shape[0]}")
         if output.shape != (query.shape[1], value.shape[0]):
             shape, needed = tuple(output.shape), (query.shape[1], value.shape[0])
-            raise ValueError(f"output: given {shape} as (out, in), needs {needed}")
+            raise ValueError(f"output: got {shape} as (out, in), expected {needed}")
         with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
             layer = cls(
                 d_model=query.shape[1], heads=heads, d_k=query.shape[0] // heads, d_v=value.shape[0] // heads,
@@ -188,18 +188,18 @@ class MultiHeadAttention(nn.Module):
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Make the same layer from copies of torch's parameters; `masks_from_torch` translates its masks.
 
-        Where torch's module gives NaN, for queries that may attend to nothing, the heads' outputs are 0.
+        For queries that can't attend to any key, torch's module returns NaN, but this layer's heads return 0.
 
         Raises:
             TypeError: not an nn.MultiheadAttention.
-            ValueError: it has bias_k and bias_v or add_zero_attn: keys that belong to no token.
+            ValueError: it has bias_k and bias_v or add_zero_attn, which are keys without a token.
         """
         if not isinstance(module, nn.MultiheadAttention):
-            raise TypeError(f"module: given {type(module).__name__}, needs to be a torch.nn.MultiheadAttention")
+            raise TypeError(f"module: got {type(module).__name__}, expected a torch.nn.MultiheadAttention")
         if module.bias_k is not None or module.bias_v is not None:
-            raise ValueError("module: given bias_k and bias_v (add_bias_kv=True), which have no counterpart here")
+            raise ValueError("module: bias_k and bias_v (add_bias_kv=True) are not supported")
         if module.add_zero_attn:
-            raise ValueError("module: given add_zero_attn=True, which has no counterpart here")
+            raise ValueError("module: add_zero_attn=True is not supported")
         with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
             layer = cls(
                 d_model=module.embed_dim, heads=module.num_heads, d_context=module.kdim, d_values=module.vdim,
@@ -233,21 +233,21 @@ class MultiHeadAttention(nn.Module):
         """Attention from x to context, or to x itself.
 
         Args:
-            x: what queries come from, (B, L, d_model) or (L, d_model).
-            context: what keys come from, (B, S, d_context); x by default.
-            values: what values come from, (B, S, d_values); the context by default.
-            mask, bias, causal, window: as `regard.attend` takes them: True means "may attend".
-            positions: of x's tokens, (L,) or (B, L); by default they go on from what the cache holds. A context's own
+            x: input of the queries, (B, L, d_model) or (L, d_model).
+            context: input of the keys, (B, S, d_context). Default: x.
+            values: input of the values, (B, S, d_values). Default: the context.
+            mask, bias, causal, window: as in `regard.attend`. True means "may attend".
+            positions: of x's tokens, (L,) or (B, L). Default: they continue those in the cache. Positions of a context
                 start at 0.
-            cache: keys and values of the tokens before x, to which x's are added. Self-attention only.
-            return_attention: also give the map.
+            cache: keys and values of the tokens before x. Those of x are appended. Self-attention only.
+            return_attention: also return the map.
 
         Raises:
-            TypeError, ValueError: naming the argument, what was given and what is needed.
+            TypeError, ValueError: an argument is wrong. The message gives its name, its value and the expected value.
         """
         is_self = context is None
         if cache is not None and not is_self:
-            raise ValueError("cache: given together with a context, needs self-attention, whose keys grow with x")
+            raise ValueError("cache: works for self-attention only: leave out context")
         x = self._batch_first(x)
         context = x if context is None else self._batch_first(context)
         values = context if values is None else self._batch_first(values)
@@ -259,7 +259,7 @@ class MultiHeadAttention(nn.Module):
             positions = torch.arange(start, start + x.shape[-2], device=x.device)
         elif positions.shape not in (x.shape[:-1], x.shape[-2:-1]):
             needed = f"({x.shape[-2]},) or {tuple(x.shape[:-1])}"
-            raise ValueError(f"positions: given shape {tuple(positions.shape)}, needs {needed}")
+            raise ValueError(f"positions: got shape {tuple(positions.shape)}, expected {needed}")
         key_positions = positions if is_self else torch.arange(context.shape[-2], device=context.device)
         query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)  # (…, H, L, d_k)
         key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)  # (…, G, S, d_k)
@@ -270,7 +270,7 @@ class MultiHeadAttention(nn.Module):
             key, value, key_positions = cache.append(key, value, key_positions)
         if self.positions is not None:
             if self.positions.causal_only and not causal:
-                raise ValueError("causal: given False, needs to be True for positions whose bias holds under it alone")
+                raise ValueError("causal: got False, expected True: the bias of these positions is causal")
             by_position = self.positions.bias(positions, key_positions)
             bias = by_position if bias is None else bias if by_position is None else bias + by_position
         with scope(self.path) if self.path else _no_scope:
@@ -302,17 +302,17 @@ def masks_from_torch(
 ) -> dict[str, Tensor | None]:
     """Translate the masks of nn.MultiheadAttention into the mask and bias of a layer's call.
 
-    There True means "may NOT attend", and a floating-point mask is added to the scores.
+    In torch's masks, True means "may NOT attend", and a floating-point mask is added to the scores.
 
     Args:
         attn_mask: (L, S) or (B · heads, L, S).
-        key_padding_mask: (B, S), or (S,) where there is no batch: then an attn_mask of three axes is (heads, L, S).
+        key_padding_mask: (B, S), or (S,) without a batch. Then an attn_mask with three axes is (heads, L, S).
         heads: the layer's number of heads.
-        shape: of the call, (B, L, S), or (L, S) without a batch. Masks have to fit it as torch wants it: nothing is
-            broadcast. Without it they have to fit each other.
+        shape: of the call, (B, L, S), or (L, S) without a batch. As in torch, masks must fit it without broadcasting.
+            Without shape, they must fit each other.
 
     Raises:
-        ValueError: a shape or dtype that torch's module does not take.
+        ValueError: torch's module doesn't support the shape or dtype.
     """
     known = {"H": heads, **dict(zip("SLB", shape[::-1], strict=False))}
     if len(shape) == 2 or (key_padding_mask is not None and key_padding_mask.ndim == 1):
@@ -326,7 +326,7 @@ def masks_from_torch(
         if tensor is None:
             continue
         if tensor.dtype != torch.bool and not tensor.is_floating_point():
-            raise ValueError(f"{name}: given {tensor.dtype}, needs bool or a floating-point dtype")
+            raise ValueError(f"{name}: got {tensor.dtype}, expected bool or a floating-point dtype")
         actual, sizes = tuple(tensor.shape), ", ".join(f"{axis} = {known[axis]}" for axis in "BLS" if axis in known)
         if name == "attn_mask":
             split = len(actual) == 3 and actual[0] % heads == 0
@@ -335,7 +335,7 @@ def masks_from_torch(
         else:
             fits, axes = len(actual) in ((len(shape) - 1,) if shape else (1, 2)), "BS"[-len(actual) :]
         if not fits or any(known.setdefault(axis, n) != n for axis, n in zip(axes, tensor.shape, strict=True)):
-            raise ValueError(f"{name}: given shape {actual}, needs {needed}{sizes and f', with {sizes}'}")
+            raise ValueError(f"{name}: got shape {actual}, expected {needed}{sizes and f', with {sizes}'}")
         tensor = tensor[:, None, None, :] if axes == "BS" else tensor
         if tensor.dtype == torch.bool:
             mask = ~tensor if mask is None else mask & ~tensor

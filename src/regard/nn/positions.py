@@ -3,8 +3,8 @@
 Plain functions first, each of positions alone; then modules with one common face, `rotate` and `bias`, of which each
 kind does one and leaves the other as it is. An attention layer calls both (`positions=`).
 
-Shapes: positions are (L,) for all texts alike or (B, L). Angles are computed in float64, for at position 100,000 those
-of float32 are off by 0.004.
+Shapes: positions are (L,) for all texts, or (B, L). Angles are computed in float64, because float32 angles are off by
+0.004 at position 100,000.
 """
 
 import torch
@@ -19,8 +19,8 @@ LAYOUTS = ("half", "interleaved")
 def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "{length} {width}"]:
     """Positional encodings of positions 0 to length - 1 (Vaswani et al. 2017, "Attention Is All You Need").
 
-    PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos of the same; of an odd width the last column is
-    dropped. The encoding at pos + k is a linear function of that at pos: each pair is turned by the angle of k.
+    PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos of the same. An odd width drops the last column.
+    The encoding at pos + k is a linear function of the encoding at pos: each pair is rotated by the angle of k.
     """
     return sinusoidal_at(torch.arange(length), width, base).float()
 
@@ -40,16 +40,16 @@ def sinusoidal_at(
 def rotary_angles(
     positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
 ) -> Float[Tensor, "*positions half"]:
-    """The angle by which each pair of a vector's components is turned: position / base^(2i / width), in float64.
+    """Compute the angle by which each pair of components is rotated: position / base^(2i / width), in float64.
 
     Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
 
     Raises:
-        ValueError: width is odd, for components turn in pairs.
+        ValueError: width is odd, but components are rotated in pairs.
     """
     check_integer("width", width, 2)
     if width % 2:
-        raise ValueError(f"width: given {width}, needs to be even, for rotary positions turn pairs of components")
+        raise ValueError(f"width: got {width}, expected an even number: rotary positions rotate pairs")
     exact = _exact_positions(positions)
     return exact[..., None] * base ** -(torch.arange(0, width, 2, dtype=exact.dtype, device=exact.device) / width)
 
@@ -57,12 +57,12 @@ def rotary_angles(
 def rotate(
     x: Float[Tensor, "*rest L D"], angles: Float[Tensor, "*texts L half"], layout: str = "half"
 ) -> Float[Tensor, "*rest L D"]:
-    """Turn each pair of components of x by its angle, in float32 or better; x's dtype is kept.
+    """Rotate each pair of components of x by its angle, in float32 or better. The result has x's dtype.
 
     Args:
         x: queries or keys, (…, L, D).
-        angles: of `rotary_angles`, broadcastable against x but for the last axis; components beyond twice its width
-            stay as they are.
+        angles: from `rotary_angles`, broadcastable against x except for the last axis. Components beyond twice its
+            width stay unchanged.
         layout: which components make pair i: "half" is i and i + width / 2 (GPT-NeoX, Llama), "interleaved" is 2i and
             2i + 1 (RoFormer, GPT-J).
 
@@ -70,9 +70,9 @@ def rotate(
         ValueError: the layout is neither, or the angles turn more components than x has.
     """
     if layout not in LAYOUTS:
-        raise ValueError(f"layout: given {layout!r}, needs to be {' or '.join(map(repr, LAYOUTS))}")
+        raise ValueError(f"layout: got {layout!r}, expected {' or '.join(map(repr, LAYOUTS))}")
     if 2 * angles.shape[-1] > x.shape[-1]:
-        raise ValueError(f"angles: given {angles.shape[-1]} for pairs of components, x has only {x.shape[-1]} of them")
+        raise ValueError(f"angles: got {angles.shape[-1]} for pairs, but x has only {x.shape[-1]} components")
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     return _rotate_first_pairs(x, angles.cos().to(dtype), angles.sin().to(dtype), layout)
 
@@ -106,13 +106,13 @@ def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
 def alibi_bias(
     slopes: Float[Tensor, " H"], queries: Int[Tensor, "*texts L"], keys: Int[Tensor, "*texts S"]
 ) -> Float[Tensor, "*texts H L S"]:
-    """-slope · |i - j| for every head, query and key: exact at any distance, and as large as all the scores."""
+    """Compute -slope · |i - j| for every head, query and key: exact at any distance, with the size of all scores."""
     gaps = (queries[..., :, None] - keys[..., None, :]).abs()
     return -slopes[:, None, None] * gaps[..., None, :, :]
 
 
 def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
-    """slope · (j - last key): the same weights as `alibi_bias` under a causal mask, from S numbers a head.
+    """slope · (j - last key): the same weights as `alibi_bias` under a causal mask, from S numbers per head.
 
     For keys at or before the query the two differ by slope · (last key - i), one number a row, which a softmax takes
     away again. What remains is rounding: biases reach slope · S, where float32 keeps steps of slope · S · 1.2e-7.
@@ -122,12 +122,12 @@ def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) 
 
 
 class Positions(nn.Module):
-    """What every kind answers to; by itself it tells attention nothing of positions."""
+    """The interface of every kind. This base class doesn't use positions."""
 
     causal_only = False  # True where the bias is right under a causal mask alone
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
-        """Queries or keys with positions turned in."""
+        """Rotate queries or keys by their positions."""
         return x
 
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."] | None:
@@ -136,7 +136,7 @@ class Positions(nn.Module):
 
 
 class Rotary(Positions):
-    """Queries and keys turned by their position, so that scores depend on offsets alone; values stay as they are."""
+    """Rotate queries and keys by their position, so scores depend only on offsets. Values stay unchanged."""
 
     def __init__(self, width: int, base: float = 10000.0, layout: str = "half") -> None:
         """width: how many components of a query or key are turned, at most D. layout: as in `rotate`."""
@@ -150,9 +150,9 @@ class Rotary(Positions):
         return f"{self.width}, base={self.base}, layout={self.layout!r}"
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
-        """x turned by the angles of its positions, the same for every head."""
+        """Rotate x by the angles of its positions, the same for every head."""
         if self.width > x.shape[-1]:
-            raise ValueError(f"x: given components {x.shape[-1]}, needs the {self.width} that are turned, or more")
+            raise ValueError(f"x: got {x.shape[-1]} components, expected at least the {self.width} that are rotated")
         return _rotate_first_pairs(x, *self._turns(positions, x.dtype), self.layout)
 
     def _turns(self, positions: Tensor, like: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -175,7 +175,7 @@ class Rotary(Positions):
 
 
 class Alibi(Positions):
-    """Scores that fall with distance, each head at its own slope."""
+    """Lower the scores with distance, with a slope for each head."""
 
     def __init__(self, heads: int, *, compact: bool = False) -> None:
         """compact: S numbers a head instead of L × S, with some rounding; for causal attention only."""

@@ -1,4 +1,4 @@
-"""Attention layers of one head, as in the textbook: projections of the input, and `attend`.
+"""Attention layers with one head, as in the textbook: projections of the input, then `attend`.
 
     context = attend(x @ W_query, x @ W_key, x @ W_value)
 
@@ -51,12 +51,12 @@ class _OneHead(nn.Module):
 
 
 class SelfAttention(_OneHead):
-    """Self-attention of one head, d_in → d_v. `layer(x)` gives the context vectors, (B, L, d_v) or (L, d_v).
+    """Self-attention with one head, d_in → d_v. `layer(x)` returns the context vectors, (B, L, d_v) or (L, d_v).
 
-    A new layer draws its matrices as nn.Linear does: for given ones, use `from_weights`.
+    A new layer initializes its matrices like nn.Linear. To set them, use `from_weights`.
 
-    The weights: `layer(x, return_attention=True)` gives (context, AttentionMap), `regard.record()` records them too.
-    The map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
+    For the weights, `layer(x, return_attention=True)` returns (context, AttentionMap); `regard.record()` works too.
+    The map's shape is (B, 1, L, L), or (L, L) for an input without a batch axis.
     """
 
     @arguments_named
@@ -73,30 +73,30 @@ class SelfAttention(_OneHead):
 
         Args:
             query, key, value: W_Q, W_K and W_V.
-            convention: "x @ W" where a matrix is (d_in, d_k), "W @ x" where it is (d_k, d_in) as in nn.Linear.
+            convention: "x @ W" if a matrix is (d_in, d_k), "W @ x" if it is (d_k, d_in), as in nn.Linear.
 
         Raises:
-            ValueError: the convention is neither, or the matrices do not fit each other.
+            ValueError: the convention is unknown, or the matrices don't fit each other.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 width, needed = weight.shape[1], query.shape[1]
-                raise ValueError(f"{name}: given weights for inputs of width {width}, needs {needed}; {TRY_OTHER}")
+                raise ValueError(f"{name}: got weights for inputs of width {width}, expected {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
         self, x: Float[Tensor, "*B L d_in"], *, return_attention: bool = False, **rule: Any
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
-        """Compute context vectors. rule: what `regard.attend` takes by keyword: mask, bias, causal, window, scale, …"""
+        """Compute context vectors. rule: keyword arguments of `regard.attend`: mask, bias, causal, window, scale, …"""
         check_layer_input("x", x, self.query.in_features)
         return self._attention(x, x, return_attention, rule)
 
 
 class CrossAttention(_OneHead):
-    """Cross-attention of one head: queries from one sequence, keys and values from another, each of its own width.
+    """Cross-attention with one head: queries from one sequence, keys and values from another, whose width may differ.
 
-    `layer(x, context)` gives (B, L, d_v) or (L, d_v); with `return_attention=True` the map too, (B, 1, L, S) or (L, S).
+    `layer(x, context)` returns (B, L, d_v) or (L, d_v). With `return_attention=True` it also returns the map.
     """
 
     @arguments_named
@@ -110,15 +110,15 @@ class CrossAttention(_OneHead):
     def from_weights(
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "CrossAttention":
-        """Make the layer with these projections, copied.
+        """Make a layer with copies of these projections.
 
         Args:
-            query, key, value, convention: with their errors as `SelfAttention.from_weights` takes them.
+            query, key, value, convention: as in `SelfAttention.from_weights`, with the same errors.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             width, needed = value.shape[1], key.shape[1]
-            raise ValueError(f"value: given weights for inputs of width {width}, needs {needed}; {TRY_OTHER}")
+            raise ValueError(f"value: got weights for inputs of width {width}, expected {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -129,7 +129,7 @@ class CrossAttention(_OneHead):
         return_attention: bool = False,
         **rule: Any,
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
-        """Compute context vectors for x's positions. rule: what `regard.attend` takes by keyword."""
+        """Compute context vectors for x's positions. rule: keyword arguments of `regard.attend`."""
         check_layer_input("x", x, self.query.in_features)
         check_layer_input("context", context, self.key.in_features, x)
         return self._attention(x, context, return_attention, rule)
@@ -139,41 +139,39 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     """Return query, key and value matrices as (out, in), as nn.Linear has them.
 
     Raises:
-        ValueError: an unknown convention, no matrices of one dtype, or query and key widths that differ.
+        ValueError: the convention is unknown, the matrices differ in dtype, or query and key differ in width.
     """
     if convention not in CONVENTIONS:
-        raise ValueError(f"convention: given {convention!r}, needs to be {' or '.join(map(repr, CONVENTIONS))}")
+        raise ValueError(f"convention: got {convention!r}, expected {' or '.join(map(repr, CONVENTIONS))}")
     dtype = weights["query"].dtype
     for name, weight in weights.items():
         if weight.ndim != 2 or weight.dtype != dtype:
             raise ValueError(
-                f"{name}: given {weight.dtype} of shape {tuple(weight.shape)}, needs a matrix of {dtype}; "
+                f"{name}: got {weight.dtype} of shape {tuple(weight.shape)}, expected a matrix of {dtype}; "
                 "stacked heads go side by side: weight.flatten(0, 1)"
             )
         if not weight.is_floating_point():
-            raise ValueError(f"{name}: given {weight.dtype}, needs floating-point weights")
+            raise ValueError(f"{name}: got {weight.dtype}, expected floating-point weights")
     matrices = [weight.mT if convention == "x @ W" else weight for weight in weights.values()]
     if matrices[1].shape[0] != matrices[0].shape[0]:
-        raise ValueError(f"key: given weights to a width of {matrices[1].shape[0]}, needs {matrices[0].shape[0]}")
+        raise ValueError(f"key: got weights for width {matrices[1].shape[0]}, expected {matrices[0].shape[0]}")
     return matrices
 
 
 def check_layer_input(name: str, x: Any, width: int, like: Tensor | None = None) -> None:
-    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it.
+    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), with the batch of `beside`.
 
     Args:
-        name: of the argument, for messages.
-        x: what was given.
+        name: of the argument, for error messages.
+        x: the value of the argument.
         width: of one position's vector.
-        beside: what x's batch has to be that of, None without.
+        beside: the tensor whose batch x must have, or None.
     """
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: given {type(x).__name__}, needs to be a torch tensor")
+        raise TypeError(f"{name}: got {type(x).__name__}, expected a torch tensor")
     if x.ndim not in (2, 3) or x.shape[-1] != width:
         raise ValueError(
-            f"{name}: given shape {tuple(x.shape)}, needs (batch, positions, {width}) or (positions, {width})"
+            f"{name}: got shape {tuple(x.shape)}, expected (batch, positions, {width}) or (positions, {width})"
         )
     if like is not None and x.shape[:-2] != like.shape[:-2]:
-        raise ValueError(
-            f"{name}: given shape {tuple(x.shape)}, needs the batch of x, whose shape is {tuple(like.shape)}"
-        )
+        raise ValueError(f"{name}: got shape {tuple(x.shape)}, expected the same batch as x, {tuple(like.shape)}")

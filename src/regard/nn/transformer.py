@@ -1,9 +1,9 @@
-"""A whole transformer from our own parts: encoder, decoder or encoder-decoder, to be trained and to be watched.
+"""A transformer made of regard's parts: encoder, decoder or encoder-decoder, for training and tracing.
 
     ids ─▶ learned + positional (+ segment) embeddings ─▶ [ attention ▸ (cross ▸) feed-forward ] × layers ─▶ head
 
 Shapes: B batch, L tokens, T tokens of an encoder-decoder's target, M model width, V vocabulary. Source: Vaswani et al.
-2017, "Attention Is All You Need"; for the place of the norms Xiong et al. 2020, "On Layer Normalization in the
+2017, "Attention Is All You Need"; for the position of the norms Xiong et al. 2020, "On Layer Normalization in the
 Transformer Architecture".
 """
 
@@ -24,7 +24,7 @@ from regard.nn.positions import sinusoidal_at
 
 
 class Output(NamedTuple):
-    """What a forward pass gives; what a model does not have is None. L is T for an encoder-decoder.
+    """The output of a forward pass. Missing outputs are None. For an encoder-decoder, L is T.
 
     last_hidden_state: after the last norm, before the language head.
     """
@@ -37,9 +37,9 @@ class Output(NamedTuple):
 class Transformer(nn.Module):
     """`model(ids)` is an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
 
-    Padding is marked by masks, True (or 1) for real tokens. Batched texts come out as they would alone, padded on
-    whichever side. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"),
-    so `regard.record()` sees them all; `regard.load(model, tokenizer=...)` traces texts.
+    Masks mark padding: True (or 1) for real tokens. A text has the same results in a batch as alone, with padding on
+    either side. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"), so
+    `regard.record()` records all of them. `regard.load(model, tokenizer=...)` traces texts.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -76,17 +76,17 @@ class Transformer(nn.Module):
         decoder_attention_mask: Bool[Tensor, "B T"] | Int[Tensor, "B T"] | None = None,
         token_type_ids: Int[Tensor, "B L"] | None = None,
     ) -> Output:
-        """States and logits of every token.
+        """Compute states and logits of every token.
 
         Args:
-            input_ids: the text; of an encoder-decoder, the source.
-            decoder_input_ids: of an encoder-decoder, what its decoder reads.
-            attention_mask, decoder_attention_mask: where these have padding, which tokens are real.
-            token_type_ids: segments of the text's tokens, 0 by default.
+            input_ids: the text, or an encoder-decoder's source.
+            decoder_input_ids: an encoder-decoder's target.
+            attention_mask, decoder_attention_mask: the real tokens, if there is padding.
+            token_type_ids: segments of the text's tokens. Default: 0.
 
         Raises:
-            RegardError: more tokens than the model has positions for, an id that the vocabulary does not have, or a
-                target that is missing or not wanted.
+            RegardError: there are more tokens than positions, an id isn't in the vocabulary, or a target is missing or
+                not supported.
         """
         if (decoder_input_ids is None) == (self.config.kind == "encoder-decoder"):
             wanted = "needs" if decoder_input_ids is None else "does not take"
@@ -129,9 +129,9 @@ class Transformer(nn.Module):
         """Compute the decoder's states and logits.
 
         Args:
-            context: of an encoder-decoder, what `encode` gave, and context_mask its mask. segments: BERT's.
-            caches: of `caches()`: ids go on where the ids before them ended. Without padding, then.
-            only_last: whether the last token's logits alone are computed, (B, 1, V).
+            context: for an encoder-decoder, the output of `encode`, and context_mask its mask. segments: BERT's.
+            caches: from `caches()`. The ids continue the previous ids, without padding.
+            only_last: whether to compute only the last token's logits, (B, 1, V).
         """
         if self.decoder is None:
             raise RegardError("decode: this model is an encoder")
@@ -139,7 +139,7 @@ class Transformer(nn.Module):
             wanted = "needs" if context is None else "does not take"
             raise RegardError(f"context: a model of kind {self.config.kind!r} {wanted} one")
         if caches is not None and mask is not None:
-            raise RegardError("mask: given together with caches, which hold texts without padding")
+            raise RegardError("mask: leave it out with caches, whose texts have no padding")
         at = positions_in_padded_batch(ids, mask, len(caches[0]) if caches else 0, causal=True)
         x = self._embed(ids, at, segments)  # (B, T, M)
         padding = None if at.keys is None else masks.padding(at.keys)
@@ -151,20 +151,20 @@ class Transformer(nn.Module):
         return Output(x, self.logits(x[:, -1:] if only_last else x), context)
 
     def logits(self, states: Float[Tensor, "B L M"]) -> Float[Tensor, "B L V"] | None:
-        """Compute what the language head says of last states; None where the model has none."""
+        """Compute the language head's logits of last states, or None without a head."""
         if self.head is None:
             return None
         return self.head(states if self.transform is None else self.transform(states))
 
     def caches(self) -> list[KeyValueCache]:
-        """Empty caches, one for each layer of the decoder, for decoding step by step."""
+        """Make empty caches, one for each layer of the decoder, to decode step by step."""
         return [KeyValueCache() for _ in self.decoder or ()]
 
     @torch.no_grad()
     def initialise(self) -> None:
-        """Draw the first weights anew: normal, biases 0.
+        """Initialize the weights: normal, with biases 0.
 
-        Behind a pre-norm, what is added to the states starts smaller, by √(2 · layers) (Radford et al. 2019).
+        With pre-norm, outputs that are added to the states start smaller, by √(2 · layers) (Radford et al. 2019).
         """
         config = self.config
         for name, parameter in self.named_parameters():
@@ -189,12 +189,12 @@ class Transformer(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return self.embedding.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """What its weights are."""
+        """The dtype of its weights."""
         return self.embedding.weight.dtype
 
     def get_input_embeddings(self) -> nn.Module:
@@ -214,7 +214,7 @@ class Transformer(nn.Module):
         if self.segments is not None:  # first, as BERT adds them up: to the same bits
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
-            raise RegardError("token_type_ids: given, and the model's config has segments=0")
+            raise RegardError("token_type_ids: the model's config has segments=0, leave them out")
         if self.positions is not None:
             x = x + self.positions(at.positions)
         return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
@@ -230,12 +230,12 @@ class Transform(nn.Module):
         self.norm = norm_of(config)
 
     def forward(self, x: Float[Tensor, "B L M"]) -> Float[Tensor, "B L M"]:
-        """Return what the head reads instead of the last states."""
+        """Return the input of the head, computed from the last states."""
         return self.norm(ACTIVATIONS[self.activation](self.linear(x)))
 
 
 class SinusoidalEmbedding(nn.Module):
-    """Sines and cosines, looked up like a learned table; rows are computed once, in float64, and are no weights."""
+    """Sines and cosines, looked up like a learned table. Rows are computed once, in float64, and aren't trained."""
 
     _like: Tensor
 
@@ -258,9 +258,9 @@ class SinusoidalEmbedding(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class PaddedPositions:
-    """positions: (L,) where all texts have the same. keys: which are real, None where that need not be said.
+    """positions: (L,) if equal for all texts. keys: which keys are real, None if all are.
 
-    stop: one more than the largest position, or an upper bound of that.
+    stop: the largest position plus 1, or an upper bound.
     """
 
     positions: Int[Tensor, "*b L"]
@@ -275,17 +275,17 @@ def positions_in_padded_batch(
     *,
     causal: bool = False,
 ) -> PaddedPositions:
-    """Return where the tokens of a batch stand, each in its own text.
+    """Return the positions of a batch's tokens, each in its own text.
 
-    mask: True or 1 for real tokens. start: the first one's position. causal: whether padding on the right is out of
-    sight already, because no token looks to its right.
+    mask: True or 1 for real tokens. start: position of the first token. causal: whether padding on the right is already
+    masked, because no token attends to later tokens.
     """
     length = ids.shape[1]
     plain = torch.arange(start, start + length, device=ids.device)
     if mask is None:
         return PaddedPositions(plain, None, start + length)
     if mask.shape != ids.shape:
-        raise RegardError(f"mask: given shape {tuple(mask.shape)}, needs {tuple(ids.shape)} as the ids have")
+        raise RegardError(f"mask: got shape {tuple(mask.shape)}, expected {tuple(ids.shape)}, like the ids")
     real = mask.bool()
     if bool(real.all()):
         return PaddedPositions(plain, None, length)
@@ -295,14 +295,14 @@ def positions_in_padded_batch(
 
 
 def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
-    """Refuse texts that a model cannot read. The ids' range is left to the table's own check on GPUs
-    and in compiled models. stop: behind the last position. vocabulary: how many ids there are. limit: of positions.
+    """Raise an error for texts that a model can't read. The ids' range is left to the table's own check on GPUs
+    and in compiled models. stop: behind the last position. vocabulary: the number of ids. limit: of positions.
     """
     if not ids.numel():
-        raise RegardError(f"ids: given shape {tuple(ids.shape)}, needs at least one token")
+        raise RegardError(f"ids: got shape {tuple(ids.shape)}, expected at least one token")
     if limit is not None and stop > limit:
-        raise RegardError(f"ids: given {stop} tokens, the model takes {limit} at most")
+        raise RegardError(f"ids: got {stop} tokens, but the model takes at most {limit}")
     if ids.device.type == "cpu" and not torch.compiler.is_compiling():
         low, high = (int(number) for number in torch.aminmax(ids))
         if low < 0 or high >= vocabulary:
-            raise RegardError(f"ids: given id {low if low < 0 else high}, the model has ids 0 to {vocabulary - 1}")
+            raise RegardError(f"ids: got id {low if low < 0 else high}, but the model has ids 0 to {vocabulary - 1}")

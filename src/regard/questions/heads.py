@@ -1,4 +1,4 @@
-"""Hold the scores of all heads, with a table for the texts and for each test."""
+"""The scores of all heads, with a table for the texts and for each test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -201,7 +201,7 @@ class Heads(Answer):
     tables: Mapping[str, HeadMeans]
 
     def title(self) -> str:
-        """Say how many heads over how many tokens, or what the tables are of."""
+        """Report how many heads over how many tokens, or what the tables are of."""
         if len(self.tables) > 1:
             return f"Scores of attention heads: {', '.join(self.tables)}"
         (means,) = self.tables.values()
@@ -216,7 +216,7 @@ class Heads(Answer):
         return [f"Means are over all tokens except special tokens and the first token of each text{read}.", *notes]
 
     def rows(self) -> list[Row]:
-        """List one row a head and table: of, layer, head, and every score."""
+        """List one row per head and table: of, layer, head, and every score."""
         return [{"of": name, **row} for name, means in self.tables.items() for row in means.rows()]
 
     def data(self) -> dict[str, object]:

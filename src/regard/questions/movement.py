@@ -29,7 +29,7 @@ SHARES = (
 def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> list[Data]:
     """Write a panel for each side of the texts on which the word's states are held; of two sides each by its name.
 
-    names: of the texts, where numbers are not enough.
+    names: of the texts, where numbers aren't enough.
     """
     sides, panels = list(_sides(summary)), []
     for part, side in sides:
@@ -41,7 +41,7 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
 
 
 def not_shown(summary: Summary) -> list[str]:
-    """Say of which sides the word's way is not shown, since traces hold no states."""
+    """Say of which sides the word's way isn't shown, since traces hold no states."""
     why = "a trace does not hold all hidden states"
     return [missing(side.word or "", why) for _, side in _sides(summary) if side.massive is None]
 
@@ -162,7 +162,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def missing(word: str, why: str) -> str:
-    """Say that a word's path is not shown."""
+    """Report that a word's path isn't shown."""
     return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
 
 

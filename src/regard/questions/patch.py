@@ -1,4 +1,4 @@
-"""Hold the effect on an outcome of every patch of one text's activations into another text's run."""
+"""The effect on an outcome of each patch of one text's activations into another text's run."""
 
 import math
 import re
@@ -70,7 +70,7 @@ def by_construction(
 
     part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those
     of the source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: outcomes are
-    estimates of all positions, which need not reach the source's outcome. A measured patch that does not reach it is
+    estimates of all positions, which need not reach the source's outcome. A measured patch that doesn't reach it is
     never listed: some architectures carry more from layer to layer than hidden states.
     """
     if ends[0] == ends[1]:
@@ -125,7 +125,7 @@ def written_outcomes(sweep: "PatchSweep", *outcomes: float) -> list[str]:
 
 
 def said(sweep: "PatchSweep", row: int, column: int) -> str:
-    """Say what one patch did: where, from which token, the outcome, and the fraction of the way."""
+    """Report what one patch did: where, from which token, the outcome, and the fraction of the way."""
     share = sweep.shares[row][column]
     run, source, outcome = written_outcomes(sweep, sweep.outcomes[row][column])
     taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
@@ -284,7 +284,7 @@ class PatchSweep(Answer):
         return [_sweep_grid(self), _patches(self)]
 
     def title(self) -> str:
-        """Say which text's activations are patched into which text."""
+        """Report which text's activations are patched into which text."""
         clean, corrupted = (quoted(short(text, MAX_TITLE)) for text in (self.clean, self.corrupted))
         texts = f"clean text {clean} into {corrupted}"
         if self.direction == "noising":

@@ -1,9 +1,9 @@
-"""Patch one run with another's at every layer and position, or at every layer and head, and see what each did.
+"""Patch activations of one run into another at every layer and position, or layer and head, and measure the effect.
 
-    denoising   the run reads the corrupted text, patches bring in what the clean one had: what is enough for it
-    noising     the run reads the clean text, patches bring in what the corrupted one had: what it needs
+    denoising   patches of the clean run in the corrupted run show which activations are sufficient
+    noising     patches of the corrupted run in the clean run show which activations are necessary
 
-A cell's share is (outcome - the run's) / (the source's - the run's): 0 where the patch changed nothing, 1 where it gave
+A cell's share is (outcome - the run's) / (the source's - the run's): 0 if the patch changes nothing, 1 if it leads to
 the source's outcome. Source of the two directions: Heimersheim and Nanda 2024, "How to use and interpret activation
 patching".
 """
@@ -56,8 +56,8 @@ def patch_sweep(
 ) -> PatchSweep:
     """Patch one text's run with another's at every layer and position, or every head (activation patching).
 
-    Runs go in batches. Layers below a patch aren't computed again, nor are the tokens before it in a causal model. The
-    status says where that wasn't possible.
+    Runs are batched. They reuse the layers below a patch and, in a causal model, the tokens before it. The status lists
+    exceptions.
 
     Args:
         model: the model of both texts.
@@ -68,24 +68,24 @@ def patch_sweep(
         direction: "denoising" patches the clean text's activations into the corrupted run, "noising" the other way.
         layers: numbers, or "input". Default: all.
         at: words or token numbers. Default: all.
-        targets: of an encoder-decoder, what its decoder reads with each text.
-        part: of an encoder-decoder, "encoder", "decoder" or "cross".
-        progress: called with the number of runs done, and of all.
+        targets: for an encoder-decoder, the target of each text.
+        part: for an encoder-decoder, "encoder", "decoder" or "cross".
+        progress: called with the number of finished runs and the total.
 
     Raises:
-        RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
+        RegardError: the texts can't be aligned, the model doesn't have the outcome, or as in `regard.patch`.
     """
     if direction not in DIRECTIONS:
-        raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
+        raise RegardError(f"direction: got {direction!r}, expected 'denoising' or 'noising'")
     if what not in WHATS:
-        raise RegardError(f"what: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
+        raise RegardError(f"what: got {what!r}, expected one of {', '.join(map(repr, WHATS))}")
     by = by or ("heads" if what in OF_HEADS else "positions")
     if by not in ("positions", "heads") or (by == "heads" and what not in OF_HEADS):
         ways = "'positions'" + " or 'heads'" * (what in OF_HEADS)
-        raise RegardError(f"by: given {by!r}, {what} can be patched by {ways}")
+        raise RegardError(f"by: got {by!r}, but {what} can be patched by {ways}")
     if not isinstance(outcome, Outcome):
         given = type(outcome).__name__
-        raise RegardError(f"outcome: given {given}, needs an Outcome, such as outcomes.probability(...)")
+        raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
     if model.pairs != (targets is not None):
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
@@ -175,10 +175,10 @@ class _Cells:
         chosen = every if layers is None else tuple(each for each in every if each in layers)
         unknown = [each for each in layers or () if each not in every]
         if unknown or not chosen:
-            raise RegardError(f"layers: given {unknown or 'none'}, needs some of {', '.join(map(str, every))}")
+            raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, every))}")
         if places is None and len(mine.tokens) != len(theirs.tokens):
             counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
-            raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: give at= the words that both have")
+            raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: pass words of both as at=")
         if by == "heads":
             return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
         aligned, names, sources = [], [], []
@@ -233,16 +233,16 @@ def attribution_patching(
 ) -> PatchSweep:
     """Estimate `patch_sweep` of hidden states over all layers and positions, from two runs and one gradient.
 
-    To first order, a patch of layer n at token i moves the outcome by (source[n, i] - run[n, i]) · ∂outcome/∂run[n, i]
-    (Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale").
+    To first order, a patch of layer n at token i changes the outcome by (source[n, i] - run[n, i]) · ∂outcome/∂run[n,
+    i] (Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale").
 
-    outcome: one that gives a tensor. direction: as `patch_sweep` takes it.
+    outcome: returns a tensor. direction: as in `patch_sweep`.
 
     Raises:
-        RegardError: an encoder-decoder, texts with different numbers of tokens, or as `attribute_to_tokens`.
+        RegardError: the model is an encoder-decoder, the texts differ in length, or as in `attribute_to_tokens`.
     """
     if direction not in DIRECTIONS:
-        raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
+        raise RegardError(f"direction: got {direction!r}, expected 'denoising' or 'noising'")
     if model.pairs:
         needed = "a model with a single stack is needed"
         raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, {needed}")
@@ -251,7 +251,7 @@ def attribution_patching(
     if len(run.tokens) != len(source.tokens):
         raise RegardError(
             f"attribution_patching: {shortened(clean)} has {len(plain[0].tokens)} tokens, {shortened(corrupted)} "
-            f"{len(plain[1].tokens)}: texts of one length are needed"
+            f"{len(plain[1].tokens)}: they must have the same length"
         )
     done, own = gradient_run(model, run)
     (theirs, _), value = gradient_run(model, source), number_of(outcome, own)

@@ -82,12 +82,12 @@ class HeadsQuery(Query):
     seed: int = option(default=0, least=0, most=MAX_SEED)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Refuse texts, a model and tests of an embedding index, which has its own."""
+        """Raise an error for texts, a model and tests of an embedding index, which has its own."""
         if self.store is None:
             super().check_source(source, verb, outputs)
             return
         others = {"TEXT": source.texts, "--target-text": source.targets, "--model": source.model, "--tests": self.tests}
-        refuse_both("--store", others, "a store has its own texts and model, give one of them")
+        refuse_both("--store", others, "a store has its own texts and model, pass one of them")
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
         """Answer it for texts, or for an index."""
@@ -116,9 +116,9 @@ class OutcomeQuery(Query):
         """Raise RegardError unless exactly one outcome is chosen."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
-            raise RegardError(f"{to} is needed, a next token, or {word}: the outcome to measure")
+            raise RegardError(f"the outcome is missing: pass {to} (a next token) or {word}")
         if self.to is not None and self.word is not None:
-            raise RegardError(f"{to} and {word}: given both, an outcome needs one of them")
+            raise RegardError(f"{to} and {word}: pass only one of them")
         self.need("against", "to", called, "a token's logit is meant")
 
 
@@ -157,7 +157,7 @@ class AttributionQuery(OutcomeQuery):
         return None if self.grid else self.top or 10
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         self.check_outcome(called)
         super().check(texts, targets, called=called)
         self.need("at", "to", called, "a token's logit is meant")
@@ -178,7 +178,7 @@ class AttributionQuery(OutcomeQuery):
         if texts != 1 + self.grid:
             needs = f"one: {method} attribution-patching compares two"
             needs = "two, a clean and a corrupted one" if self.grid else needs
-            raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
+            raise RegardError(f"{method} {self.method}: got {texts} texts, expected {needs}")
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
@@ -212,9 +212,9 @@ class PatchQuery(OutcomeQuery):
     part: str | None = option(among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         if texts != 2:
-            raise RegardError(f"given {texts} texts, needs two: regard patch CLEAN CORRUPTED --word W")
+            raise RegardError(f"got {texts} texts, expected two: regard patch CLEAN CORRUPTED --word W")
         super().check(texts, targets, called=called)
         self.check_outcome(called)
 

@@ -1,4 +1,4 @@
-"""Hold every step of a word's way through one head, and make it of a trace."""
+"""Every step of a word's path through one head, computed from a trace."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -86,9 +86,9 @@ def root_of(steps: "HeadSteps") -> str:
 
 
 def steps_panels(answer: "Steps") -> list[Panel]:
-    """Of the last token the way from scores to weights; of each every number, and what the vectors are.
+    """Show the path from scores to weights for the last token, and every number and the vectors for each token.
 
-    Of a causal model the last one is the one that sees most.
+    In a causal model, the last token attends to the most tokens.
     """
     panels: list[Panel] = []
     for n, (query, record) in enumerate(answer.found):
@@ -177,7 +177,7 @@ def _key(answer: "Steps", n: int) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Steps(TracesAnswer):
-    """The steps of each token of a word. found: each one's number, with its record. tokens, sinks: of the text."""
+    """The steps of each token of a word. found: each token's number, with its record. tokens, sinks: of the text."""
 
     format: ClassVar[str] = "regard steps"
     panels = steps_panels
@@ -190,22 +190,22 @@ class Steps(TracesAnswer):
     found: Sequence[tuple[int, HeadSteps]]
 
     def findings(self) -> list[str]:
-        """Name the most attended token of each of the word's tokens; for a single token how the weight comes about."""
+        """Name the most attended token of each of the word's tokens. For a single token, explain the weight."""
         if len(self.found) > 1:
             return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
         return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
 
     def title(self) -> str:
-        """Which word, in which head."""
+        """Name the word and the head."""
         return f"{quoted(self.word)} in layer {self.layer}, head {self.head}, step by step"
 
     def exactness(self) -> list[str]:
-        """Say how far the weights of the records are from those of the trace."""
+        """Report the difference between the weights of the records and of the trace."""
         error = max(record.error for _, record in self.found)
         return [f"These weights differ from the model's by at most {error:.1e}."]
 
     def rows(self) -> list[Row]:
-        """One row a token of the word and a key: every number of the key, and its part of the context vector."""
+        """List one row per token of the word and key: the key's numbers, and its fraction of the context vector."""
         apart = {sink.token for sink in self.sinks}
         return [
             {
@@ -221,7 +221,7 @@ class Steps(TracesAnswer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """Every number of every record, with the vectors; a score is null where the query may not look."""
+        """Return every number of every record, with the vectors. A masked score is null."""
         queries = [{"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
                    for n, record in self.found]  # fmt: skip
         tokens, sinks = [asdict(token) for token in self.tokens], [asdict(sink) for sink in self.sinks]
@@ -231,7 +231,7 @@ class Steps(TracesAnswer):
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere."""
+        """Show all rows of the tables, because they are in the text's order and the largest can be anywhere."""
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
     def opening(self) -> dict[str, str | int | None]:
@@ -239,7 +239,7 @@ class Steps(TracesAnswer):
         return {"view": "steps", "layer": self.layer, "head": self.head, "word": self.word}
 
     def tabs(self) -> list[Panel]:
-        """None: the page's Steps has every number of these, of any token and head."""
+        """None, because the Steps view of the page has all of these numbers, for any token and head."""
         return []
 
     def steps_of(self) -> list[int]:

@@ -74,7 +74,7 @@ def tokens_panels(answer: "Tokens") -> list[Panel]:
 
 
 def _strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: str, most: int | None = None) -> Strip:
-    """A text cut into its tokens, and what of it is no token's. most: tokens, on a first screen."""
+    """A text cut into its tokens, and what of it isn't a token's. most: tokens, on a first screen."""
     shown: list[str] = []
     before: list[str] = []
     at = 0
@@ -126,7 +126,7 @@ class Tokens(Answer):
     found: Sequence[tuple[str, Sequence[Token]]]
 
     def findings(self) -> list[str]:
-        """Say which words were split and how many tokens there are, for several texts in one sentence each."""
+        """Report which words were split and the number of tokens, for several texts in one sentence each."""
         if len(self.found) == 1:
             return sentences(TABLE, _of_text(*self.found[0]))
         texts = enumerate(self.found[:TEXTS], 1)
@@ -137,7 +137,7 @@ class Tokens(Answer):
         return f"Tokens of {self.name}"
 
     def rows(self) -> list[Row]:
-        """One row a token: its text's number, its place, string, id and characters, and how often the text has it."""
+        """One row per token: its text's number, its place, string, id and characters, and how often the text has it."""
         counted = [(tokens, Counter(token.id for token in tokens)) for _, tokens in self.found]
         return [
             {"text": number, "token": n, "string": token.text, "id": token.id, "start": token.start,

@@ -52,7 +52,7 @@ def asking_routes(
     routes = APIRouter()
 
     async def made(asked: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:
-        """The page of what was asked for; the same question is answered once."""
+        """The page of what was requested; the same question is answered once."""
         question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
         name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
         kept = shelf.find(name)
@@ -77,7 +77,7 @@ def asking_routes(
 
     @routes.post("/api/generations")
     async def generate(asked: GenerationRequest, request: Request, x_job: JobName = None) -> Response:
-        """Let a model go on with a text; gives the page of all its tokens. What is written so far, its task says."""
+        """Let a model continue a text; gives the page of all its tokens. What is written so far, its task says."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(generation_page, model, asked, limits), request, x_job)
 
@@ -98,7 +98,7 @@ def asking_routes(
 
     @routes.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:
-        """How far a job is: the share that is done, and whether it waits. One not known has not come yet."""
+        """A job's progress: the completed fraction, and whether it is waiting. One not known has not come yet."""
         waiter = work.waiter(name)
         if waiter is None:
             return {"known": False, "done": 0.0, "waits": True, "said": ""}
@@ -131,7 +131,7 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
         """The page as one file that works offline. Refused of pages whose weights are computed here."""
         kept = page_of(name)
         if kept.maps:
-            raise HTTPException(422, "a page whose weights are computed here is no file: choose a shorter text")
+            raise HTTPException(422, "the server computes this page's weights: to save it, choose a shorter text")
         alone = kept.page if kept.alone is None else await asyncio.to_thread(kept.alone)
         content = await asyncio.to_thread(lambda: b"".join(html_parts(alone, built_shell(alone))))
         headers = {"content-disposition": 'attachment; filename="regard.html"'}
@@ -149,7 +149,7 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
 
     @routes.get("/api/pages/{name}/panels/{panel}/places")
     async def places(name: Name, panel: Index, first: FirstIndex = 0, count: Count = 1) -> dict[str, Any]:
-        """What points or rows of a panel are: places in a store's texts, each with the words around it."""
+        """The positions of a panel's points or rows in a store's texts, each with the words around it."""
         found = page_of(name).places_of(panel)
         return {"total": len(found), "places": await work.do("regions", lambda _: found.told(first, count))}
 
@@ -179,13 +179,13 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
 
     @routes.get("/api/pages/{name}/calls/{call}/rows/{query}")
     async def row_of(name: Name, call: Index, query: Index, head: HeadNumber = None) -> Response:
-        """What a query gives to every key, float32."""
+        """The weights from a query to every key, float32."""
         found = page_of(name).map(call)
         return await numbers_of(lambda _: found.row(head, query))
 
     @routes.get("/api/pages/{name}/calls/{call}/columns/{key}")
     async def column_of(name: Name, call: Index, key: Index, head: HeadNumber = None) -> Response:
-        """What a key gets from every query, float32."""
+        """The weights from every query to a key, float32."""
         found = page_of(name).map(call)
         return await numbers_of(lambda _: found.column(head, key))
 
@@ -254,7 +254,7 @@ def make_app(
 
     @app.get("/api/state")
     async def state() -> dict[str, Any]:
-        """Say what this server has: models, the texts that it opens with, pages of files, limits."""
+        """Report what this server has: models, the texts that it opens with, pages of files, limits."""
         return {
             "version": __version__,
             "format": [FORMAT, VERSION],

@@ -35,7 +35,7 @@ class PanelOccurrences:
     """Occurrences in the order in which a panel shows them. Several threads may ask."""
 
     def __init__(self, store: Store, shards: Sequence[str], rows: Sequence[int], context: int) -> None:
-        """Keep where the occurrences are: shard and row of each. context: characters that are told on either side."""
+        """Keep the positions of occurrences: shard and row. context: characters to show on each side."""
         names = {name: n for n, name in enumerate(dict.fromkeys(shards))}
         self._store, self._names, self._context = store, list(names), context
         self._shards = np.fromiter((names[each] for each in shards), np.int32, len(shards))
@@ -76,7 +76,7 @@ class PanelOccurrences:
 
     def _check(self, number: int) -> None:
         if not 0 <= number < len(self):
-            raise HTTPException(404, f"place: given {number}, there are {len(self)}, numbered from 0")
+            raise HTTPException(404, f"place: got {number}, but there are {len(self)}, numbered from 0")
 
 
 def reader_of(store: Store, models: Sequence[Model]) -> int:
@@ -112,7 +112,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
     models: what the server was started with; of others a store's own model is the default one alone.
     """
     if asked.store >= len(stores):
-        raise HTTPException(422, f"store: given {asked.store}, this server has {len(stores)}, numbered from 0")
+        raise HTTPException(422, f"store: got {asked.store}, but this server has {len(stores)}, numbered from 0")
     store = stores[asked.store]
     if asked.about == "heads":
         return CachedPage(store.stats().page())
@@ -130,7 +130,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
 
 
 def _give_model(store: Store, models: Sequence[Model]) -> HTTPException | None:
-    """Give a store the one of the server's models that made it; what is said where none did, and it needs one named."""
+    """Give a store the one of the server's models that made it; what is said if none did, and it needs one named."""
     if not store.has_model:
         try:
             store.use(models[reader_of(store, models)])
@@ -140,9 +140,9 @@ def _give_model(store: Store, models: Sequence[Model]) -> HTTPException | None:
 
 
 def senses_kept(store: Store, found: Senses) -> CachedPage:
-    """Put together the page of a word's senses, of any number of occurrences: its file's, but for its points.
+    """Put together the page of a word's senses, of any number of occurrences: its file's, except for its points.
 
-    They come as numbers; what points and examples are, is looked up when it is asked for.
+    They come as numbers; what points and examples are, is looked up when it is requested.
     """
     order = found.order()
     page = Page(found.title(), found.findings(), found.exactness())

@@ -1,9 +1,9 @@
 """Keep what was traced for as long as there is room, so that its numbers can be asked for one by one.
 
-Of an attention matrix of any size these are tiles: exact means of 2^z × 2^z weights, from all to single ones. One pass
+Tiles of an attention matrix of any size: exact means of 2^z × 2^z weights, from all to single ones. One pass
 over the matrix keeps the means of 32 × 32 weights of each head, and from them those of 2, 4, 8, … times as many; and
 those of 16 × 16 of the mean of heads, for which all heads would have to be computed. Finer tiles are computed when they
-are asked for. At 100,000 tokens 52 MB a head are kept, and 156 MB for their mean.
+are requested. At 100,000 tokens 52 MB a head are kept, and 156 MB for their mean.
 """
 
 import json
@@ -71,7 +71,7 @@ class ZoomMap:
         return (len(self._levels) + self._next / self.length) / self.heads
 
     def prepare(self, progress: Progress) -> None:
-        """Make the pass over all heads; what is there of a pass that was stopped is not computed again.
+        """Make the pass over all heads; what is there of a pass that was stopped isn't computed again.
 
         progress: told the share that was just done; what it raises stops the pass.
         """
@@ -101,7 +101,7 @@ class ZoomMap:
         self._next = 0
 
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
-        """Return the means of a tile's cells, SIDE × SIDE, 0 where there are no weights. head: None for their mean.
+        """Return the means of a tile's cells, SIDE × SIDE, 0 if there are no weights. head: None for their mean.
 
         level: a cell is of 2^level × 2^level weights. row, col: of the tile, from 0.
         """
@@ -121,7 +121,7 @@ class ZoomMap:
         return found / len(heads)
 
     def check_tile(self, head: int | None, level: int, row: int, col: int) -> None:
-        """Raise HTTPException where there is no such tile."""
+        """Raise HTTPException if there is no such tile."""
         cell = 1 << level
         if not 0 <= row * SIDE * cell < self.length or not 0 <= col * SIDE * cell < self.keys:
             raise HTTPException(
@@ -129,18 +129,18 @@ class ZoomMap:
             )
         self._heads_of(head)
         if level > self._top:
-            raise HTTPException(404, f"level: given {level}, the coarsest is {self._top}")
+            raise HTTPException(404, f"level: got {level}, but the coarsest is {self._top}")
 
     def row(self, head: int | None, query: int) -> Float32[np.ndarray, " S"]:
-        """Return what a query gives to every key. Raises HTTPException where there is no such query."""
+        """Return what a query gives to every key. Raises HTTPException if there is no such query."""
         if not 0 <= query < self.length:
-            raise HTTPException(404, f"query: given {query}, there are {self.length}")
+            raise HTTPException(404, f"query: got {query}, but there are {self.length}")
         return self._mean(head, lambda each: each[0, query : query + 1, :][0])
 
     def column(self, head: int | None, key: int) -> Float32[np.ndarray, " L"]:
-        """Return what a key gets from every query. Raises HTTPException where there is no such key."""
+        """Return what a key gets from every query. Raises HTTPException if there is no such key."""
         if not 0 <= key < self.keys:
-            raise HTTPException(404, f"key: given {key}, there are {self.keys}")
+            raise HTTPException(404, f"key: got {key}, but there are {self.keys}")
         return self._mean(head, lambda each: each[0, :, key : key + 1][:, 0])
 
     def _mean(self, head: int | None, read: Callable[[AttentionMap], Tensor]) -> Float32[np.ndarray, " n"]:
@@ -148,9 +148,9 @@ class ZoomMap:
         return (sum(read(self._each[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
 
     def _heads_of(self, head: int | None) -> Sequence[int]:
-        """This head, or all of them. Raises HTTPException where there is no such head."""
+        """This head, or all of them. Raises HTTPException if there is no such head."""
         if head is not None and not 0 <= head < self.heads:
-            raise HTTPException(404, f"head: given {head}, there are {self.heads}")
+            raise HTTPException(404, f"head: got {head}, but there are {self.heads}")
         return range(self.heads) if head is None else [head]
 
     def _kept(self, head: int, level: int, rows: slice, cols: slice) -> Means:
@@ -180,7 +180,7 @@ class CachedPage:
     """One page. data: its JSON. maps: of the calls whose weights come as tiles, by their number. size: in bytes.
 
     places: what the points or rows of panels are, by the panel's number, where they are places in a store's texts.
-    alone: makes the page that works without the server, where that is another one.
+    alone: makes the page that works without the server, if that is another one.
     """
 
     page: Page
@@ -199,21 +199,21 @@ class CachedPage:
         self.size = len(self.data) + blobs + looked_up + sum(each.size for each in self.maps.values())
 
     def numbers(self, at: int) -> bytes:
-        """Return the deflated bytes of its numbers. Raises HTTPException where there are none of that number."""
+        """Return the deflated bytes of its numbers. Raises HTTPException if there are none of that number."""
         if not 0 <= at < len(self.page.numbers.blobs):
-            raise HTTPException(404, f"numbers: given {at}, the page has {len(self.page.numbers.blobs)}")
+            raise HTTPException(404, f"numbers: got {at}, but the page has {len(self.page.numbers.blobs)}")
         return self.page.numbers.blobs[at]
 
     def map(self, call: int) -> ZoomMap:
-        """The map of a call whose weights come as tiles. Raises HTTPException where there is none of that number."""
+        """The map of a call whose weights come as tiles. Raises HTTPException if there is none of that number."""
         if call not in self.maps:
-            raise HTTPException(404, f"call: given {call}, its weights are not served, or there is no such call")
+            raise HTTPException(404, f"call {call} doesn't exist, or its weights aren't served")
         return self.maps[call]
 
     def places_of(self, panel: int) -> "PanelOccurrences":
         """What the points or rows of a panel are. Raises HTTPException where they are no places, or there is none."""
         if panel not in self.places:
-            raise HTTPException(404, f"panel: given {panel}, its rows are no places, or there is no such panel")
+            raise HTTPException(404, f"panel {panel} doesn't exist, or its rows aren't positions")
         return self.places[panel]
 
 
@@ -224,7 +224,7 @@ class PageCache:
         self._most, self._kept, self._lock = most, OrderedDict[str, CachedPage](), threading.Lock()
 
     def put(self, name: str, kept: CachedPage) -> None:
-        """Keep a page, and let go of what was not looked at for the longest where there is no room for both."""
+        """Keep a page, and let go of what was not looked at for the longest if there is no room for both."""
         with self._lock:
             self._kept[name] = kept
             self._kept.move_to_end(name)
@@ -232,15 +232,15 @@ class PageCache:
                 self._kept.popitem(last=False)
 
     def find(self, name: str) -> CachedPage | None:
-        """Find the page of a name, None where it is not kept."""
+        """Find the page of a name, None if it isn't kept."""
         with self._lock:
             if name in self._kept:
                 self._kept.move_to_end(name)
             return self._kept.get(name)
 
     def get(self, name: str) -> CachedPage:
-        """Find the page of a name. Raises HTTPException where it is not kept, or no longer."""
+        """Find the page of a name. Raises HTTPException where it isn't kept, or no longer."""
         found = self.find(name)
         if found is None:
-            raise HTTPException(404, "this page is not kept any more: trace the text again")
+            raise HTTPException(404, "this page is no longer stored: trace the text again")
         return found

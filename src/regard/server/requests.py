@@ -1,4 +1,4 @@
-"""Say what a browser may ask for, strictly: a field that is missing, of another kind or unknown is refused by name."""
+"""The requests of a browser, checked strictly: wrong, missing or unknown fields raise an error."""
 
 import dataclasses
 import pathlib
@@ -30,7 +30,7 @@ JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
 class Strict(BaseModel):
-    """What all have in common: no other field than those, and no number written as a string."""
+    """The common base: no unknown fields, and no numbers written as strings."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -64,7 +64,7 @@ class EdgeAblationRequest(Strict):
 
 
 class StatePatch(Strict):
-    """What another text's run had at some place, put into this one; at, source_at: None for every token.
+    """Activations of another text's run to insert into this run. at, source_at: None for every token.
 
     source: that text, which is traced for it. source_at: where in it, None for the same as at.
     """
@@ -109,8 +109,8 @@ class TraceRequest(Strict):
 
     model: the number of one of those that the server was started with; an encoder-decoder writes its targets itself.
     ablations: and patches, done to all texts, in order; the page then shows the texts as they are as well. other:
-    another model that reads the texts too. window: read in windows of so many tokens. word: whose path through the
-    layers the page shows. references: words beside which that path is shown, each a text of its own.
+    another model that reads the texts too. window: read in windows with this many tokens. word: whose path through the
+    layers the page shows. references: words beside which that path is shown, each a separate text.
     """
 
     model: Number = 0
@@ -133,7 +133,7 @@ class Steering(Strict):
 
 
 class GenerationRequest(Strict):
-    """A text to go on with.
+    """A text to continue.
 
     The likeliest token is taken each time. ablations: done to every pass; the page then shows what was written without
     and with them. steer: the states while it writes, beside it unsteered.
@@ -163,7 +163,7 @@ class QuestionRequest(Strict):
 def _request(name: str, kind: Any) -> type[QuestionRequest] | None:
     """The request of one question, with a model of its query's fields; several values come as a list.
 
-    None for a command that is no question to texts, or that a page doesn't ask.
+    None for a command that isn't a question to texts, or that a page doesn't ask.
     """
     if not (isinstance(kind, type) and issubclass(kind, query.Query) and kind.served):
         return None
@@ -201,7 +201,7 @@ class ExperimentRequest(Strict):
 
 
 class CorpusRequest(Strict):
-    """What a store knows: a word's occurrences, its senses, or what heads do.
+    """A query to a store: a word's occurrences, its senses, or what heads do.
 
     store: the number of one of those that the server was started with. senses: how many, None for as many as there are.
     """
@@ -225,7 +225,7 @@ class PictureRequest(Strict):
 
     @property
     def texts(self) -> list[str]:
-        """The text that it stands in, where there is one."""
+        """The text that it is in, if there is one."""
         return [] if self.text is None else [self.text]
 
 

@@ -2,7 +2,7 @@
 
 Let in is the browser that was given the link, and nobody else: token, cookie, Host, Origin, and the size of a request.
 A page of another site may send requests to 127.0.0.1 from the same browser. It has no cookie that is SameSite=Strict,
-its Origin is another, and a name of its own that leads here (DNS rebinding) is not among the hosts.
+its Origin is another, and a name of its own that leads here (DNS rebinding) isn't among the hosts.
 """
 
 import asyncio
@@ -111,14 +111,14 @@ class AuthMiddleware:
             await PlainTextResponse(self._too_large(), 413, HEADERS)(scope, receive, send)
 
     def _refused(self, request: Request) -> tuple[int, str] | None:
-        """The status and the line of what is refused; None of what is not."""
+        """The status and the line of what is refused; None of what isn't."""
         headers = request.headers
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._hosts:
-            return 421, f"Host: given {', '.join(hosts) or 'none'}, needs {' or '.join(sorted(self._hosts))}"
+            return 421, f"Host: got {', '.join(hosts) or 'none'}, expected {' or '.join(sorted(self._hosts))}"
         for origin in headers.getlist("origin"):
             if origin != f"http://{hosts[0]}":
-                return 403, f"Origin: given {origin}, needs http://{hosts[0]}"
+                return 403, f"Origin: got {origin}, expected http://{hosts[0]}"
         apart = not {"cross-site", "same-site"}.isdisjoint(headers.getlist("sec-fetch-site"))
         # a link that was clicked elsewhere may be followed
         if apart and (request.scope["path"], request.method) != ("/", "GET"):
@@ -127,7 +127,7 @@ class AuthMiddleware:
             return 401, CLOSED
         for length in headers.getlist("content-length"):
             if not length.isascii() or not length.isdigit():
-                return 400, f"Content-Length: given {length}, needs a number of bytes"
+                return 400, f"Content-Length: got {length}, expected a number of bytes"
             if int(length) > self._most:
                 return 413, self._too_large()
         return None
@@ -140,7 +140,7 @@ class AuthMiddleware:
         return any(each is not None and hmac.compare_digest(each.encode("utf-8", "replace"), own) for each in tokens)
 
     def _too_large(self) -> str:
-        return f"the request has more than {self._most:,} bytes, which are the most"
+        return f"the request has more than {self._most:,} bytes, the limit"
 
 
 def link_token(request: Request) -> str | None:
@@ -222,7 +222,7 @@ def tell_models_apart(models: Sequence[Model], sources: Sequence[str | None]) ->
 
 
 def bind_server_port(port: int) -> socket.socket:
-    """Take a port of this machine's own address. Raises RegardError where it is taken or there is no such port."""
+    """Take a port of this machine's own address. Raises RegardError if it is taken or there is no such port."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -234,7 +234,7 @@ def bind_server_port(port: int) -> socket.socket:
 
 
 def log_once_per_minute(record: logging.LogRecord) -> bool:
-    """Tell whether to log a message. Each of `FLOODS` is logged once a minute, as one line."""
+    """Return whether to log a message. Each of `FLOODS` is logged once a minute, as one line."""
     line = record.getMessage().partition("\n")[0]
     if line not in FLOODS:
         return True

@@ -1,6 +1,6 @@
 """Do one piece of work after another on threads of their own, with progress, a time limit and a way to stop it.
 
-Two lines, so that one slow request does not starve another: what runs a model, one at a time, for it has all cores; and
+Two lines, so that one slow request doesn't starve another: what runs a model, one at a time, for it has all cores; and
 what reads regions of attention maps that are there already, which somebody looks at.
 """
 
@@ -40,7 +40,7 @@ REMEMBERED = 256  # tasks whose progress can be asked for, the last ones
 
 @dataclass(frozen=True)
 class Limits:
-    """What is refused with a status of 4xx and one line that names the limit.
+    """Limits whose violation returns a status of 4xx and one line that names the limit.
 
     body: bytes of a request. characters: of all its texts. texts: how many. waiting: requests that wait for the model.
     seconds: of one request's work, its waiting not counted. memory: bytes that one answer may take, as it is foreseen.
@@ -86,7 +86,7 @@ class Task:
         if self._stopped.is_set():
             raise HTTPException(409, STOPPED)
         if time.monotonic() > self._until:
-            raise HTTPException(408, f"stopped after {self._seconds:g} seconds, which are the most for one request")
+            raise HTTPException(408, f"stopped after {self._seconds:g} seconds, the limit for one request")
 
     def advance(self, part: int | float) -> None:
         """Report that a further part is done, from any thread; raises HTTPException as `go_on`."""
@@ -100,7 +100,7 @@ class Task:
         self.go_on()
 
     def stop(self) -> None:
-        """Let it end at the next step that it takes."""
+        """Stop the task at its next step."""
         self._stopped.set()
 
 
@@ -143,14 +143,14 @@ class TaskQueues:
         """Wait for a piece of work.
 
         name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
-        question: what names the answer; work that is asked for under the same name meanwhile is done once for all.
+        question: what names the answer; work that is requested under the same name meanwhile is done once for all.
         """
         task = self._running.get(question or "")
         joined = task is not None and bool(task.waiters)  # one that nobody waits for is being stopped
         if task is None or not joined:
             if self._count[line] >= self._most[line]:
                 most = self._most[line]
-                raise HTTPException(429, f"{most} requests wait already, which are the most: try again soon")
+                raise HTTPException(429, f"{most} requests are already waiting, the limit: try again soon")
             task = Task(self._limits.seconds)
         waiter = Waiter(task)
         if name is not None:  # before it begins, so that whoever asks how far it is finds it

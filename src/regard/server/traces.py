@@ -1,4 +1,4 @@
-"""Trace what was asked for, and put its page together: the library's own page, which a browser shows as a file's."""
+"""Trace what was requested, and put its page together: the library's own page, which a browser shows as a file's."""
 
 import base64
 import binascii
@@ -110,7 +110,7 @@ def map_page(weights: AttentionMap, title: str) -> CachedPage:
 
 
 def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
-    """What a page says of a call whose weights are asked for: everything but numbers."""
+    """The page's description of a call whose weights are requested later: everything except numbers."""
     heads, length, size = weights.shape
     simple = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)
     band = None if simple is None or not simple.only_band else {"kind": "band", "low": simple.low, "high": simple.high}
@@ -130,23 +130,23 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
     """Return the model that is meant. Raises HTTPException for too many or too long texts, and for no such model."""
     for name in ("model", "other"):
         if (getattr(asked, name, None) or 0) >= len(models):
-            given = f"{name}: given {getattr(asked, name)}"
-            raise HTTPException(422, f"{given}, this server has {len(models)}, numbered from 0")
+            given = f"{name}: got {getattr(asked, name)}"
+            raise HTTPException(422, f"{given}, but this server has {len(models)}, numbered from 0")
     texts = [asked.prompt] if isinstance(asked, GenerationRequest) else asked.texts
     if len(texts) > limits.texts:
-        raise HTTPException(413, f"texts: given {len(texts)}, {limits.texts} are the most")
+        raise HTTPException(413, f"texts: got {len(texts)}, at most {limits.texts} are allowed")
     if isinstance(asked, TraceRequest | GenerationRequest):
         texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
     if isinstance(asked, GenerationRequest) and asked.steer is not None:
         texts = [*texts, asked.steer.towards, asked.steer.away]
     characters = sum(map(len, texts))
     if characters > limits.characters:
-        raise HTTPException(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
+        raise HTTPException(413, f"texts: got {characters:,} characters, at most {limits.characters:,} are allowed")
     return models[asked.model]
 
 
 def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
-    """Trace the texts, ablated as well where that was asked for or with another model, and put their page together."""
+    """Trace the texts, ablated as well if that was requested or with another model, and put their page together."""
     if other and (asked.ablations or asked.word is not None):
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
@@ -184,7 +184,7 @@ def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, ot
 
 
 def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
-    """Let a model go on with a text, and put the page of all its tokens together; the task says what is written so far.
+    """Let a model continue a text, and put the page of all its tokens together; the task says what is written so far.
 
     With ablations, or steered, it writes twice, without them first.
     """
@@ -219,10 +219,10 @@ def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task
 
 
 def _push(model: Model, asked: Steering) -> Steer:
-    """What is added to the states while a text is written. Raises RegardError for models that write none, or pairs."""
+    """The steering of the states while a text is written. Raises RegardError for models that write none, or pairs."""
     if model.pairs or not model.writes:
         why = "reads pairs" if model.pairs else "has no language head that writes"
-        raise RegardError(f"steering is of models that go on with one text: {model.name} {why}")
+        raise RegardError(f"steering is for models that continue a single text: {model.name} {why}")
     towards, away = model.trace([asked.towards, asked.away], logits=False, attention_outputs=False)
     layer = check_layer(towards, len(towards.attention) // 2 if asked.layer is None else asked.layer)
     return steer((towards, away), layer=layer, strength=asked.strength)
@@ -231,7 +231,7 @@ def _push(model: Model, asked: Steering) -> Steer:
 def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
     """Answer an experiment, and put its page together; that of one text has the text's attention as well."""
     if model.pairs:
-        raise RegardError(f"experiments here are of models that read one text, {model.name} reads pairs")
+        raise RegardError(f"experiments here are for models that read one text, but {model.name} reads pairs")
 
     def progress(done: int, every: int) -> None:
         task.say("", done / every)
@@ -255,7 +255,7 @@ def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list
             found.append(each.intervention())
             continue
         if model.pairs:
-            raise RegardError(f"patches here are of models that read one text, {model.name} reads pairs")
+            raise RegardError(f"patches here are for models that read one text, but {model.name} reads pairs")
         if each.source not in sources:
             sources[each.source] = model.trace(each.source, logits=False)
         found.append(each.intervention(sources[each.source]))
@@ -283,7 +283,7 @@ def _too_long(model: Model, text: str, limits: Limits) -> bool:
 
 
 def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str | None = None) -> list[str]:
-    """Say how far a change ("without layer 2, head 1") moves the followed word, and which tokens it moves most."""
+    """Report how far a change ("without layer 2, head 1") moves the followed word, and which tokens it moves most."""
     each = list(zip(sides(before), sides(after), strict=True))
     names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(each))]
     starts = [capital(f"{name}: {change}" if len(each) > 1 else change) for name in names]
@@ -316,9 +316,9 @@ def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
     try:
         data = base64.b64decode(asked.picture, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise HTTPException(422, f"picture: needs the bytes of a file in base64: {error}") from None
+        raise HTTPException(422, f"picture: expected the bytes of a file in base64: {error}") from None
     if len(data) > limits.picture:
-        raise HTTPException(413, f"{asked.name} has {len(data):,} bytes, {limits.picture:,} are the most")
+        raise HTTPException(413, f"{asked.name} has {len(data):,} bytes, at most {limits.picture:,} are allowed")
     return data
 
 
@@ -333,14 +333,14 @@ def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limit
 
 
 def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
-    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
+    """The reference words, each traced as a separate text; of a model that reads pairs, as its encoder reads it."""
     if asked.references and asked.word is None:
         raise RegardError("references needs word: pass the word that you compare with them")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
 
 
 def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
-    """Say that the word stands there too often for its paths to be compared in time; None where it does not."""
+    """Report that the word stands there too often for its paths to be compared in time; None if it doesn't."""
     if word is None:
         return None
     windowed = [each for each in traces if isinstance(each, WindowedTrace)]
@@ -350,7 +350,7 @@ def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> s
             count += max(_occurrences_to_follow(side, word) for side in trace.sides)
     if count <= limits.occurrences:
         return None
-    return missing(word, f"it stands there {count:,} times, {limits.occurrences:,} are the most here")
+    return missing(word, f"it occurs {count:,} times, at most {limits.occurrences:,} are allowed here")
 
 
 def _occurrences_to_follow(side: Trace, word: str) -> int:

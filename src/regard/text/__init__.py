@@ -1,4 +1,4 @@
-"""What a text is made of: tokens, words, tokenizers, word vectors."""
+"""The parts of a text: tokens, words, tokenizers, word vectors."""
 
 from typing import TYPE_CHECKING
 

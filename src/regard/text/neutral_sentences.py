@@ -64,9 +64,9 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
         RegardError: no word, or a sentence that has neither the word nor its place; it is named.
     """
     if not isinstance(word, str) or not word.strip():
-        raise RegardError(f"neutral_sentences: given {word!r}, needs a word")
+        raise RegardError(f"neutral_sentences: got {word!r}, expected a word")
     if isinstance(sentences, str) or not all(isinstance(s, str) for s in check_texts(sentences, "control")):
-        raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
+        raise RegardError(f"control: got {type(sentences).__name__}, expected a list of sentences")
     for number, sentence in enumerate(sentences, 1):
         if lacks := lacking(sentence, word):
             raise RegardError(f"control: sentence {number}, {lacks}")
@@ -74,7 +74,7 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
 
 
 def lacking(sentence: str, word: str) -> str | None:
-    """Say that a sentence has neither the word nor its place; None where it has one of them."""
+    """Report that a sentence has neither the word nor its place; None if it has one of them."""
     try:
         if SLOT in sentence or find_spans(sentence, word):
             return None

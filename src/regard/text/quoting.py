@@ -1,6 +1,6 @@
 """Quote a word or a token of a text in a sentence: one way, “bank”, wherever one is named.
 
-What somebody gave and what is wrong with it is told by errors, as Python writes it: 'bank'.
+Error messages quote a wrong value as Python writes it: 'bank'.
 """
 
 import unicodedata
@@ -25,12 +25,12 @@ def quoted(text: str) -> str:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Return the first of some names, and how many more there are: "a, b and 3 more"."""
+    """Return the first of some names, and the number of more: "a, b and 3 more"."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def visible(text: str) -> str:
-    """Write out what cannot be printed in a text, so that a terminal obeys nothing in it; a line break as ↵."""
+    """Write out what can't be printed in a text, so that a terminal obeys nothing in it; a line break as ↵."""
     return "".join(
         MARKS.get(c, c) if c.isprintable() or c in MARKS else c.encode("unicode_escape").decode() for c in text
     )

@@ -37,29 +37,29 @@ MARK = re.compile("\ue000([0-9]+)\ue001")
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
     """Write checked messages as the text that a model reads, and say which characters each message is.
 
-    Where the last message is not the assistant's, the text ends where its answer begins. name: the model's.
+    Where the last message isn't the assistant's, the text ends where its answer begins. name: the model's.
     """
     try:
         tokenizer.get_chat_template()
     except (AttributeError, ValueError):
-        raise RegardError(f"chat: the tokenizer of {name} has no chat template: give a text instead") from None
+        raise RegardError(f"chat: the tokenizer of {name} has no chat template: pass a text instead") from None
     how = {"tokenize": False, "add_generation_prompt": messages[-1]["role"] != "assistant"}
     marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
     try:
         text, marked = (tokenizer.apply_chat_template(chat, **how) for chat in ([*messages], marks))
     except Exception as error:  # a template raises what it likes
-        raise RegardError(f"chat: the chat template of {name} refuses it: {first_line(error)[:200]}") from error
+        raise RegardError(f"chat: the chat template of {name} rejects it: {first_line(error)[:200]}") from error
     spans = _spans_of_messages(text, marked, [message["content"] for message in messages])
     if spans is None:
         raise RegardError(
-            f"chat: the chat template of {name} writes messages in another way than they are given: which tokens "
-            "are whose would not be known"
+            f"chat: the chat template of {name} changes the messages, so it is unclear which tokens "
+            "belong to which message"
         )
     return text, tuple(Turn(message["role"], *span) for message, span in zip(messages, spans, strict=True))
 
 
 def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[tuple[int, int]] | None:
-    """The characters of each message: in the frame that was written around the marks; None where that is another."""
+    """The characters of each message: in the frame that was written around the marks; None if that is another."""
     pieces = MARK.split(marked)
     if pieces[1::2] != [str(n) for n in range(len(contents))]:
         return None
@@ -76,7 +76,7 @@ Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor | np.ndarray, "..."] 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A tokenizer (None: ids alone are read) and the model it belongs to. limit: the most tokens of a text."""
+    """A tokenizer (None: only ids) and the model it belongs to. limit: the maximum number of tokens in a text."""
 
     model: Any
     tokenizer: Any
@@ -86,11 +86,11 @@ class Reader:
     def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
-        name: "text", "prompt" or "target", for messages. value, ids: one of them, the other None.
+        name: "text", "prompt" or "target", for error messages. value, ids: one of them, the other None.
         windowed: it will be read in windows, so that it may have any length.
         """
         if (value is None) == (ids is None):
-            raise RegardError(f"needs either {name} or its ids, given {'none' if value is None else 'both'}")
+            raise RegardError(f"pass either {name} or its ids, got {'none' if value is None else 'both'}")
         if ids is not None:
             rows = _listed(ids, name)
             single = not rows or is_whole(rows[0])
@@ -98,10 +98,10 @@ class Reader:
         texts = list(check_texts(value, name, f", or token ids as {'target_' * (name == 'target')}ids="))
         single = isinstance(value, str)
         if not texts:
-            raise RegardError("trace: given no text, needs at least one")
+            raise RegardError("trace: got no text, expected at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
         if self.tokenizer is None:
-            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
+            raise RegardError(f"model {self.name!r} has no tokenizer: pass ids=...")
         checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
         results = encode_all(
             self.tokenizer, checked, target=name.startswith("target"),
@@ -115,20 +115,20 @@ class Reader:
         if (text is None) == pair or (second is not None) != pair:
             raise RegardError(f"{name}: {'needs a text for each second text' if pair else 'words replace the text'}")
         if self.tokenizer is None:
-            raise RegardError(f"{name}: model {self.name!r} has no tokenizer: give ids=...")
+            raise RegardError(f"{name}: model {self.name!r} has no tokenizer: pass ids=...")
         if pair:
             single = isinstance(text, str)
             texts, seconds = (list(check_texts(value, what)) for value, what in ((text, "text"), (second, name)))
             if single != isinstance(second, str) or len(texts) != len(seconds):
                 counts = "one text" if single else f"a list of {len(texts)}"
-                raise RegardError(f"second: needs {counts}, as the text is")
+                raise RegardError(f"second: expected {counts}, like the text")
             several: list[Any] = [*zip(texts, seconds, strict=True)]
         else:
             pairs = [] if isinstance(words, str) else list(check_texts(words, name))
             single = bool(pairs) and all(isinstance(value, str) for value in pairs)
             several = [pairs] if single else pairs
         if not several or any(isinstance(value, str) or not value for value in several):
-            raise RegardError(f"{name}: given {words!r:.60}, needs a list of words, or a list of them for each text")
+            raise RegardError(f"{name}: got {words!r:.60}, expected a list of words, or a list of them for each text")
         results = []
         for parts in several:
             called = ("text", name) if pair else [f"word {n}" for n in range(1, len(parts) + 1)]
@@ -141,7 +141,7 @@ class Reader:
         """Read the messages of a chat, by the tokenizer's template."""
         checked = check_messages(messages)
         if self.tokenizer is None:
-            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
+            raise RegardError(f"model {self.name!r} has no tokenizer: pass ids=...")
         text, spans = chat_text(self.tokenizer, checked, self.name)
         (encoded,) = encode_all(
             self.tokenizer, [check_text(text, "chat")], framed=True,
@@ -161,7 +161,7 @@ class Reader:
         size = self._id_count()
         row = _listed(row, name)
         if not all(map(is_whole, row)):
-            raise RegardError(f"{name} ids: given {row!r:.60}, needs whole numbers, or a list of them for each text")
+            raise RegardError(f"{name} ids: got {row!r:.60}, expected whole numbers, or a list of them for each text")
         if not row:
             raise RegardError(f"{name} ids are empty: needs at least one")
         wrong = [number for number in row if not 0 <= number < size]
@@ -201,7 +201,7 @@ class Reader:
             cut = name.startswith("text") and not pair  # nothing else is read in windows
             hint = f"; it can be read in overlapping windows, with {window}" if cut else ""
             raise RegardError(
-                f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
+                f"{name} has {count} tokens with special tokens, {self.name} takes at most {self.limit}{hint}"
             )
 
 
@@ -209,10 +209,10 @@ def _listed(ids: Any, name: str) -> list[Any]:
     """List ids, or rows of them, as Python has them: of lists, tensors and arrays, and lists of such numbers."""
     rows = ids.tolist() if hasattr(ids, "tolist") else ids
     if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
-        raise RegardError(f"{name} ids: given {type(ids).__name__}, needs a list of ids, such as encoding['input_ids']")
+        raise RegardError(f"{name} ids: got {type(ids).__name__}, expected a list of ids such as encoding['input_ids']")
     return [row.tolist() if hasattr(row, "tolist") else row for row in rows]
 
 
 def _run(tokens: Sequence[int]) -> str:
-    """Consecutive numbers as a person writes them."""
+    """Consecutive numbers as a user writes them."""
     return "none" if not tokens else str(tokens[0]) if len(tokens) == 1 else f"{tokens[0]} to {tokens[-1]}"

@@ -1,12 +1,12 @@
-"""Tokenizers of one's own: the textbook's dictionary of words, characters, byte-level BPE and WordPiece.
+"""Make tokenizers: the textbook's dictionary of words, characters, byte-level BPE and WordPiece.
 
-Each function reads texts and gives a fast tokenizer of transformers, which `regard.load(model, tokenizer=...)` takes.
+Each function reads texts and returns a fast transformers tokenizer for `regard.load(model, tokenizer=...)`.
 Sources: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units" (BPE); Radford et al. 2019
 (BPE of bytes); Wu et al. 2016, "Google's Neural Machine Translation System" (WordPiece).
 
-The tokenizer of a BERT folder is run by the library `tokenizers` alone: importing transformers takes seconds.
-transformers makes a BertTokenizer of a folder's vocabulary and settings. The same is made here, where the folder's
-tokenizer.json holds the very same, and its settings hold nothing else. Any other folder is left to transformers.
+For a BERT folder, regard uses only the library `tokenizers`, because importing transformers takes seconds. It makes the
+BertTokenizer that transformers would make from the folder's vocabulary and settings, if tokenizer.json is the same and
+there are no other settings. transformers reads any other folder.
 """
 
 import json
@@ -52,11 +52,11 @@ RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 def words(
     texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none"
 ) -> "PreTrainedTokenizerFast":
-    """Make a dictionary of the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
+    """Make a dictionary of the texts' words and punctuation marks, sorted and numbered from 0, then special tokens.
 
-    lower: whether capitals are read as small letters. most: how many words to keep, the most frequent ones, the smaller
-    in the alphabet where two are as frequent. frame: which special tokens stand around a text, a key of `FRAMES`. A
-    word that is not in the dictionary is read as [UNK].
+    lower: whether to convert capitals to lower case. most: the maximum number of words, by frequency, then
+    alphabetically. frame: the special tokens around a text, a key of `FRAMES`. A word that isn't in the dictionary is
+    read as [UNK].
     """
     whole = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
     if lower:
@@ -76,7 +76,7 @@ def words(
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
-    """Make a vocabulary of the texts' characters, sorted, numbered from 0; special tokens follow. Others are [UNK]."""
+    """Make a vocabulary of the texts' characters, sorted and numbered from 0, then special tokens. Others are [UNK]."""
     chosen = sorted({character for text in _texts_to_tokenize(texts) for character in text})
     vocabulary = {token: n for n, token in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
@@ -86,9 +86,9 @@ def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrai
 
 
 def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> "PreTrainedTokenizerFast":
-    """Train byte-level BPE on the texts: any text can be read and written, nothing is unknown.
+    """Train byte-level BPE on the texts. It can read and write any text, without unknown tokens.
 
-    size: how many tokens at most; the 256 bytes and the special tokens are among them.
+    size: the maximum number of tokens, including the 256 bytes and the special tokens.
     """
     special = [PAD, *_frame_of_special_tokens(frame)]
     _check_tokenizer_size("size", size, BYTES + len(special), f"the {BYTES} bytes and {len(special)} special tokens")
@@ -106,10 +106,10 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
 def word_pieces(
     texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert"
 ) -> "PreTrainedTokenizerFast":
-    """Train WordPiece on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
+    """Train WordPiece on the texts. "##" marks a piece that continues a word. A word with other characters is [UNK].
 
-    size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
-    accents are taken away (BERT's uncased models). frame: as in `words`.
+    size: the maximum number of tokens, including special tokens and the texts' characters. lower: whether to remove
+    capitals and accents (BERT's uncased models). frame: as in `words`.
     """
     special = [PAD, UNK, *_frame_of_special_tokens(frame)]
     _check_tokenizer_size("size", size, len(special) + 1, f"{len(special)} special tokens and more")
@@ -126,7 +126,7 @@ def word_pieces(
             alphabet.add(word[0])
             alphabet.update(f"##{character}" for character in word[1:])
     if len(alphabet) > (room := size - len(special)):
-        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(alphabet)}")
+        raise RegardError(f"size: there is room for {room} pieces, but the texts have {len(alphabet)} characters")
     tokens = [*special, *sorted(alphabet)]
     trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=tokens, show_progress=False)
     trained = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
@@ -138,25 +138,25 @@ def word_pieces(
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch:
-    """Texts as a model reads them together. mask: True for real tokens, False for padding on the right."""
+    """Texts as a batch for a model. mask: True for real tokens, False for padding on the right."""
 
     ids: Int[Tensor, "B L"]
     mask: Bool[Tensor, "B L"]
 
 
 def batch(tokenizer: Any, texts: Sequence[str]) -> PaddedBatch:
-    """Encode texts as ids, padded to the longest. Raises RegardError if there is no text, or one has no token."""
+    """Encode texts as ids, padded to the longest. Raises RegardError if there is no text, or a text has no tokens."""
     texts = list(check_texts(texts))
     if not texts:
-        raise RegardError("texts: given none, needs a list of them")
+        raise RegardError("texts: got none, expected a list of them")
     rows = tokenizer(texts, padding=False, truncation=False, verbose=False)["input_ids"]
     for number, row in enumerate(rows, 1):
         if not row:
-            raise RegardError(f"text {number}: no token is left of it")
+            raise RegardError(f"text {number}: it has no tokens left")
     width = max(map(len, rows))
     pad = tokenizer.pad_token_id
     if pad is None and any(len(row) < width for row in rows):
-        raise RegardError("the tokenizer has no padding token, texts of unlike length cannot be put together")
+        raise RegardError("the tokenizer has no padding token, so texts of different lengths can't be batched")
     ids = torch.tensor([row + [pad or 0] * (width - len(row)) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     return PaddedBatch(ids, torch.arange(width)[None] < lengths[:, None])
@@ -166,11 +166,11 @@ def tokenizer_files(tokenizer: Any) -> dict[str, str]:
     """Write a tokenizer as its files: tokenizer.json, and tokenizer_config.json with its special tokens, by name.
 
     Raises:
-        RegardError: it is not one of the fast kind, which alone has a tokenizer.json.
+        RegardError: it isn't a fast tokenizer, so it has no tokenizer.json.
     """
     whole = getattr(tokenizer, "backend_tokenizer", None)
     if whole is None:
-        raise RegardError(f"tokenizer: given a {type(tokenizer).__name__}, needs one of the fast kind to be saved")
+        raise RegardError(f"tokenizer: got a {type(tokenizer).__name__}, expected a fast tokenizer to save")
     roles = {role: getattr(tokenizer, role) for role in ROLES if getattr(tokenizer, role) is not None}
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": tokenizer.model_input_names, **roles}
     return {
@@ -180,10 +180,10 @@ def tokenizer_files(tokenizer: Any) -> dict[str, str]:
 
 
 def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
-    """Read the tokenizer that `tokenizer_files` keeps in a folder.
+    """Read the tokenizer that `tokenizer_files` wrote to a folder.
 
     Raises:
-        RegardError: a file is not whole.
+        RegardError: a file is incomplete.
     """
     file, config_file = folder / "tokenizer.json", folder / "tokenizer_config.json"
     with tokenizer_errors(f"{str(file)!r} cannot be read"):
@@ -232,7 +232,7 @@ def _wrapped(
 
 def _frame_of_special_tokens(frame: str) -> tuple[str, ...]:
     if frame not in FRAMES:
-        raise RegardError(f"frame: given {frame!r}, needs to be {' or '.join(map(repr, FRAMES))}")
+        raise RegardError(f"frame: got {frame!r}, expected {' or '.join(map(repr, FRAMES))}")
     return FRAMES[frame]
 
 
@@ -240,21 +240,21 @@ def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
     """Yield the texts, one after another.
 
     Raises:
-        RegardError: one is no string, or all of them are blank.
+        RegardError: one isn't a string, or all of them are blank.
     """
     seen = False
     for number, text in enumerate(check_texts(texts), 1):
         if not isinstance(text, str):
-            raise RegardError(f"text {number}: given {type(text).__name__}, needs to be a string")
+            raise RegardError(f"text {number}: got {type(text).__name__}, expected a string")
         seen = seen or bool(text.strip())
         yield text
     if not seen:
-        raise RegardError("texts: nothing but blanks was given, a vocabulary needs at least one word")
+        raise RegardError("texts: got only blanks, expected at least one word for the vocabulary")
 
 
 def _check_tokenizer_size(name: str, size: Any, least: int, why: str = "") -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < least:
-        raise RegardError(f"{name}: given {size!r}, needs an integer of {least} or more{why and ', for ' + why}")
+        raise RegardError(f"{name}: got {size!r}, expected an integer of {least} or more{why and ', for ' + why}")
 
 
 BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
@@ -270,7 +270,7 @@ UNUSED = """
 
 
 class Encodings(dict[str, Any]):
-    """What a `BertTokenizer` gives for texts, as transformers names it."""
+    """The result of a `BertTokenizer` for texts, with the names of transformers."""
 
     def __init__(self, rows: Sequence[tokenizers.Encoding]) -> None:
         self._rows, fields = rows, {"input_ids": "ids", "token_type_ids": "type_ids", "offset_mapping": "offsets"}
@@ -281,12 +281,12 @@ class Encodings(dict[str, Any]):
         return self._rows[n].word_ids
 
     def sequence_ids(self, n: int) -> list[int | None]:
-        """Say of which text of pair n each token is."""
+        """Return the text of pair n to which each token belongs."""
         return self._rows[n].sequence_ids
 
 
 class BertTokenizer:
-    """Reads texts as the BertTokenizer of transformers does, by the names that regard asks for."""
+    """Reads texts like the BertTokenizer of transformers, with the methods that regard uses."""
 
     is_fast = True
     bos_token_id = eos_token_id = None
@@ -324,12 +324,12 @@ class BertTokenizer:
         return spell(ids) if isinstance(ids, int) else [spell(number) for number in ids]
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Count the special tokens that are put around a text, or a pair."""
+        """Count the special tokens around a text or a pair."""
         return self.backend_tokenizer.num_special_tokens_to_add(pair)
 
 
 def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
-    """Read a folder's tokenizer; None for one that transformers has to read."""
+    """Read a folder's tokenizer. None if transformers must read it."""
     if any((folder / name).exists() for name in OTHERS):
         return None
     try:

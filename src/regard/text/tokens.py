@@ -35,7 +35,7 @@ class Token:
     """One token. start and end count characters of the text (equal for special tokens that stand for none).
 
     word is the tokenizer's own number of the word it cut this token from, None for special tokens. turn says in which
-    message of a chat, or in which of two texts it is, "" for what the template wrote, and where there is none. source
+    message of a chat, or in which of two texts it is, "" for what the template wrote, and if there is none. source
     is the text that start and end count characters of.
     """
 
@@ -57,7 +57,7 @@ class Token:
 
     @property
     def characters(self) -> str:
-        """What the token stands for, as the text has it; its own text where it stands for no characters."""
+        """The token's characters in the text, or its own text if it has none."""
         return self.source[self.start : self.end] or self.text
 
 
@@ -91,9 +91,9 @@ def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Tok
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer does not know.
+    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer doesn't know.
 
-    names: how the tokenizer spells ids, of the text and others; None where there is none. turns: of a chat's text.
+    names: how the tokenizer spells ids, of the text and others; None if there is none. turns: of a chat's text.
     """
 
     text: str
@@ -118,12 +118,12 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Spelled:
-    """How ids are spelled, as far as that was kept; the others by their number."""
+    """The spelling of ids if it was kept, otherwise their numbers."""
 
     known: dict[int, str]
 
     def __call__(self, number: int) -> str:
-        """Spell an id as a person reads it."""
+        """Spell an id as a user reads it."""
         return self.known.get(number, f"id {number}")
 
 
@@ -140,9 +140,9 @@ def encoded_ids(ids: Sequence[int]) -> Encoded:
 def check_text(text: Any, name: str = "text") -> str:
     """Return the text itself, where it is one."""
     if not isinstance(text, str):
-        raise RegardError(f"{name}: given {type(text).__name__}, needs to be a string")
+        raise RegardError(f"{name}: got {type(text).__name__}, expected a string")
     if not text.strip():
-        raise RegardError(f"{name} is {'blank' if text else 'empty'}: it needs at least one word")
+        raise RegardError(f"{name} is {'blank' if text else 'empty'}: pass at least one word")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -156,27 +156,27 @@ def check_texts(texts: str | Iterable[str], name: str = "texts", instead: str = 
 @overload
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
-    """Return texts, of one text a list of it. instead: what else to pass, for the message."""
+    """Return texts, of one text a list of it. instead: what else to pass, for the error message."""
     keys = isinstance(texts, (bytes, Mapping)) or hasattr(texts, "columns")
     if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
-        raise RegardError(f"{name}: given {type(texts).__name__}, needs a string or several of them{instead}")
+        raise RegardError(f"{name}: got {type(texts).__name__}, expected a string or several of them{instead}")
     return [texts] if isinstance(texts, str) else texts
 
 
 def check_messages(messages: Any) -> list[dict[str, str]]:
     """Check that something is a chat: a list of {"role": …, "content": …}."""
     if not isinstance(messages, (list, tuple)) or not messages:
-        raise RegardError(f"chat: given {type(messages).__name__}, needs a list of messages, at least one")
+        raise RegardError(f"chat: got {type(messages).__name__}, expected a list of messages, at least one")
     for number, message in enumerate(messages, 1):
         if not isinstance(message, dict) or message.keys() != {"role", "content"}:
             raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
         if message["role"] not in ROLES:
             raise RegardError(
-                f"chat: message {number} has the role {str(message['role'])[:40]!r}, known are {', '.join(ROLES)}"
+                f"chat: message {number} has the role {str(message['role'])[:40]!r}, expected {', '.join(ROLES)}"
             )
         if not isinstance(message["content"], str):
             kind = type(message["content"]).__name__
-            raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
+            raise RegardError(f"chat: the content of message {number} is a {kind}, expected a text")
     return [dict(message) for message in messages]
 
 
@@ -189,7 +189,7 @@ def encode_all(
     tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None,
     framed: bool = False,
 ) -> list[Encoded]:  # fmt: skip
-    """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
+    """Encode several texts like `encode` one: tokenizers share them out among the cores."""
     encoding = _ids_of(tokenizer, texts, target, framed)
     if counted is not None:
         for n, ids in enumerate(encoding["input_ids"]):
@@ -226,12 +226,12 @@ def given_texts(text: str, turns: Sequence[Turn]) -> tuple[str, str | None]:
 
 
 def count_tokens(tokenizer: Any, text: str) -> int:
-    """Count the tokens of a text, special ones included: in a fraction of the time that building them takes."""
+    """Count the tokens of a text, including special tokens: in a fraction of the time that building them takes."""
     return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
 
 
 def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
-    """What a tokenizer gives for texts, none of them cut."""
+    """The tokenizer's result for texts, without truncation."""
     fast = bool(getattr(tokenizer, "is_fast", False))
     options |= {"text_target" if target else "text": list(texts)}
     options |= {"add_special_tokens": False} if framed else {}
@@ -290,7 +290,7 @@ def _encoded(
     )  # fmt: skip
     if all(token.special for token in tokens):
         written = any(token.end > token.start for token in tokens)
-        why = "it is made of special tokens alone" if written else "the tokenizer drops all of its characters"
+        why = "it consists of special tokens" if written else "the tokenizer drops all of its characters"
         raise RegardError(f"text {shortened(text)}: no token of its own is left, {why}")
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
@@ -308,9 +308,9 @@ def special_ids(tokenizer: Any) -> set[int]:
 
 
 def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Find words and characters of tokens whose tokenizer does not give them: its pieces, looked up in the text.
+    """Find words and characters of tokens whose tokenizer doesn't give them: its pieces, looked up in the text.
 
-    Both are compared as normalised. A piece that is not found (an unknown character) takes what lies before the next
+    Both are compared as normalised. A piece that isn't found (an unknown character) takes what lies before the next
     one that is.
     """
     specials = special_ids(tokenizer)
@@ -352,7 +352,7 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
 
 
 def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
-    """Find runs of characters, blanks aside, that no token stands for. Marks that the tokenizer composes are none."""
+    """Find runs of characters, without blanks, that no token stands for. Marks that the tokenizer composes are none."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
     dropped, at = [], 0
     for start, end in [*sorted(offsets), (len(text), len(text))]:

@@ -58,13 +58,13 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     for start, end in find_spans(text, word):
         inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
         if not inside:
-            raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
+            raise RegardError(f"word {word!r} has no token: the tokenizer drops its characters")
         occurrences.append(Word(text[start:end], start, end, inside))
     return occurrences
 
 
 def is_word(value: object) -> bool:
-    """Tell whether something names a word: a string, a `Word`, or a word and the number of its occurrence."""
+    """Return whether something names a word: a string, a `Word`, or a word and the number of its occurrence."""
     if isinstance(value, tuple):
         return len(value) == 2 and isinstance(value[0], str) and hasattr(value[1], "__index__")
     return isinstance(value, (str, Word))
@@ -75,7 +75,7 @@ def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str
     if isinstance(value, Word):
         if text[value.start : value.end] != value.text or not all(n < len(tokens) for n in value.tokens):
             at = f"word {value.text!r} at character {value.start}"
-            raise RegardError(f"{at} is of another text than {shortened(text)}")
+            raise RegardError(f"{at} is from a different text than {shortened(text)}")
         return value
     word, number = value if isinstance(value, tuple) else (value, None)
     occurrences = find_word(text, tokens, word)
@@ -101,10 +101,10 @@ def letters_of_occurrence(number: int) -> str:
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     """Find the characters [start, end) of every occurrence of a word, like `find_word` without a tokenizer."""
     if not isinstance(word, str):
-        raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
+        raise RegardError(f"word: got {type(word).__name__}, expected a string")
     wanted = "".join(map(_normal, _CLUSTER.findall(word.strip())))
     if not wanted:
-        raise RegardError("word is empty: give a word of the text")
+        raise RegardError("word is empty: pass a word of the text")
     exact = wanted != wanted.casefold()
     spans = _spans_of_word(text, wanted, fold=not exact) or (_spans_of_word(text, wanted, fold=True) if exact else [])
     if not spans:
@@ -213,7 +213,7 @@ FUNCTION_WORDS |= {"can't", "won't", "shan't"}
 
 
 def wordlike(text: str) -> bool:
-    """Tell whether a text has a letter or a number in it."""
+    """Return whether a text has a letter or a number in it."""
     return any(map(str.isalnum, text))
 
 
@@ -245,7 +245,7 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
     """Look up the words of a text, commas dropped. numbers: as `regard.textbook.dictionary` makes them.
 
     Raises:
-        RegardError: a word is not in the dictionary.
+        RegardError: a word isn't in the dictionary.
     """
     tokens = []
     for place, match in enumerate(re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)):
@@ -257,5 +257,5 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
 
 
 def is_content_word(word: str) -> bool:
-    """Tell whether a word has a letter or a digit and is no English function word."""
+    """Return whether a word has a letter or a digit and is no English function word."""
     return word.strip().casefold().replace("’", "'") not in FUNCTION_WORDS and any(map(str.isalnum, word))

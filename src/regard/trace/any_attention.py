@@ -19,7 +19,8 @@ from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
 
 NEEDS = (
-    "needs an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one per layer"
+    "expected an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one "
+    "per layer"
 )
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
 EAGER = "load a transformers model with attn_implementation='eager'"
@@ -54,7 +55,7 @@ class PatchGrid:
         """Fit a grid to a map's keys. None: a square, with or without a class token before it."""
         size, most = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
         if grid is not None and not (isinstance(grid, Sequence) and len(grid) == 2 and all(map(is_whole, grid))):
-            raise RegardError(f"grid: given {grid!r}, needs (rows, columns)")
+            raise RegardError(f"grid: got {grid!r}, expected (rows, columns)")
         rows, columns = (math.isqrt(size),) * 2 if grid is None else grid
         if min(rows, columns) < 1 or not 0 <= (first := size - rows * columns) <= most:
             what = f"{size} keys of {shown.name or 'the map'}, weights {shown.weights.shape}, are no {rows} × {columns}"
@@ -92,10 +93,10 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
             raise RegardError(f"layer {n} of 2: its weights are below 0; {OF_SCORES}")
         items.append((f"layer {n}", n, each) if several else ("", None, each))
     if not items:  # as transformers gives it with attn_implementation="sdpa"
-        raise RegardError(f"given no attention: {EAGER}")
+        raise RegardError(f"got no attention: {EAGER}")
     numbers = {layer for _, layer, _ in items}
     if missing := [layer for layer in layers or () if layer not in numbers]:
-        raise RegardError(f"layer {missing[0]}: there is none, given {sorted(numbers - {None})}")  # type: ignore[type-var]
+        raise RegardError(f"layer {missing[0]} isn't in {sorted(numbers - {None})}")  # type: ignore[type-var]
     items = [each for each in items if layers is None or each[1] in layers]
     return [
         ShownMap(name, layer, _as_map(f"{name}: " if name else "", each), getattr(each, "labels", (None, None)))
@@ -131,9 +132,9 @@ def _as_map(where: str, given: Any) -> AttentionMap:
     if given is None:
         raise RegardError(f"{where}it is None: {EAGER}")
     if isinstance(given, tuple | list):
-        raise RegardError(f"{where}it is a {type(given).__name__}: generate() returns one for each step, pass one step")
+        raise RegardError(f"{where}it is a {type(given).__name__}: generate() returns one per step, pass one step")
     if not isinstance(given, Tensor | np.ndarray):
-        raise RegardError(f"{where}given {type(given).__name__}, {NEEDS}")
+        raise RegardError(f"{where}got {type(given).__name__}, {NEEDS}")
     try:
         return AttentionMap.of_weights(torch.as_tensor(given))
     except (TypeError, ValueError) as error:
@@ -143,7 +144,7 @@ def _as_map(where: str, given: Any) -> AttentionMap:
 def _as_labels(what: str, given: Sequence[Any]) -> Labels:
     """Return labels as the tokens of a text, each a word."""
     if isinstance(given, str | dict | set) or not hasattr(given, "__len__"):
-        raise RegardError(f"{what}: given {type(given).__name__}, needs one label per position, as text.split() gives")
+        raise RegardError(f"{what}: got {type(given).__name__}, expected one label per position, as text.split() gives")
     names = [each.text if isinstance(each, Token) else str(each) for each in given]
     text, start, tokens = " ".join(names), 0, []
     for n, name in enumerate(names):

@@ -33,7 +33,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class AttentionOutput:
-    """How one attention call's context becomes part of the residual stream, as captured and verified.
+    """The captured and verified path from an attention call's context to the residual stream.
 
     projected = context @ weight.T + bias, where context (.., H * E) has the heads side by side; added is projected, or
     scaling.scale * scaling.gain * projected. By kind, what follows is
@@ -54,7 +54,7 @@ class AttentionOutput:
 
     @property
     def added(self) -> Float[Tensor, "*B L M"]:
-        """What is added to the residual: the projected context, scaled where the model scales it."""
+        """The addition to the residual: the projected context, scaled if the model scales it."""
         return self.projected if self.scaling is None else self.scaling.added
 
     def crop(self, batch: int, rows: slice) -> "AttentionOutput":

@@ -1,7 +1,7 @@
-"""Save traces to a file and open them without the model: everything that was traced, or chosen layers and heads of it.
+"""Save traces to a file and open them without the model, completely or with selected layers and heads.
 
-A file is safetensors with a JSON description in its metadata (`regard.tensor_file`). Attention calls have a format of
-their own, which any program can write: docs/attention_file.md.
+The file is safetensors with a JSON description in its metadata (`regard.tensor_file`). Attention calls have a separate
+format, which any program can write: docs/attention_file.md.
 """
 
 from collections.abc import Sequence
@@ -45,31 +45,31 @@ def save(
     dtype: torch.dtype | str | None = None,
     attention_outputs: bool = False,
 ) -> None:
-    """Write one trace or several to one file that `regard.open` reads without the model, whole or not at all.
+    """Write one or several traces to a file, atomically. `regard.open` reads it without the model.
 
     Args:
-        traces: one or several, of texts or of pairs.
-        file: its name.
-        layers, heads: numbers of those whose attention and values to save, None for all. Vectors such as hidden states
-            are saved for every layer.
-        dtype: bfloat16, float16 or float32, for wider tensors. regard compares a few rows of each map with those traced
-            and adds the largest difference to the status.
+        traces: one or several, of texts or pairs.
+        file: the file name.
+        layers, heads: save attention and values for these only. None for all. Vectors such as hidden states are saved
+            for every layer.
+        dtype: convert wider tensors to bfloat16, float16 or float32. regard compares a few rows of each map with the
+            trace and adds the largest difference to the status.
         attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
-        RegardError: there is no such layer or head, another dtype is given, the trace holds no attention outputs, the
-            other choices exclude them, a number is too large for dtype, or the file cannot be written.
+        RegardError: a layer or head doesn't exist, the dtype isn't supported, the trace has no attention outputs, the
+            other arguments exclude them, a number is too large for dtype, or the file can't be written.
     """
     check_path("save", file)
     layers, heads = chosen_numbers("layer", layers), chosen_numbers("head", heads)
     saved: Any = list(traces) if isinstance(traces, Sequence) else traces
     if saved == []:
-        raise RegardError("save: given no trace, needs at least one")
+        raise RegardError("save: got no trace, expected at least one")
     for trace in saved if isinstance(saved, list) else [saved]:
         if not isinstance(trace, (Trace, PairTrace)):
             kind = type(trace).__name__
             hints = {"WindowedTrace": ", or its .windows", "Seen": ": use seen.save", "Calls": ": use calls.save"}
-            raise RegardError(f"save: given {kind}, needs a trace or several{hints.get(kind, '')}")
+            raise RegardError(f"save: got {kind}, expected traces{hints.get(kind, '')}")
         count = max(len(maps) for side in trace.sides for maps in (side.attention, side.cross))
         for layer in layers or ():
             if layer >= count:  # one side of a pair may have more layers than the other
@@ -81,19 +81,19 @@ def save(
 
 
 def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace] | Calls:  # noqa: A001
-    """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
+    """Read a trace or a list of traces that `save` wrote, without the model, onto the CPU.
 
-    Returns the calls of an attention file, which `seen.save` or another program wrote.
+    For an attention file from `seen.save` or another program, returns its calls.
 
     regard reads the whole file once to compare its checksum, and maps it into memory: a tensor takes memory when you
-    use it. You may remove the file or save it anew meanwhile (on Windows neither), but not write into it.
+    use it. You may remove or replace the file in the meantime (except on Windows), but not write into it.
 
     Args:
-        file: that `save` wrote.
-        verify: False opens a large file at once, without comparing the checksum. Default: True.
+        file: the file name.
+        verify: False opens a large file immediately, without comparing the checksum. Default: True.
 
     Raises:
-        RegardError: there is no such file, or it is damaged or holds no trace or attention of this version.
+        RegardError: the file doesn't exist, is damaged, or has no trace or attention of this version.
     """
     check_path("open", file)
     saved: Any = read_tensor_file(file, {TRACE: TYPES, ATTENTION: _read_calls}, verify=verify)
@@ -101,15 +101,15 @@ def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[T
 
 
 def open_traces(file: Path) -> list[Trace | PairTrace]:
-    """Read the traces of a file. Raises RegardError as `open`, or if it holds attention without a trace."""
+    """Read the traces of a file. Raises the errors of `open`, and RegardError for attention without a trace."""
     opened = open(file)
     if isinstance(opened, Calls):
-        raise RegardError(f"{str(file)!r} holds attention without a trace: regard run {file} shows it")
+        raise RegardError(f"{str(file)!r} has attention without a trace: show it with regard run {file}")
     return opened if isinstance(opened, list) else [opened]
 
 
 def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None) -> None:
-    """Write calls with their labels. Arguments and errors are those of `Calls.save`."""
+    """Write calls with their labels. For arguments and errors, see `Calls.save`."""
     check_path("save", file)
     rows: list[dict[str, Any]] = []
     tensors: dict[str, Tensor] = {}
@@ -149,7 +149,7 @@ def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
         except (TypeError, ValueError) as error:
             raise RegardError(f"call {n}: {error}") from None
     if tensors:
-        raise RegardError(f"tensor {min(tensors)!r} is of none of the {len(rows)} calls")
+        raise RegardError(f"tensor {min(tensors)!r} belongs to none of the {len(rows)} calls")
     return calls
 
 
@@ -164,7 +164,7 @@ def _read_call(
         raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
     low, high = band
     if (weights is None) != (query is not None and key is not None):
-        raise RegardError("it needs query and key, or weights and nothing else")
+        raise RegardError("it needs query and key, or weights only")
     if weights is None:
         if mask is not None and mask.is_floating_point():  # what PyTorch calls a mask too
             mask, bias = None, mask if bias is None else mask + bias
@@ -213,7 +213,7 @@ class _TracePacker(Packer):
         names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
         maps, values, outputs = (getattr(trace, each) for each in names)
         if self.outputs and len(outputs) != len(maps):
-            raise RegardError(f"{names[2]}: {trace!r} does not hold them; was it opened from a file without them?")
+            raise RegardError(f"{names[2]}: {trace!r} doesn't have them; was it opened from a file without them?")
         for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
             maps[layer]  # raises the error for a layer that the trace does not hold
         kept, made = {}, getattr(maps, "made", None)

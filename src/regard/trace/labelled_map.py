@@ -1,17 +1,17 @@
-"""An attention map that is asked by words as well: `weights["bank", "river"]`, beside everything that a map can do.
+"""An attention map that you can also index by words: `weights["bank", "river"]`.
 
-`regard.attention` knows no text. The maps of a trace are `LabelledMap`s, which know the tokens of their queries and of
-their keys and turn words into rows and columns. Where an index has a word in it, it is (queries, keys) or
-(heads, queries, keys), and what a word gives is the mean over its tokens, what it gets the sum over them:
+`regard.attention` has no texts. The maps of a trace are `LabelledMap`s, which have the tokens of queries and keys and
+convert words to rows and columns. An index with a word is (queries, keys) or (heads, queries, keys). The attention from
+a word is the mean over its tokens, the attention to a word is the sum over its tokens:
 
-    weights["bank", "river"]        (H,)    what "bank" gives to "river"
-    weights["bank"]                 (H, S)  what "bank" gives to each key
-    weights[:, "river"]             (H, L)  what "river" gets from each query
-    weights[2, "bank", "river"]     ()      of head 2 alone; of several: weights[[2, 5], "bank", "river"]
-    weights["bank", 4]              (H,)    what "bank" gives to token 4
+    weights["bank", "river"]        (H,)    from "bank" to "river"
+    weights["bank"]                 (H, S)  from "bank" to each key
+    weights[:, "river"]             (H, L)  from each query to "river"
+    weights[2, "bank", "river"]     ()      in head 2; for several heads: weights[[2, 5], "bank", "river"]
+    weights["bank", 4]              (H,)    from "bank" to token 4
 
-A word that occurs more than once is refused: give an occurrence, `trace.word("bank")[1]` or `("bank", 1)`. Any index
-without a word is the map's own, numpy-style.
+For a word that occurs more than once, pass an occurrence, `trace.word("bank")[1]` or `("bank", 1)`. An index without
+words works as in numpy.
 """
 
 from collections.abc import Sequence
@@ -40,21 +40,21 @@ NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), s
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The text that rows or columns are of, and its tokens, one for each."""
+    """The text of the rows or columns, and its tokens, one for each."""
 
     text: str
     tokens: Sequence[Token]
 
 
 class LabelledMap(AttentionMap):
-    """The weights (H, L, S) of one call, and what its queries and keys are called; None where that is not known."""
+    """The weights (H, L, S) of one call, with labels for its queries and keys, or None if unknown."""
 
     query_labels: Labels | None = None
     key_labels: Labels | None = None
 
     @classmethod
     def label(cls, weights: AttentionMap, queries: Labels | None, keys: Labels | None) -> "LabelledMap":
-        """Label a map. Nothing is copied: what one of the two computed the other knows."""
+        """Label a map without copying it. Both maps share computed values."""
         made = object.__new__(LabelledGivenMap if isinstance(weights, GivenMap) else cls)
         vars(made).update(vars(weights))
         made.query_labels, made.key_labels = queries, keys
@@ -64,15 +64,15 @@ class LabelledMap(AttentionMap):
         """Compute the weights of a region, numpy-style or by words.
 
         Raises:
-            RegardError: a word is not in the text, occurs several times (the occurrences are named) or is of another
-                text; or the tokens of the queries or keys are not known.
+            RegardError: a word isn't in the text, occurs several times (the occurrences are named) or is of another
+                text; or the tokens of the queries or keys aren't known.
             IndexError, TypeError: as a tensor would.
         """
         parts = index if isinstance(index, tuple) else (index,)
         if not any(map(is_word, parts)):
             return super().__getitem__(index)
         if len(parts) > 3 or (len(parts) == 3 and is_word(parts[0])) or any(p is None or p is ... for p in parts):
-            raise RegardError(f"attention: given {parts!r}: {NEEDS}")
+            raise RegardError(f"attention: got {parts!r}: {NEEDS}")
         given = [slice(None)] * (len(parts) < 3) + list(parts) + [slice(None)] * (len(parts) < 2)
         heads, query, key = given
         rows = _of_word(self.query_labels, query, self.shape[1], "queries") if is_word(query) else None
@@ -92,13 +92,13 @@ class LabelledMap(AttentionMap):
 
 
 class LabelledGivenMap(LabelledMap, GivenMap):
-    """The weights (H, L, S) that a program computed, and what its queries and keys are called."""
+    """The weights (H, L, S) that a program computed, with labels for its queries and keys."""
 
 
 def label_all(
     maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
 ) -> "Layers[LabelledMap] | MapSubset":
-    """Label the maps of every layer. keys None: the keys' labels that a map has stay as they are."""
+    """Label the maps of every layer. keys None: the maps keep their labels of keys."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
         own = weights.key_labels if isinstance(weights, LabelledMap) else None
@@ -110,9 +110,9 @@ def label_all(
 
 
 def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[int]:
-    """The rows or columns of a word, rising. which: "queries" or "keys", for messages."""
+    """The rows or columns of a word, rising. which: "queries" or "keys", for error messages."""
     if labels is None or len(labels.tokens) != size:
-        raise RegardError(f"attention: the {which} of this map have no words: {word!r} is not known, give numbers")
+        raise RegardError(f"attention: the {which} of this map have no words, such as {word!r}: use numbers")
     return sorted(only_word(labels.text, labels.tokens, word).tokens)
 
 
@@ -132,11 +132,11 @@ def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[
 
 
 def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
-    """Sum the attention that a word gets from each query over its tokens, one row a head."""
+    """Sum the attention from each query to a word over the word's tokens, one row per head."""
     return weights[:, :, list(word.tokens)].sum(2)
 
 
 def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:
-    """Sum the part of each row of weights that goes to special tokens."""
+    """Sum the weights on special tokens in each row."""
     special = torch.tensor([token.special for token in tokens], device=weights.device)
     return weights[..., special].sum(-1)

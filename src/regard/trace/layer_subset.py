@@ -31,7 +31,7 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
 
 
 def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """(layer, which of its calls) of every call that the layers made, also of those that a sequence does not have."""
+    """(layer, which of its calls) of every call that the layers made, also of those that a sequence doesn't have."""
     made = items.made if isinstance(items, LayerSubset) else None
     return tuple((n, 0) for n in range(len(items))) if made is None else made
 
@@ -44,7 +44,7 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
 def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
     """(layer, counted from 0; which of its calls) of an index of one or two numbers.
 
-    Raises OutOfRangeError, an IndexError, where there is no such layer, and RegardError for another index.
+    Raises OutOfRangeError, an IndexError, if there is no such layer, and RegardError for another index.
     """
     if isinstance(index, tuple) and len(index) != 2:
         raise RegardError(f"{what}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
@@ -70,7 +70,7 @@ def _layers_html(self: Any) -> str | None:
 class Layers(tuple[T, ...]):
     """A tuple of one item a layer. A number out of range raises an OutOfRangeError that names the range.
 
-    what: how the items are called, for messages.
+    what: how the items are called, for error messages.
     """
 
     what = "layers"
@@ -82,16 +82,16 @@ class Layers(tuple[T, ...]):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The numbers of the layers that there are items of, as `LayerSubset` has them: all."""
+        """The numbers of the layers that there are items of, as in `LayerSubset`: all."""
         return tuple(range(len(self)))
 
     @property
     def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, which of its calls) of the items, as `LayerSubset` has them: one of each layer."""
+        """(layer, which of its calls) of the items, as in `LayerSubset`: one of each layer."""
         return tuple((n, 0) for n in range(len(self)))
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Walk along the items with their layers' numbers, as `LayerSubset.items` does."""
+        """Walk along the items with their layers' numbers, like `LayerSubset.items`."""
         return enumerate(self)
 
     @staticmethod
@@ -116,11 +116,11 @@ class Layers(tuple[T, ...]):
 class LayerSubset(Sequence[T]):
     """The items of some layers alone, or several of a layer. len() counts all layers; a missing item is a RegardError.
 
-    It is walked along with its numbers, `for n, weights in maps.items()`, which skips what is not there; or by them,
+    It is walked along with its numbers, `for n, weights in maps.items()`, which skips what isn't there; or by them,
     `for n in maps.kept: maps[n]`, `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
 
-    what: how the items are called, for messages. items: by layer, or by (layer, which of its calls). reason: why others
-    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None where each made one.
+    what: how the items are called, for error messages. items: by layer, or by (layer, which of its calls). reason: why
+    others are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None if each made one.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class LayerSubset(Sequence[T]):
         return ((layer, item) for (layer, _), item in self._items.items())
 
     def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
-        """Make a subset of the same layers and calls, of what a function makes of each item."""
+        """Apply a function to each item. Return a subset with the same layers and calls."""
         items = {call: function(item) for call, item in self._items.items()}
         return LayerSubset(self.what, self._size, items, reason=self._reason, made=self.made)
 
@@ -200,7 +200,7 @@ class LayerSubset(Sequence[T]):
 
 
 def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
-    """Raise OutOfRangeError where a layer makes fewer calls than the number of one asks for."""
+    """Raise OutOfRangeError if a layer makes fewer calls than the number of one asks for."""
     if not is_whole(nth):
         words = f": words stand after both, {what}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
         raise RegardError(f"{what}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")

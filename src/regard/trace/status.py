@@ -10,15 +10,14 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class Status:
     """How a trace was computed and how exact it is.
 
-    model: its name. kernels: those that computed attention. device: the model's. dtype: what it computes in, such as
-    "float32" or "bfloat16 (autocast)". difference: largest absolute
-    difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
-    offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
-    these are from a plain pass's is in docs/families.md.
-    embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
-    None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
-    of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else
-    limits the trace, and interventions by name. seconds: this text's share of the time that the batch took.
+    model: its name. kernels: the kernels that computed attention. device: the model's. dtype: of the computation, such
+    as "float32" or "bfloat16 (autocast)". difference: largest absolute difference between these weights and those of
+    compared_with, on rows_compared sampled rows. None if the model has nothing to compare with. The model's own
+    attention is called with the queries and keys of this pass. docs/families.md has their difference from a plain pass.
+    embedding_difference: largest absolute difference between the sum of the embedding parts and the model's input, None
+    if the parts are unknown. These three cover all texts of the same batch. unknown: parts of the text that the
+    tokenizer doesn't know. dropped: parts without a token. notes: sentences on other limits of the trace, and
+    interventions by name. seconds: this text's share of the batch's time.
     """
 
     model: str
@@ -61,7 +60,7 @@ def note_sentences(statuses: Sequence[Status]) -> list[str]:
 
 
 def exactness(statuses: Sequence[Status]) -> str:
-    """Say how exact the weights of runs of one model are."""
+    """Report how exact the weights of runs of one model are."""
     difference = largest_status_difference([status.difference for status in statuses])
     if difference is None:
         return "Not checked: the model has no attention function to compare the weights with."
@@ -72,5 +71,5 @@ def exactness(statuses: Sequence[Status]) -> str:
 
 
 def largest_status_difference(values: Sequence[float | None]) -> float | None:
-    """Find the largest difference, None where none was measured."""
+    """Find the largest difference, None if none was measured."""
     return max((value for value in values if value is not None), default=None)

@@ -1,6 +1,6 @@
-"""`Trace`: everything that one forward pass computed for one text, by name. All that regard shows is a function of it.
+"""`Trace`: the named values of one forward pass for one text. Everything that regard shows is computed from it.
 
-What adds up to what, with the letters of shapes below:
+The equations between them, with the letters of shapes below:
 
     input             = token_embeddings + position_embeddings + segment  (L, W)  scaled as the model does
     attention[n]      = softmax(scale · query · keyᵀ + mask)              (H, L, S)  rows sum to 1, or to 1 - sink share
@@ -12,9 +12,9 @@ What adds up to what, with the letters of shapes below:
                         of a classifier, by `labels`: of each token       (L, C)
                         of the text                                       (C,)
 
-A layer adds its attention output and its feed-forward output to what enters it, the residual stream, with a norm before
-or behind each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` says which). The parts of the input
-are added, and where they were found this is checked: status.embedding_difference.
+A layer adds its attention output and its feed-forward output to its input, the residual stream, with a norm before or
+after each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` has the order). If the parts of the
+input are known, regard checks their sum: status.embedding_difference.
 
 Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value width, M model width, W width of the
 embedding parts, K width of the last hidden state, V vocabulary, C classes. W, M and K are one number in most models.
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ShownTrace(Shown):
-    """A trace that shows itself. windowed: whether its text was read in windows."""
+    """A trace with plots and displays. windowed: whether its text was read in windows."""
 
     windowed: ClassVar[bool] = False
 
@@ -61,14 +61,14 @@ class ShownTrace(Shown):
         head: int | None = None,
         shape: Literal["slide", "column"] = "slide",
     ) -> "Figure":
-        """Draw what `regard.see` finds, as `regard see --figure` does; of a pair its alignment.
+        """Draw the result of `regard.see`, like `regard see --figure`. For a pair, draw its alignment.
 
         layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
         """
         return from_above("see")(self, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """What a notebook shows of it."""
+        """The parts that a notebook shows."""
         return from_above("trace_parts")(self, width)
 
 
@@ -95,18 +95,18 @@ MAPS = ("attention", "cross")
 
 
 def asks_for_cross_attention(what: str, part: Any) -> bool:
-    """Tell whether the trace of one text is asked for its cross-attention ("cross") or its own attention (None).
+    """Return whether cross-attention ("cross") is requested, not self-attention (None), of one text's trace.
 
     Raises:
-        RegardError: any other part: which of the two it is of, the trace says itself.
+        RegardError: part has another value. The trace knows whether it is an encoder's or a decoder's.
     """
     if part is not None and part != "cross":
-        raise RegardError(f"{what}: part: given {part!r}, needs 'cross', or None for attention among its own tokens")
+        raise RegardError(f"{what}: part: got {part!r}, expected 'cross', or None for self-attention")
     return part == "cross"
 
 
 class _Kept(ShownTrace):
-    """What a trace and a pair of traces can both do: be saved, beside being drawn."""
+    """Methods of a trace and a pair of traces: saving and plotting."""
 
     def save(
         self,
@@ -125,25 +125,25 @@ class _Kept(ShownTrace):
 class Trace(_Kept):
     """One text's forward pass, without padding, however many texts were batched.
 
-    token_embeddings, position_embeddings, segment: what is added up to the input, None if the model has no such part.
-    input: their sum, as it enters the first norm, None where it is not known. hidden_states[n] enters layer n,
-    hidden_states[n + 1] leaves it. last_hidden_state: after the final norm, the contextual embeddings. logits: None
-    without a language head or classes. attentions: another name of attention.
-    attention[n]: the weights (H, L, S) of layer n, computed when they are read. values[n]: its value vectors (G, S, E).
-    attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
-    cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
-    names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
-    changed_outputs: of (whether in cross, layer), the heads' outputs (H, L, E) where they were ablated or patched:
-    others are weights @ values. None where it is not known, as of a trace from a file.
-    Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
-    refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
-    labels: of a classifier, the names of its C classes, in the order of the logits' last axis. A sequence classifier
-    has one row of logits, (C,). A token classifier has one for each token, (L, C), as has question answering, whose
-    classes are "start" and "end". Multiple choice: a trace is of one choice, its logits (1,) are that choice's score.
+    token_embeddings, position_embeddings, segment: the parts of the input, None if the model has no such part.
+    input: their sum before the first norm, None if unknown. hidden_states[n] is the input of layer n,
+    hidden_states[n + 1] its output. last_hidden_state: after the final norm, the contextual embeddings. logits: None
+    without a language head or classes. attentions: another name for attention.
+    attention[n]: the weights (H, L, S) of layer n, computed when you read them. values[n]: its value vectors (G, S, E).
+    attention_outputs: the projection, residual and norm around each attention, empty if left out. cross, cross_values,
+    cross_attention_outputs: the same for a decoder's attention to the encoder's tokens, otherwise empty.
+    names: the spelling of token ids that don't occur in the text, if known.
+    changed_outputs: for (whether in cross, layer), the heads' outputs (H, L, E) if they were ablated or patched. Other
+    outputs are weights @ values. None if unknown, as in a trace from a file.
+    If only some layers were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
+    raises an error for other layers. If a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    labels: a classifier's C class names, in the order of the logits' last axis. A sequence classifier has one row of
+    logits, (C,). A token classifier has a row per token, (L, C), and so has question answering, whose classes are
+    "start" and "end". In multiple choice, a trace has one choice, and its logits (1,) are the score of that choice.
     Language models and others have no labels.
-    turns: the messages of a chat, or the two texts of a pair: where each is in `text`, and its tokens.
-    patches: of a picture, which token stands for which part of it; a file does not keep it.
-    By words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` the word's contextual embedding.
+    turns: the messages of a chat, or the two texts of a pair: the position of each in `text`, and its tokens.
+    patches: the image regions of the tokens. Files don't keep them.
+    Index by words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` is the word's contextual embedding.
     """
 
     text: str
@@ -187,14 +187,14 @@ class Trace(_Kept):
         """Look up the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a token's number.
 
         Raises:
-            RegardError: the word is not in the text or occurs several times (the occurrences are named), or there is no
+            RegardError: the word isn't in the text or occurs several times (the occurrences are named), or there is no
                 token of that number.
         """
         if isinstance(place, (str, Word, tuple)):
             return vector(self.last_hidden_state, only_word(self.text, self.tokens, place))
         if not is_whole(place):
             needs = 'a word, an occurrence such as ("bank", 1) or a token number; .last_hidden_state has them all'
-            raise RegardError(f"trace[...]: given {type(place).__name__}, needs {needs}")
+            raise RegardError(f"trace[...]: got {type(place).__name__}, expected {needs}")
         number, count = operator.index(place), len(self.tokens)
         if not -count <= number < count:
             raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")
@@ -208,39 +208,39 @@ class Trace(_Kept):
 
     @property
     def attentions(self) -> Maps:
-        """The attention maps, by the name that transformers gives them: the same object as `attention`."""
+        """The attention maps under their name in transformers: the same object as `attention`."""
         return self.attention
 
     @property
     def sides(self) -> "tuple[Trace, ...]":
-        """The trace itself, alone: what `PairTrace.sides` is of a pair."""
+        """The trace itself, as a tuple of length 1, like `PairTrace.sides` for a pair."""
         return (self,)
 
     def word(self, word: str) -> list[Word]:
         """Find every occurrence of a word, with its tokens and characters.
 
         Raises:
-            RegardError: the word is not in the text; the nearest words are named.
+            RegardError: the word isn't in the text. The message lists similar words.
         """
         return find_word(self.text, self.tokens, word)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
-        """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.
+        """Return the output of the transformers model: hidden states and dense attentions, with a batch axis.
 
-        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+        attentions: whether to compute the dense weights, H × L × S numbers per layer. None: only up to 1 GiB.
 
         Raises:
-            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+            RegardError: the trace doesn't have all layers, or the dense weights are larger and not requested.
         """
         return from_above("output_of")(self, attentions)
 
 
 @dataclass
 class PairTrace(_Kept):
-    """An encoder-decoder's forward pass: the trace of a text and that of its target.
+    """An encoder-decoder's forward pass: the trace of a text and the trace of its target.
 
-    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens. Asked by words, the
-    query is of the target and the key of the text: `decoder.cross[n]["rive", "bank"]`.
+    decoder.cross[n] has weights (H, L, S) of the target's L tokens on the text's S tokens. If you index it by words,
+    the query is in the target and the key in the text: `decoder.cross[n]["rive", "bank"]`.
     """
 
     encoder: Trace
@@ -258,18 +258,18 @@ class PairTrace(_Kept):
 
     @property
     def status(self) -> Status:
-        """The statuses of both sides in one: a copy, which to change changes neither."""
+        """The merged statuses of both sides, as a copy."""
         return merge_statuses(self.encoder.status, self.decoder.status)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":
-        """Make what the model of transformers returns, the sides' hidden states and attentions, with the batch axis.
+        """Return the output of the transformers model: both sides' hidden states and attentions, with a batch axis.
 
-        Arguments and errors are those of `Trace.as_transformers`.
+        For arguments and errors, see `Trace.as_transformers`.
         """
         return from_above("output_of_pair")(self, attentions)
 
 
 def is_causal(trace: Trace) -> bool:
-    """Whether no token of a text looks at a later one; a text of one token does not tell, and counts as causal."""
+    """Whether no token of a text attends to a later token. A text with one token counts as causal."""
     maps = (trace.attention[call] for call in call_numbers(trace.attention))
     return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)

@@ -1,4 +1,4 @@
-"""What a model of transformers returns, made of a trace: for code that was written for its output.
+"""Make the output of a transformers model from a trace, for code that expects it.
 
     trace                                   transformers
     last_hidden_state (L, K)                last_hidden_state (1, L, K), after the final norm
@@ -8,7 +8,7 @@
     logits (L, V)                           logits (1, L, V)
 
 Of an encoder-decoder the names have `encoder_`, `decoder_` or `cross_` before them, as in transformers. The tensors are
-views of the trace's, but for the weights, which are computed: in float32 or better, also where the model computes in
+views of the trace's, except for the weights, which are computed: in float32 or better, also where the model computes in
 half precision. Layers without attention have no entry in attentions, and one that makes several calls has several.
 """
 
@@ -36,7 +36,7 @@ Tensors = tuple[Tensor, ...]
 
 @dataclass
 class TraceOutput(ModelOutput):
-    """What a model that reads one text returns, batch axis included; None for what there is not."""
+    """The output of a model that reads one text, with a batch axis. None for missing values."""
 
     last_hidden_state: Tensor
     logits: Tensor | None = None
@@ -46,7 +46,7 @@ class TraceOutput(ModelOutput):
 
 @dataclass
 class PairOutput(ModelOutput):
-    """What an encoder-decoder returns, batch axis included; None for what there is not."""
+    """The output of an encoder-decoder, with a batch axis. None for missing values."""
 
     last_hidden_state: Tensor
     logits: Tensor | None = None
@@ -61,7 +61,7 @@ class PairOutput(ModelOutput):
 def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
     """Make what the model returns with output_hidden_states and output_attentions.
 
-    attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+    attentions: whether the dense weights are computed, H × L × S numbers per layer; None for up to 1 GiB of them.
     """
     dense = _dense_weights_of_trace([("attention", trace.attention)], attentions, trace.status.model)
     return TraceOutput(
@@ -100,7 +100,7 @@ def _dense_weights_of_trace(
 ) -> list[Tensors | None]:
     """The dense weights of some stacks of layers, or None for each."""
     if not isinstance(attentions, (bool, type(None))):
-        raise RegardError(f"as_transformers: attentions: given {attentions!r}, needs True, False or None")
+        raise RegardError(f"as_transformers: attentions: got {attentions!r}, expected True, False or None")
     if attentions is False:
         return [None] * len(given)
     for name, maps in given:
@@ -110,7 +110,7 @@ def _dense_weights_of_trace(
     if attentions is None and need > LARGEST:
         raise RegardError(
             f"as_transformers: the dense attentions of {model} for this text are {format_bytes(need)}, more than "
-            f"{format_bytes(LARGEST)} are computed on purpose alone: {INSTEAD}"
+            f"{format_bytes(LARGEST)} need your consent: {INSTEAD}"
         )
     device = next((weights.device for maps in stacks for weights in maps), torch.device("cpu"))
     require_memory(need, device, "as_transformers: dense attentions", INSTEAD)
@@ -118,7 +118,7 @@ def _dense_weights_of_trace(
 
 
 def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
-    """Refuse what the trace holds of some layers alone."""
+    """Raise an error for what the trace holds of some layers alone."""
     if tuple(held) != tuple(all_of):
         layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
         raise RegardError(

@@ -1,4 +1,4 @@
-"""Training a transformer of one's own: settings, data, loop, checkpoints, and what is watched on the way."""
+"""Train a transformer: settings, data, loop, checkpoints, and watched sentences."""
 
 from typing import TYPE_CHECKING
 

@@ -54,13 +54,13 @@ def read_training_pairs(file: Path) -> list[Pair]:
             continue
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) < 2:
-            raise RegardError(f"{str(file)!r}, line {number}: no tab, which stands between source and target")
+            raise RegardError(f"{str(file)!r}, line {number}: no tab between source and target")
         for side, column in (("source", columns[0]), ("target", columns[1])):
             if not column:
                 raise RegardError(f"{str(file)!r}, line {number}: the {side} is missing")
         pairs[Pair(columns[0], columns[1])] = None
     if not pairs:
-        raise RegardError(f"{str(file)!r} holds no pair: there is nothing to train on")
+        raise RegardError(f"{str(file)!r} has no pairs: there is nothing to train on")
     return list(pairs)
 
 
@@ -118,7 +118,7 @@ def _read_training_file(file: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RegardError(
-            f"{str(file)!r} is no UTF-8: byte {content[error.start]:#04x} at place {error.start}"
+            f"{str(file)!r} isn't UTF-8: byte {content[error.start]:#04x} at position {error.start}"
         ) from None
 
 
@@ -144,7 +144,7 @@ def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a step learns from. labels: the next token of each place, IGNORED where there is none.
+    """A training batch. labels: the next token of each place, IGNORED if there is none.
 
     source, source_mask: of pairs, what the encoder reads and which of its tokens are real.
     """
@@ -184,7 +184,7 @@ class Batch:
 
 @runtime_checkable
 class Data(Protocol):
-    """What a run trains on."""
+    """The training data of a run."""
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
         """Draw the batch at a place; returns it and the place after it. The first place is (0, 0)."""
@@ -199,7 +199,7 @@ class NextToken:
     def __init__(self, ids: Int[Tensor, " n"], *, block: int, batch: int, held_out: float, seed: int) -> None:
         """ids: of all texts, one after another. held_out: the part that validates, below 1."""
         if not 0 < held_out < 1:
-            raise RegardError(f"held_out: given {held_out}, of a text it needs to be a part between 0 and 1")
+            raise RegardError(f"held_out: got {held_out}, expected a fraction between 0 and 1 of the text")
         edge = int(len(ids) * (1 - held_out))
         self.train, self.held = ids[:edge], ids[edge:]
         for name, part in (("to train on", self.train), ("held out", self.held)):
@@ -217,7 +217,7 @@ class NextToken:
         return self._blocks(self.train, starts), (0, place[1] + 1)
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield the held-out part in blocks side by side, all of it but for a rest shorter than a block."""
+        """Yield the held-out part in blocks side by side, all of it except for a rest shorter than a block."""
         starts = torch.arange(0, len(self.held) - self.block, self.block)
         if most is not None and len(starts) > most * self.size:  # spread over all of it
             starts = starts[torch.linspace(0, len(starts) - 1, most * self.size).long()]
@@ -245,11 +245,11 @@ class PairBatches:
         batch: int,
         seed: int,
     ) -> None:
-        """pairs, held: ids of source and target, each with its end token. start: what the decoder begins with."""
+        """pairs, held: ids of source and target, each with its end token. start: the decoder's first id."""
         self.pairs, self.held, self.start, self.filler, self.size, self.seed = pairs, held, start, filler, batch, seed
         longest = max(max(map(len, pair)) for pair in pairs)
         if longest > batch:
-            raise RegardError(f"batch: given {batch} tokens, the longest sentence alone has {longest}")
+            raise RegardError(f"batch: got {batch} tokens, but the longest sentence has {longest}")
         self._plan: tuple[int, list[list[int]]] = (-1, [])
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:

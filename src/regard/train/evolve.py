@@ -1,4 +1,4 @@
-"""How one sentence's attention formed while a model was trained: its traces at several steps, side by side."""
+"""The formation of a sentence's attention during training: its traces at several steps."""
 
 import math
 from collections.abc import Sequence
@@ -143,7 +143,7 @@ def _difference(found: "Evolution") -> Heat:
 
 
 def _seen(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
-    """The numbers of a grid, none where there is no weight at any step."""
+    """The numbers of a grid, none if there is no weight at any step."""
     return [
         [None if never else value for value, never in zip(*rows, strict=True)]
         for rows in zip(values, found.never, strict=True)
@@ -160,7 +160,7 @@ def _names(tokens: list[str]) -> list[str]:
 
 
 def _induction_curves(found: "Evolution") -> Curves:
-    """A line a head, those first that end highest."""
+    """A line per head, those first that end highest."""
     heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
     heads.sort(key=lambda head: -found.induction_of(*head)[-1])
     return Curves(
@@ -227,7 +227,7 @@ class Evolution(TracesAnswer):
     the mean, in nats, of what the queries attend to; change[n]: the mean absolute difference from the step before, 0
     for the first. embedded: the tokens whose token embeddings paths follow, one point a step, on the plane of all of
     them; share: the part of the variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens
-    that occurred before give to those behind their earlier occurrences (`head_scores`); empty where there are none, and
+    that occurred before give to those behind their earlier occurrences (`head_scores`); empty if there are none, and
     for cross-attention. training: how the run went, whose loss a page shows. Its traces are the first and the last.
     """
 
@@ -259,7 +259,7 @@ class Evolution(TracesAnswer):
         return f"layer {self.layer}, {'mean of heads' if self.head is None else f'head {self.head}'}"
 
     def rows(self) -> list[Row]:
-        """One row a step: how spread and changed weights are, the strongest link, and the induction of every head."""
+        """One row per step: how spread and changed weights are, the strongest link, and the induction of every head."""
         found: list[Row] = []
         for n, step in enumerate(self.steps):
             weight, (i, j) = self.strongest(n)
@@ -291,14 +291,14 @@ class Evolution(TracesAnswer):
         ]
 
     def most_changed(self) -> tuple[int, int] | None:
-        """Find the (query, key) whose weight at the last step differs most from the first; None where none does."""
+        """Find the (query, key) whose weight at the last step differs most from the first; None if none does."""
         rows = self.from_start(len(self.steps) - 1)
         spots = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
         size, i, j = max(spots, default=(0.0, 0, 0))
         return (-i, -j) if size > 0 else None
 
     def induction_head(self) -> tuple[int, int] | None:
-        """Find the (layer, head) whose induction score is largest at the last step; None where there are no scores."""
+        """Find the (layer, head) whose induction score is largest at the last step; None if there are no scores."""
         last = self.induction[-1] if self.induction else []
         scores = [(score, -i, -j) for i, row in enumerate(last) for j, score in enumerate(row) if not math.isnan(score)]
         if not scores:
@@ -313,12 +313,12 @@ class Evolution(TracesAnswer):
 
     @cached_property
     def free_queries(self) -> list[int]:
-        """The queries that may look at more than one key; one that may not always gives it all. All, where none may."""
+        """The queries that can attend to more than one key; one that may not always gives it all. All, if none may."""
         every = range(len(self.queries))
         return [i for i in every if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(every)
 
     def strongest(self, n: int) -> tuple[float, tuple[int, int]]:
-        """Find the largest weight at steps[n] and its (query, key), of the queries that may look at more than one."""
+        """Find the largest weight at steps[n] and its (query, key), of the queries that can attend to more than one."""
         value, i, j = max((w, i, j) for i in self.free_queries for j, w in enumerate(self.weights[n][i]))
         return value, (i, j)
 
@@ -329,7 +329,7 @@ class Evolution(TracesAnswer):
     def formed(self, layer: int, head: int) -> int | None:
         """Find the number of the step from which on a head's induction score is half of its last or more.
 
-        None where the last one is below FORMED: it did not form.
+        None if the last one is below FORMED: it did not form.
         """
         scores = self.induction_of(layer, head)
         if not scores or not scores[-1] >= FORMED:
@@ -345,7 +345,7 @@ def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     for step, file in run_files_by_step(run / WATCH, ".safetensors"):
         trace, *others = open_traces(file)
         if others:
-            raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
+            raise RegardError(f"{str(file)!r} has several traces, expected the trace that a run keeps")
         found.append((step, trace))
     return found
 
@@ -360,10 +360,10 @@ def evolution(
 ) -> Evolution:
     """Put the traces of one sentence side by side, by step.
 
-    part: of an encoder-decoder, "cross" (by default), "encoder" or "decoder".
+    part: for an encoder-decoder, "cross" (by default), "encoder" or "decoder".
     """
     if not traces:
-        raise RegardError("evolution: given no trace, needs at least one")
+        raise RegardError("evolution: got no trace, expected at least one")
     read = [(step, *_part(trace, part)) for step, trace in traces]
     _, first, own, other, what = read[0]
     layer = from_zero("layer", layer, len(first), "there are")
@@ -371,7 +371,7 @@ def evolution(
     tables = []
     for step, maps, queries, keys, _ in read:
         if [t.id for t in queries.tokens] != [t.id for t in own.tokens] or len(keys.tokens) != len(other.tokens):
-            raise RegardError(f"evolution: the trace of step {step} is of another text")
+            raise RegardError(f"evolution: the trace of step {step} has another text")
         dense = maps[layer].dense()
         tables.append(dense.mean(0) if head is None else dense[head])  # (L, S)
     stacked = torch.stack(tables).double()
@@ -392,7 +392,7 @@ def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[Attentio
     """(maps, the trace of the queries, that of the keys, what it is called)."""
     if isinstance(trace, Trace):
         if part is not None:
-            raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
+            raise RegardError(f"part {part!r}: the model is not an encoder-decoder, so its attention has one part")
         return trace.attention, trace, trace, "attention"
     if part in (None, "cross"):
         return trace.decoder.cross, trace.decoder, trace.encoder, CROSS
@@ -400,11 +400,11 @@ def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[Attentio
         return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
     if part == "decoder":
         return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
-    raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")
+    raise RegardError(f"part {part!r}: expected {', '.join(PARTS[:-1])} or {PARTS[-1]}")
 
 
 def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
-    """The induction scores of every head, step by step; nothing where no token occurs twice."""
+    """The induction scores of every head, step by step; nothing if no token occurs twice."""
     ids = [token.id for token in traces[0].tokens if not token.special]
     if len(set(ids[:-1])) == len(ids[:-1]):
         return []

@@ -1,4 +1,4 @@
-"""A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
+"""A run as a user follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
 import os
 import shlex
@@ -44,7 +44,7 @@ def train_and_follow(
     *,
     tensorboard: bool = False,
 ) -> None:
-    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
+    """Begin a run or continue it, in several processes or alone, and tell of it, like `follow_run_in_terminal`.
 
     files, pairs: texts, pairs, or none of them: repeated letters. settings, changes: of a run that begins, and what
     was given of them. The rest is as the options of `regard train` have it.
@@ -145,7 +145,7 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
 
 
 def tensorboard_option_writer() -> Callable[..., Any]:
-    """What writes for TensorBoard. Raises RegardError where the package is not installed."""
+    """The TensorBoard writer. Raises RegardError if the package isn't installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -46,13 +46,13 @@ class ProcessGroup:
         return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
 
     def any(self, asked: bool) -> bool:
-        """Tell whether one of the processes was asked to stop."""
+        """Return whether one of the processes was asked to stop."""
         return self.sum(float(asked)) > 0
 
 
 @contextmanager
 def process_group() -> Iterator[ProcessGroup | None]:
-    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None where it is alone."""
+    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None if it is alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield None
         return
@@ -71,9 +71,9 @@ def process_group() -> Iterator[ProcessGroup | None]:
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What is known after an update.
+    """The metrics after an update.
 
-    loss: its own, in nats a token. validation: where it was measured, else None. tokens: those of the update.
+    loss: its own, in nats per token. validation: where it was measured, else None. tokens: those of the update.
     """
 
     step: int
@@ -85,7 +85,7 @@ class StepMetrics:
 
 
 def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Make AdamW; matrices decay, biases and norms do not."""
+    """Make AdamW; matrices decay, biases and norms don't."""
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
@@ -177,7 +177,7 @@ def train(
 
 
 def training_step_due(step: int, every: int) -> bool:
-    """Tell whether a step is one of every so many; none is where that is 0."""
+    """Return whether a step is one of every so many; none is if that is 0."""
     return every > 0 and step % every == 0
 
 
@@ -200,17 +200,17 @@ def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Setting
         for batch in batches:
             loss_of(model, batch, settings)
     if found:
-        raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: {REMEDY}")
+        raise RegardError(f"step {step + 1}: the output of {found[0]!r} isn't finite: {REMEDY}")
 
 
 def _check_training_gradients(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
-            raise RegardError(f"step {step + 1}: the gradient of {name!r} is no number any more: {REMEDY}")
+            raise RegardError(f"step {step + 1}: the gradient of {name!r} isn't finite: {REMEDY}")
     raise RegardError(f"step {step + 1}: the gradient is larger than any number: {REMEDY}")
 
 
 def _check_training_weights(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if not bool(parameter.isfinite().all()):
-            raise RegardError(f"step {step}: the tensor {name!r} is no number any more: {REMEDY}")
+            raise RegardError(f"step {step}: the tensor {name!r} isn't finite: {REMEDY}")

@@ -1,4 +1,4 @@
-"""From files and settings to a trained model: what `regard train` does, as functions."""
+"""Train a model from files and settings: the functions of `regard train`."""
 
 import signal
 import threading
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """A run that can be trained.
+    """A run that is ready to train.
 
-    notes: what a person should know before it starts. held: of pairs, those that are held out. watched: the sentence,
-    or pair, whose traces are kept on the way. prompt: what samples begin with. lock: what keeps other processes out of
-    the folder until the training ends; None for those of several processes that write nothing.
+    notes: notes to show before it starts. held: the held-out pairs. watched: the sentence or pair whose traces are
+    saved during training. prompt: the start of samples. lock: keeps other processes out of the folder until the
+    training ends. None for a process that doesn't write.
     """
 
     folder: Path
@@ -81,14 +81,14 @@ class TrainingRun:
 
     @property
     def parameters(self) -> int:
-        """Count the numbers that are learned."""
+        """Count the trainable parameters."""
         return sum(p.numel() for p in self.model.parameters())
 
     def plot(self) -> "Figure":
-        """Draw the loss of each update so far, of many their means and ranges, and the validation loss.
+        """Draw the loss of each update so far (means and ranges if there are many), and the validation loss.
 
         Raises:
-            RegardError: there is no update in the run's log yet.
+            RegardError: the run's log has no update yet.
         """
         log = read_log(self.folder)
         if not log:
@@ -106,20 +106,20 @@ def prepare_text_run(
 
     Args:
         files: the texts.
-        folder: of the run, new or to go on with.
+        folder: of the run, new or to continue.
         settings: of the model and its training.
-        options: what else a run does, such as watch a sentence.
+        options: other options of a run, such as a sentence to watch.
 
     Raises:
-        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
+        RegardError: the texts, the settings or the folder aren't valid. Nothing is trained then.
     """
     return _text_run(read_training_texts(files), source_files(files), folder, settings, options)
 
 
 def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
-    """Prepare a run that learns random letters which come again, drawn from the settings' seed.
+    """Prepare a run that learns repeated random letters, drawn with the settings' seed.
 
-    A line of them is watched where no other sentence is.
+    It watches a line of these letters unless you choose a sentence.
 
     Raises:
         RegardError: as `prepare_text_run`.
@@ -149,9 +149,7 @@ def _text_run(
         check_text(text, option)
         count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         if count > most:
-            raise RegardError(
-                f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most"
-            )
+            raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, but this block allows at most {most}")
     info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
     run = _prepare(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
@@ -162,7 +160,7 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
 
     Args:
         file: the pairs.
-        folder, settings, options: as `prepare_text_run` takes them.
+        folder, settings, options: as in `prepare_text_run`.
 
     Raises:
         RegardError: as `prepare_text_run`.
@@ -177,7 +175,7 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     kept, long = encode_pairs(tokenizer, training, settings.block)
     validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # nothing is left out of what is measured
     if not kept:
-        raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
+        raise RegardError(f"block: got {settings.block}, but every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
     data = PairBatches(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
     config = TransformerConfig.translator(
@@ -207,10 +205,10 @@ def run_training(
     on_step_end: Callable[[int], None] = lambda step: None,
     processes: ProcessGroup | None = None,
 ) -> TrainingState:
-    """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
+    """Train a run to its end, or until Ctrl-C, which saves first. Then release the folder.
 
-    on_log, on_step_end, processes: as `train` has them. When a run resumes, on_step_end is called first with its
-    checkpoint's step: the run may have been killed between the two.
+    on_log, on_step_end, processes: as in `train`. When a run resumes, on_step_end is first called with the checkpoint's
+    step, because the run may have been killed before that call.
     """
     is_main = processes is None or processes.rank == 0
     log = Log(run.folder, run.state.step) if is_main else None
@@ -280,7 +278,7 @@ def _prepare(
         state, more = load_checkpoint(folder, model, optimiser)
         if state.step > settings.steps or (state.step == settings.steps and _is_finished(folder, info)):
             raise RegardError(
-                f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
+                f"--resume {str(folder)!r}: all of its {state.step} steps are done: ask for more with --steps"
             )
         last = state.step == settings.steps
         notes += ("All steps are done. Finishing the run." if last else f"Resuming after step {state.step}.", *more)

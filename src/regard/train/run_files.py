@@ -19,13 +19,13 @@ Line = dict[str, Any]
 def check_place_for_run(folder: Path, *, resume: bool) -> bool:
     """Check that a run can be written to a folder; return whether there is one that is to go on."""
     if folder.exists() and not folder.is_dir():
-        raise RegardError(f"--out {str(folder)!r} is a file: needs a folder's name")
+        raise RegardError(f"--out {str(folder)!r} is a file: pass a folder's name")
     if (folder / RUN_JSON).exists():
         if not resume:
-            raise RegardError(f"--out {str(folder)!r} holds a run already: go on with --resume, or name another folder")
+            raise RegardError(f"--out {str(folder)!r} already has a run: use --resume, or name another folder")
         return True
     if folder.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in folder.iterdir()):
-        raise RegardError(f"--out {str(folder)!r} is not empty and holds no run: name another folder")
+        raise RegardError(f"--out {str(folder)!r} is not empty and isn't a run: name another folder")
     return False
 
 
@@ -54,7 +54,7 @@ class Log:
 
 
 def read_log(run: Path) -> list[Line]:
-    """Read a run's log, a dict an update; a last line that is not whole is left out."""
+    """Read a run's log, a dict an update; a last line that isn't whole is left out."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")

@@ -54,7 +54,7 @@ STATE, NOTES = "training.safetensors", "training.json"
 
 @dataclass(frozen=True)
 class TrainingState:
-    """How far a run is. step: updates done. place: of the next batch. best: the smallest validation loss so far."""
+    """The state of a run. step: updates done. place: of the next batch. best: the smallest validation loss so far."""
 
     step: int = 0
     place: tuple[int, int] = (0, 0)
@@ -113,7 +113,7 @@ def load_checkpoint(
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
-    A note says if the number of threads is another here: then the weights will not be the same to the last bit as
+    A note says if the number of threads is another here: then the weights will not be bit-identical as
     without a stop.
     """
     folder = newest_transformer_folder(run)
@@ -122,14 +122,14 @@ def load_checkpoint(
     try:
         step, (turn, number), best = (notes_content[name] for name in ("step", "place", "best"))
     except (KeyError, TypeError, ValueError) as error:
-        raise RegardError(f"{str(folder / NOTES)!r} is damaged: it is not what a run writes") from error
+        raise RegardError(f"{str(folder / NOTES)!r} is damaged: a run writes something else") from error
     state = TrainingState(step, (turn, number), best)
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
     needed |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
     for name, tensor in needed.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
-            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
+            raise RegardError(f"{str(folder / STATE)!r} is incomplete: tensor {name!r} is missing or does not fit")
     fill_module_weights(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
@@ -200,7 +200,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a run is: written once, held against whoever wants to go on with it."""
+    """The description of a run, written once and checked when a run is continued."""
 
     kind: str
     settings: Settings
@@ -221,23 +221,23 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
 
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
-    """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written."""
+    """Raise RegardError for a run's folder that can't be begun or continued; nothing is written."""
     if not check_place_for_run(run, resume=resume):
         return
     there = read_run_info(run)
     if there.kind != info.kind:
-        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {info.kind!r}")
+        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, not {info.kind!r}")
     for name in there.settings.differences(info.settings):
         had, given = getattr(there.settings, name), getattr(info.settings, name)
-        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, given is {given!r}: name another folder")
+        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, not {given!r}: name another folder")
     if [source.sha256 for source in there.sources] != [source.sha256 for source in info.sources]:
-        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
+        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts: name another folder")
     if there.config != info.config:
         raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
-    """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept."""
+    """Make a run's folder if there is none, and lock it for this process, as long as the lock is kept."""
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -254,7 +254,7 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
 
 
 def write_run_info(run: Path, info: RunInfo) -> None:
-    """Write run.json: what the run is. Raises RegardError where the file system refuses."""
+    """Write run.json: what the run is. Raises RegardError if the file system refuses."""
     record = {
         "regard": FORMAT, "version": VERSION, "kind": info.kind, "settings": info.settings.as_json(),
         "model": info.config.as_json(), "sources": [vars(source) for source in info.sources], "watch": info.watch,
@@ -268,11 +268,11 @@ def read_run_info(run: Path) -> RunInfo:
     """Read run.json: what the run is."""
     file = run / RUN_JSON
     if not file.exists():
-        raise RegardError(f"{str(run)!r} is no training run: it has no {RUN_JSON}")
+        raise RegardError(f"{str(run)!r} isn't a training run: it has no {RUN_JSON}")
     record = read_json(file)
     try:
         if record["regard"] != FORMAT or record["version"] > VERSION:
-            raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
+            raise RegardError(f"{str(file)!r} has another format or a newer version: update regard")
         sources = tuple(SourceFile(**source) for source in record["sources"])
         config = TransformerConfig.from_json(record["model"], repr(str(file)))
         return RunInfo(
@@ -281,11 +281,11 @@ def read_run_info(run: Path) -> RunInfo:
     except RegardError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
+        raise RegardError(f"{str(file)!r} is damaged: a run writes something else") from error
 
 
 def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
-    """Refuse a run whose checkpoints or memory there is no room for, before its model is made."""
+    """Raise an error if there is no room for a run's checkpoints or memory, before its model is made."""
     device, helps = training_device(), "a smaller batch, block or model"
     what = f"training {_tokens_at_once(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)
@@ -302,7 +302,7 @@ def check_space(run: Path, config: TransformerConfig, settings: Settings) -> Non
 
 
 def training_device() -> torch.device:
-    """Choose the device of training: CUDA where there is one, else the CPU."""
+    """Choose the device of training: CUDA if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

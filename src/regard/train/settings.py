@@ -1,4 +1,4 @@
-"""How a run trains: one frozen, typed description; from a file, from flags, or from both."""
+"""The settings of a training run, from a file, from options, or from both."""
 
 import json
 import math
@@ -16,22 +16,22 @@ from regard.nn.config import TransformerConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that decides what a run comes to, beside its texts. With the same settings it comes to the same.
+    """Everything that determines the result of a run, except its texts. The same settings lead to the same result.
 
-    tokenizer: "characters", "words", "bytes" (byte-level BPE) or "pieces" (WordPiece); vocabulary: its size at most,
+    tokenizer: "characters", "words", "bytes" (byte-level BPE) or "pieces" (WordPiece). vocabulary: its maximum size,
         for the last three.
-    layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most. positions: how
-        a model of texts knows them: "learned", "sinusoidal", "rotary" or "alibi"; the last three take longer texts.
-    dropout: while training.
-    steps: how many updates. batch: examples of one update's part; for pairs, the tokens of the longer side that an
-        update's part holds at most, padding included. accumulate: parts of an update.
+    layers, d_model, heads, d_hidden: sizes of the model. block: maximum tokens in a training example. positions: of a
+        language model: "learned", "sinusoidal", "rotary" or "alibi". The last three allow longer texts.
+    dropout: during training.
+    steps: number of updates. batch: examples per part of an update; for pairs, the maximum tokens of the longer side
+        per part, including padding. accumulate: parts of an update.
     rate, least_rate: the learning rate after warm-up, and at the end of the cosine (Loshchilov and Hutter 2017).
-        warmup: steps of its linear rise. decay, beta1, beta2: of AdamW (Loshchilov and Hutter 2019). clip: the largest
-        norm of the gradient, 0 for none. smoothing: of the labels (Szegedy et al. 2016).
-    held_out: the part of a text that validates, at its end; of pairs how many, if 1 or more.
-    evaluate_every, save_every, sample_every, watch_every: in steps, 0 for never; the last step does all of them.
-    keep: how many checkpoints stay. dtype: "bfloat16" computes in it where that helps, weights stay float32.
-    compile: whether torch.compile is used. seed: of first weights, batches and dropout.
+        warmup: steps of its linear rise. decay, beta1, beta2: of AdamW (Loshchilov and Hutter 2019). clip: maximum norm
+        of the gradient, 0 for none. smoothing: of the labels (Szegedy et al. 2016).
+    held_out: the fraction of a text for validation, at its end. For pairs, their number, if 1 or more.
+    evaluate_every, save_every, sample_every, watch_every: in steps, 0 for never. The last step does all of them.
+    keep: the number of checkpoints to keep. dtype: "bfloat16" for mixed precision, with weights in float32.
+    compile: whether to use torch.compile. seed: of initial weights, batches and dropout.
     """
 
     tokenizer: Literal["characters", "words", "bytes", "pieces"] = "characters"
@@ -68,21 +68,21 @@ class Settings:
         for name, kind in get_type_hints(type(self)).items():
             given = getattr(self, name)
             if needed := kind_needed(given, kind):
-                raise RegardError(f"{name}: given {given!r}, needs {needed}")
+                raise RegardError(f"{name}: got {given!r}, expected {needed}")
         least = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
         least |= {"accumulate": 1} | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
         least |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
         for name, number in least.items():
             if getattr(self, name) < number:
-                raise RegardError(f"{name}: given {getattr(self, name)}, needs {number} or more")
+                raise RegardError(f"{name}: got {getattr(self, name)}, expected {number} or more")
         if self.seed >= 1 << 32:
-            raise RegardError(f"seed: given {self.seed}, needs to be below 2^32")
+            raise RegardError(f"seed: got {self.seed}, expected a number below 2^32")
         for name in ("dropout", "smoothing", "beta1", "beta2"):
             if not 0.0 <= getattr(self, name) < 1.0:
-                raise RegardError(f"{name}: given {getattr(self, name)}, needs to be from 0 to below 1")
+                raise RegardError(f"{name}: got {getattr(self, name)}, expected a number from 0 to below 1")
         for name in ("rate", "least_rate", "held_out"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise RegardError(f"{name}: given {getattr(self, name)}, needs a number above 0")
+                raise RegardError(f"{name}: got {getattr(self, name)}, expected a number above 0")
 
     @classmethod
     def for_pairs(cls, **changes: Any) -> "Settings":
@@ -108,11 +108,11 @@ class Settings:
         return self.least_rate + 0.5 * (1 + math.cos(math.pi * part)) * (self.rate - self.least_rate)
 
     def as_json(self) -> dict[str, str | int | float | bool | None]:
-        """Return the settings as run.json holds them."""
+        """Return the settings as stored in run.json."""
         return asdict(self)
 
     def differences(self, other: "Settings") -> list[str]:
-        """Name what differs and may not: a run may go on for more steps than was planned, or with another rate."""
+        """Name settings that differ but must not. You may continue a run for more steps or with another rate."""
         free = {"rate", "least_rate", "steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
         mine, theirs = asdict(self), asdict(other)
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
@@ -120,12 +120,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run begins.
+    """How a run starts.
 
-    resume: go on where the folder's run stopped. watch: a sentence whose traces are kept on the way; of pairs one that
-    is held out, or one and its translation with a tab between. prompt: what samples on the way begin with; of pairs
-    what is translated, by default the first pair held out. is_main: whether this process writes; of several the first
-    one does, when the others have yet to come here.
+    resume: continue the folder's run. watch: a sentence to save traces of during training; for pairs, a held-out
+    sentence, or a sentence and its translation separated by a tab. prompt: the start of samples during training; for
+    pairs, the sentence to translate. Default: the first held-out pair. is_main: whether this process writes. With
+    several processes, only the first writes, before the others get here.
     """
 
     resume: bool = False
@@ -138,7 +138,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     """Change some of the settings.
 
     Raises:
-        RegardError: a name that is none of theirs, or a value that cannot be.
+        RegardError: a name isn't a setting, or a value is wrong.
     """
     known = [field.name for field in fields(Settings)]
     for name in sorted(set(changes) - set(known)):
@@ -149,7 +149,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
-    """Describe the model of a run that learns the next token. Raises RegardError for sizes that do not fit."""
+    """Return the model config of a run that learns the next token. Raises RegardError if sizes don't fit."""
     most = settings.block if settings.positions == "learned" else None  # of other positions there is no table
     return TransformerConfig.nanogpt(
         vocabulary, length=most, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
@@ -161,14 +161,14 @@ def read_training_settings(file: Path) -> dict[str, object]:
     """Read the settings of a .toml or .json file, by name.
 
     Raises:
-        RegardError: it cannot be read, or is neither.
+        RegardError: the file can't be read, or has another format.
     """
     check_readable(file, "--config")
     try:
         text = file.read_text(encoding="utf-8")
         content = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
     except ValueError as error:  # of both formats, and of bytes that are no UTF-8
-        raise RegardError(f"--config {str(file)!r} is no whole TOML or JSON: {str(error).splitlines()[0]}") from error
+        raise RegardError(f"--config {str(file)!r} isn't valid TOML or JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
-        raise RegardError(f"--config {str(file)!r}: needs names with values, given {type(content).__name__}")
+        raise RegardError(f"--config {str(file)!r}: got {type(content).__name__}, expected names with values")
     return content

@@ -67,7 +67,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A held-out loss, and the mean of the updates' own losses since the one before."""
+    """A held-out loss, and the mean of the updates' own losses since the previous one."""
 
     step: int
     loss: float
@@ -76,7 +76,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training(Answer):
-    """How a run went, by its log. vocabulary: how many tokens there are; smoothing: of the labels, in the loss."""
+    """How a run went, by its log. vocabulary: the number of tokens; smoothing: of the labels, in the loss."""
 
     format: ClassVar[str] = "regard train"
 
@@ -85,7 +85,7 @@ class Training(Answer):
     smoothing: float = 0.0
 
     def title(self) -> str:
-        """What the loss was at first and at last."""
+        """The first and last loss."""
         if not self.log:
             return "Training loss: no update yet"
         ends = ", ".join(f"{each['loss']:.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
@@ -159,7 +159,7 @@ def training_of(run: Path) -> Training | None:
 
 
 def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> Training:
-    """Say how a run with this model and these settings went."""
+    """Report how a run with this model and these settings went."""
     return Training(log, config.vocabulary, settings.smoothing)
 
 

@@ -39,9 +39,9 @@ def train(
     sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
         given = "several of them" if sources else "none"
-        raise RegardError(f"train: needs text files, --pairs FILE, or --repeated; given {given}")
+        raise RegardError(f"train: got {given}, expected text files, --pairs FILE or --repeated")
     if out is None:
-        raise RegardError("--out is needed: the folder that the run is written to")
+        raise RegardError("--out is needed: the folder for the run")
     sources_read = files or ([] if pairs is None else [pairs])
     for file in sources_read:
         check_readable(file)
@@ -74,7 +74,7 @@ def evolve(
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
-        raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
+        raise RegardError(f"no folder {str(run)!r}: name a run that was trained with --watch")
     check_watched_traces(run)
     from regard.train.evolve import evolution_of
 
@@ -88,11 +88,11 @@ def setting_changes(config: Path | None, settings: Sequence[str], steps: int | N
     for each in settings:
         name, equals, text = each.partition("=")
         if not equals or not name.strip():
-            raise RegardError(f"--set {each!r}: needs NAME=VALUE")
+            raise RegardError(f"--set {each!r}: expected NAME=VALUE")
         changes[name.strip()] = set_option_value(text.strip())
         named.add(name.strip())
     if steps is not None and "steps" in named and changes["steps"] != steps:
-        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of them")
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: pass only one of them")
     return changes | ({} if steps is None else {"steps": steps})
 
 

@@ -135,10 +135,10 @@ def check(
 
     Args:
         model: a `regard.load` model, or anything that `regard.load` opens.
-        texts: one or several texts to check on. Default: short ones and a long one, or random ids without a tokenizer.
-        inputs: one item of other inputs instead, as `Model.trace` takes them.
+        texts: one or several texts to check. Default: short texts and a long text, or random ids without a tokenizer.
+        inputs: one item of other inputs instead, as in `Model.trace`.
         seed: of random ids and pixels.
-        progress: called with the number of checks that are done, and of all.
+        progress: called with the number of finished checks and the total.
 
     Raises:
         RegardError: the model or these inputs can't be used, or it is a `regard.Transformer`, which has no other code.
@@ -170,10 +170,10 @@ def check(
 
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
-    """Choose what the model is checked on, as `Model.trace` takes it. The long text has as many tokens as fit."""
+    """Choose what the model is checked on, as in `Model.trace`. The long text has as many tokens as fit."""
     texts = None if texts is None else list(check_texts(texts, "check: texts"))
     if texts is not None and (inputs is not None or not texts):
-        raise RegardError("check: needs at least one text, or inputs, or neither of them")
+        raise RegardError("check: pass at least one text, or inputs, or neither")
     if inputs is not None:
         return [{"inputs": inputs}]
     if (name := model.model.main_input_name) != "input_ids":
@@ -194,7 +194,7 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
 
 
 def _result(name: str, findings: Iterator[Result]) -> Result:
-    """Take the largest difference compared with what is allowed. A check that regard can't make is not tested."""
+    """Take the largest difference compared with what is allowed. A check that regard can't make isn't tested."""
     found, reason = list[Result](), "its own code returns nothing to compare with"
     try:
         found.extend(findings)
@@ -311,7 +311,7 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
 
 
 def _parts(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
-    """Multiply weight, value and output projection, and by what follows, a norm with its statistics held fixed."""
+    """Multiply weight, value and output projection, and by what follows, a norm with fixed statistics."""
     weights, values, projection = (each.cpu().double() for each in (weights, values, block.weight))
     projection = projection.unflatten(1, (len(weights), -1)).permute(1, 2, 0)  # (H, E, M)
     parts = weights[..., None] * (values.repeat_interleave(len(weights) // len(values), 0) @ projection)
@@ -347,7 +347,7 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
 def _generation(reading: CheckedInput) -> Iterator[Result]:
     """Compare tokens with transformers' own `generate`, weights and logits with one pass over all tokens."""
     if "input_ids" not in reading.inputs:
-        raise RegardError("it reads no text")
+        raise RegardError("it doesn't read text")
     theirs, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)
     ids = reading.inputs["input_ids"][0].tolist()
     written = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)

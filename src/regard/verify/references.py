@@ -81,7 +81,7 @@ def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
 
 
 class CheckedInput:
-    """An input as `Model.trace` takes it, its trace, and the own code's passes, as the model is and in float64."""
+    """An input as in `Model.trace`, its trace, and the own code's passes, as the model is and in float64."""
 
     def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:
         self.model, self.asked, self.twin = model, asked, Twin(model.model).model
@@ -120,7 +120,7 @@ class CheckedInput:
                 changed = own.detach().clone()
                 (changed.t() if isinstance(module, Conv1D) else changed)[:, columns] = 0
                 return self.run(self.inputs, {f"{path}.weight": changed})
-        raise RegardError("none of its modules holds the output projection")
+        raise RegardError("none of its modules has the output projection")
 
     def generate(self, **options: Any) -> tuple[list[int], Float[Tensor, "T V"]]:
         """Write tokens by transformers' own `generate`, with the logits that each new one was chosen from."""
@@ -135,7 +135,7 @@ def _doubled(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_own(name: str, code: Any, *given: Any) -> Any:
-    """Call the model's own code; whatever it raises is the reason why a check is not tested."""
+    """Call the model's own code; whatever it raises is the reason why a check isn't tested."""
     try:
         with quiet(), torch.no_grad():
             return code(*given)

@@ -1,1 +1,1 @@
-"""What users see of traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and notebooks."""
+"""Displays of traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and notebooks."""

@@ -55,7 +55,7 @@ def head_view(
     """Show lines between tokens, with the arguments of BertViz's `head_view`.
 
     Args:
-        attention: as `regard.plot` takes it, such as a tuple of layers (B, H, L, S). Of a batch, item 0 is shown.
+        attention: as in `regard.plot`, such as a tuple of layers (B, H, L, S). For a batch, item 0 is shown.
         tokens: a label for each query and key. Default: positions.
         sentence_b_start: leave it out, the page shows both sentences together.
         prettify_tokens: remove Ġ, ▁ and </w>.
@@ -78,8 +78,8 @@ def model_view(
 ) -> Any:  # fmt: skip
     """Show a small map of each head, with the arguments of BertViz's `model_view`.
 
-    They are those of `head_view`, but for include_heads, which shows only these, and display_mode. Leave it out: the
-    page follows the browser's light or dark setting.
+    The arguments are those of `head_view`, plus include_heads, which shows only these heads, and display_mode. Leave
+    display_mode out, because the page follows the browser's light or dark setting.
     """
     return _view("map", locals())
 
@@ -88,9 +88,9 @@ def _view(view: str, given: dict[str, Any]) -> Any:
     """Show the page of some arguments, which opens at a view."""
     for name in ("sentence_b_start", "display_mode"):
         if given.get(name) is not None:
-            raise RegardError(f"{name}: the page has no such choice, leave it out")
+            raise RegardError(f"{name}: the page has no such option: leave it out")
     if given["html_action"] not in ("view", "return"):
-        raise RegardError(f"html_action: given {given['html_action']!r}, needs 'view' or 'return'")
+        raise RegardError(f"html_action: got {given['html_action']!r}, expected 'view' or 'return'")
     calls = Calls(None, ())
     for stack, names in STACKS.items():
         tokens = [given[name] for name in names]
@@ -103,7 +103,7 @@ def _view(view: str, given: dict[str, Any]) -> Any:
     page = attention_page(calls, None, None, 0, Choice(heads=given.get("include_heads")), None, None)
     layer, heads, layers = given.get("layer"), given.get("heads"), [call.layer or 0 for call in calls.values()]
     if layer is not None and layer not in layers:
-        raise RegardError(f"layer {layer!r}: there is none, given {sorted(set(layers))}")
+        raise RegardError(f"layer {layer!r} isn't in {sorted(set(layers))}")
     page.opening |= {"view": view, "call": 0 if layer is None else layers.index(layer)}
     if page.overview and (heads or layer is not None):
         page.overview["chosen"] = True

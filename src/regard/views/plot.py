@@ -30,37 +30,37 @@ def plot(
     Args:
         attention: an `AttentionMap`, a recorded call or several, weights (L, S), (H, L, S) or (B, H, L, S), or a tuple
             of layers such as `model(..., output_attentions=True).attentions`.
-        tokens: a label for each query, also for each key if L = S. Default: positions.
+        tokens: a label for each query, and for each key if L = S. Default: positions.
         key_tokens: a label for each key.
-        layer: which of several layers or calls.
-        head: Default: the mean of all heads.
-        batch: which item of a batch. Default: 0.
-        axes: where to draw. Default: new axes of pyplot.
-        grid: (rows, columns) of image patches, which are the last keys: draw what one query attends to as an image.
-            Default if there is an image: a square, if S or S - 1 is a square number. The title has it.
-        image: a file, Pillow image or array (height, width, 3) of uint8 to draw it over.
+        layer: the layer or call to draw, if there are several.
+        head: the head to draw. Default: the mean of all heads.
+        batch: the item of the batch. Default: 0.
+        axes: the axes to draw in. Default: new pyplot axes.
+        grid: (rows, columns) of image patches, which are the last keys: draw one query's attention as an image.
+            Default with an image: a square, if S or S - 1 is a square number. The title shows the grid.
+        image: a file, Pillow image or array (height, width, 3) of uint8 to draw under the weights.
         query: a position. Default: 0 if there is a class token, else the mean of all queries.
 
     Raises:
-        RegardError: labels or a grid that don't fit the shape, several maps and no layer, no such head or query, or no
-            attention.
+        RegardError: the labels or grid don't fit the shape, there are several maps but no layer, the head or query
+            doesn't exist, or there is no attention.
     """
     maps = named_maps(attention, None if layer is None else [layer])
     if len(maps) > 1:
         names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
-        raise RegardError(f"plot: given {len(maps)} maps ({names}): choose with layer=, or pass one of them")
+        raise RegardError(f"plot: got {len(maps)} maps ({names}): choose with layer=, or pass one of them")
     shown = labelled(maps[0], tokens, key_tokens, batch)
     (queries, keys), name = shown.labels, (shown.name or "attention weights") + shown.item
     if grid is not None or image is not None:
         picture = None if image is None else read_picture(image)
         return paint_patches(shown.weights, PatchGrid.of(shown, grid), picture, query, head, axes, name)
     if query is not None:
-        raise RegardError("query: it chooses what to draw over an image, pass grid= or image= with it")
+        raise RegardError("query chooses the map over an image: pass grid= or image= as well")
     return paint_heatmap(shown.weights, queries, keys, head, axes, name)
 
 
 def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
-    """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
+    """Draw all heads of a single call, or the mean of the heads for each of several calls, for the first batch item."""
     maps = [labelled(each) for each in named_maps(seen)]
     heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
     drawn = [(each, head) for each in maps for head in heads]

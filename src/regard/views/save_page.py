@@ -1,6 +1,6 @@
-"""`save_page`: traces, and what was found of them or in a store, as one offline HTML file to hover over.
+"""`save_page` writes traces, results about them or results from an index to one interactive offline HTML file.
 
-Without a trace it is the page of any attention: of maps, recorded calls or tensors, with labels.
+It also writes other attention without a trace: maps, recorded calls or tensors, with labels.
 """
 
 from collections.abc import Sequence
@@ -47,9 +47,9 @@ def attention_page(
     attention: Any, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None, batch: int, choice: Choice,
     title: str | None, findings: Sequence[str] | None, grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
-    """Put the page of any attention together. Arguments and errors are those of `save_page`."""
+    """Put the page of any attention together. For arguments and errors, see `save_page`."""
     if choice.numbers not in ENCODINGS:
-        raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
+        raise RegardError(f"numbers: got {choice.numbers!r}, expected {' or '.join(map(repr, ENCODINGS))}")
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
     picture = None if image is None else read_picture(image)
     shown: list[ShownMap] = []
@@ -154,8 +154,8 @@ def save_page(
             `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or in a list with traces. Or
             any attention that `regard.plot` takes (with layers, heads, numbers, title, findings and limit).
         tokens, key_tokens, batch, grid, image: labels of any attention, an item of its batch and the image whose
-            patches are its keys, as `regard.plot` takes them.
-        file: its ending is .html.
+            patches are its keys, as in `regard.plot`.
+        file: the name of an .html file.
         word: open at it. Sentences and the first view are then about it.
         references: traces of words to compare it with, such as `model.trace("river")`.
         control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`. The page
@@ -166,7 +166,7 @@ def save_page(
             queries to the residual stream.
         title: one line. Default: the text.
         findings: sentences above the views. Default: those of `regard.see(traces, word)`.
-        limit: the most bytes of the file, None for any number.
+        limit: the maximum size of the file in bytes, None for any size.
 
     Returns the file's size in bytes.
 
@@ -189,7 +189,7 @@ def put_together(
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
     grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
-    """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
+    """Put the page of traces, answers or any attention together. For arguments and errors, see `save_page`."""
     plain = is_attention(traces)
     if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
         labels = "tokens, key_tokens, batch, grid and image"
@@ -237,7 +237,7 @@ def page_as_seen(
     references: Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Page:
-    """Put together the page of some traces with what `see` says of them, and of a word its movement."""
+    """Put together the page of traces with the results of `see`, and a word's movement."""
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
     plain = plain_traces(each)

@@ -1,4 +1,4 @@
-"""`show`: traces as the live page, in a notebook where it stands, elsewhere in a browser."""
+"""`show` displays traces as an interactive page: in a notebook cell, otherwise in a browser."""
 
 import sys
 import tempfile
@@ -36,7 +36,7 @@ IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that
 
 
 class StaticView(Shown):
-    """What `show` gives in a notebook where there is no live page: one line that says so, and what traces show."""
+    """The result of `show` in a notebook without anywidget: a note, and the static displays of the traces."""
 
     def __init__(self, parts: "Sequence[RenderableType]") -> None:
         self.parts = parts
@@ -67,21 +67,20 @@ def show(
     file: str | Path | None = None,
     bare: bool = False,
 ) -> "AttentionWidget | StaticView | Path":
-    """Show what every token of some traces attends to, or what was found of them, to hover over: the live page.
+    """Show the interactive page of traces or results: what every token attends to.
 
-    In a notebook (Jupyter, marimo) this returns the page as a widget, whose traits `text`, `layer`, `head`, `token`,
-    `side` and `view` can be read and set; where anywidget is not installed (the extra `notebook`), what traces show
-    themselves, and a line that says so. Elsewhere it writes the one file of `regard.save_page`, opens it in a browser,
-    says where it lies, and returns its path.
+    In a notebook (Jupyter, marimo), returns the page as a widget. You can read and set its traits `text`, `layer`,
+    `head`, `token`, `side` and `view`. Without anywidget (extra `notebook`), returns static displays with a note.
+    Outside a notebook, writes the file of `regard.save_page`, opens it in a browser, prints its path and returns it.
 
     Args:
-        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as `regard.save_page`
-            has them, and numbers, steps, title, findings, limit.
-        file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
-        bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as in
+            `regard.save_page`, also numbers, steps, title, findings and limit.
+        file: write this file, also in a notebook. Default: a file in a temporary folder, outside notebooks.
+        bare: in a notebook, show only the view, without headings, sentences, tabs and tools. `view` chooses it.
 
     Raises:
-        RegardError: as `regard.save_page`, or bare outside a notebook.
+        RegardError: as in `regard.save_page`, or bare outside a notebook.
     """
     chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
     if file is None and in_notebook():
@@ -96,7 +95,7 @@ def show(
 
         return AttentionWidget(page, parts_html(parts), bare=bare)
     if bare:
-        raise RegardError("bare: it is for a notebook's live page; a file has all of its page")
+        raise RegardError("bare is for the live page in a notebook, not for files")
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
         save_page(**chosen, file=path)
@@ -110,7 +109,7 @@ def show(
 
 
 def in_notebook() -> bool:
-    """Whether a notebook runs this: IPython's kernel, as Jupyter has it, or marimo."""
+    """Whether this runs in a notebook: an IPython kernel, such as Jupyter's, or marimo."""
     marimo = sys.modules.get("marimo")
     if marimo is not None and marimo.running_in_notebook():
         return True
@@ -119,7 +118,7 @@ def in_notebook() -> bool:
 
 
 def open_in_browser(file: Path) -> bool:
-    """Open a file in a person's browser; returns whether there is one that took it."""
+    """Open a file in the user's browser. Returns whether this worked."""
     try:
         if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
             return False
@@ -131,7 +130,7 @@ def open_in_browser(file: Path) -> bool:
 def shown_parts(
     given: Sequence[Any], word: str | None, references: Sequence[Trace] = (), control: Sequence[Trace] | None = None
 ) -> "list[RenderableType]":
-    """Return the parts that traces and answers show themselves by, about a word where all are traces of short texts.
+    """Return the static displays of traces and answers, for a word if all are traces of short texts.
 
     references, control: traces of reference words and of neutral sentences with the word.
     """
@@ -146,7 +145,7 @@ def shown_parts(
 
 
 def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
-    """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
+    """The static display of a trace: its main results, or only size and status for a long text."""
     if max(len(side.tokens) for side in trace.sides) <= LONG and trace.sides[0].tokens:
         with suppress(RegardError):  # a trace that holds no attention
             return see(trace).shown(width)
@@ -154,7 +153,7 @@ def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableTyp
 
 
 def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":
-    """The parts of a text that a model wrote: how it was written, of a long or translated one the text; its trace."""
+    """The static display of generated text: how it was written (the text, if long or translated), and its trace."""
     trace = done.trace
     if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
         return [*generated(done).shown(width), *trace_parts(trace, width)]

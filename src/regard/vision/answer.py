@@ -44,10 +44,10 @@ MAX_REGIONS = 4  # regions of a row, and of a column
 
 @dataclass(frozen=True)
 class Removal:
-    """What removing each region, [row][column], does to an outcome: a log probability in nats, or a cosine.
+    """The effect of removing each region, [row][column], on an outcome: a log probability in nats, or a cosine.
 
-    before, after: the outcome as it is, and without a region. heat: a region's part of what all patches get. patches:
-    rows and columns of them.
+    before, after: the outcome with all regions, and without each region. heat: a region's fraction of the attention to
+    all patches. patches: their numbers of rows and columns.
     """
 
     fill: Fill
@@ -59,7 +59,7 @@ class Removal:
 
     @property
     def changes(self) -> Float[Tensor, "rows columns"]:
-        """Compute how much less the outcome is without each region."""
+        """Compute how much the outcome falls without each region."""
         return self.before - self.after
 
     def numbers(self, who: str, token: str) -> dict[str, Any]:
@@ -85,12 +85,12 @@ class Removal:
 
 
 def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
-    """Run a trace's picture again without each of at most MAX_REGIONS × MAX_REGIONS regions, and measure what changes.
+    """Run a trace's image again without each of at most MAX_REGIONS × MAX_REGIONS regions, and measure the change.
 
     The outcome is the next token's log probability. Without a text it is the cosine of [CLS], or of the mean of all
     patches, with its original vector. The control is the mean over the other regions, each about as large.
 
-    query: whose state is compared without a text, None for the mean of all patches.
+    query: the token to compare if there is no text, None for the mean of all patches.
     """
     first, texted = getattr(trace.patches, "first", 0), bool(trace.text) and trace.logits is not None
 
@@ -144,13 +144,13 @@ REMOVED: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Look:
-    """Where on one picture a model looks.
+    """The attention of a model to an image.
 
-    query: the number of the token that looks, None for the mean over all patches; who: its name. layer, head: whose
-    weights, head None for the mean of all heads. heat: [row][column]; special: what the same query gives tokens that
-    are no patches. received: of each patch, in times the median. boxes: of each patch, on the picture's pixels; None
-    where that is not known. answer: of a text, what it most likely goes on with, and how likely; None without logits.
-    removal: what removing its regions does, None where that was not asked.
+    query: the number of the attending token, None for the mean over all patches; who: its name. layer, head: of the
+    weights, head None for the mean of all heads. heat: [row][column]; special: the query's attention to tokens that
+    aren't patches. received: by each patch, as a multiple of the median. boxes: of each patch, in the image's pixels,
+    None if unknown. answer: the most likely next token of a text with its probability, None without logits. removal:
+    the effect of removing regions, None if not requested.
     """
 
     name: str
@@ -174,7 +174,7 @@ class Look:
 
     @property
     def order(self) -> list[int]:
-        """List the patches, the largest heat first, those apart left out."""
+        """List the patches, the largest heat first, without sink patches."""
         apart, heat = set(self.apart), self.heat.flatten()
         return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in apart]
 
@@ -209,7 +209,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageAttention(TracesAnswer):
-    """Where on each picture the model looks: `looks`, one a picture."""
+    """The model's attention to each image: `looks`, one per image."""
 
     format: ClassVar[str] = "regard look"
 
@@ -221,7 +221,7 @@ class ImageAttention(TracesAnswer):
         return f"Attention to {self.looks[0].name}" + (f" (and {more} more)" if more else "")
 
     def findings(self) -> list[str]:
-        """Say where an image is attended to most, or what removing its regions changes; for several, once for each."""
+        """Report where each image is attended to most, or the effect of removing its regions."""
         if len(self.looks) == 1:
             table = REMOVED if self.looks[0].removal else KEPT
             return sentences(table, _numbers_of_look(self.looks[0], ""))
@@ -236,7 +236,7 @@ class ImageAttention(TracesAnswer):
         return ["Weights don't measure effects. Use --remove to measure what each region changes."]
 
     def rows(self) -> list[Row]:
-        """List one row a patch: where it lies, what it gets of the query, and of all tokens in times the median."""
+        """List one row per patch: position, weight from the query, and from all tokens as a multiple of the median."""
         rows: list[Row] = []
         for look in self.looks:
             wide, received, apart = look.heat.shape[1], look.received.flatten(), set(look.apart)
@@ -294,7 +294,7 @@ class ImageAttention(TracesAnswer):
         return {"layer": look.layer, "head": look.head, "token": token, "title": self.title()}
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw each picture as it is, and beside it grey, under its heat."""
+        """Draw each image, and next to it in grey under its heat map."""
         from regard.vision.picture import paint_looks
 
         pictures = [trace.patches for trace in self.traces]
@@ -311,17 +311,17 @@ def looked(
     *,
     remove: tuple[Any, Fill] | None = None,
 ) -> ImageAttention:
-    """Find where on each picture the model looks: of a layer (None: the last) one head, or the mean of all (None).
+    """Find where the model looks in each image, in a layer (None: the last) and head (None: the mean of all).
 
-    word: in a text with a picture, which word looks; None for the last token. remove: the model of the traces, and what
-    stands where each region of a picture is removed in turn; None for not removing any.
+    word: the attending word of a text with an image, None for the last token. remove: the model of the traces, and the
+    replacement for each removed region, None to remove none.
     """
     looks = [_look(trace, layer, head, word) for trace in traces]
     if remove is not None:
         pairs = zip(looks, traces, strict=True)
         looks = [replace(k, removal=removal(remove[0], trace, k.heat, k.query, remove[1])) for k, trace in pairs]
     if not looks:
-        raise RegardError("look: given no trace, needs at least one of a picture")
+        raise RegardError("look: got no trace, expected at least one of an image")
     about = Read.of(*traces)
     named = tuple((look.name, None) for look in looks)
     return ImageAttention(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
@@ -330,7 +330,7 @@ def looked(
 def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
     patches = getattr(trace, "patches", None)
     if not isinstance(trace, Trace) or patches is None:
-        raise RegardError("look: needs the trace of a picture, whose patches are known: model.trace(images=…)")
+        raise RegardError("look: pass the trace of an image with known patches: model.trace(images=…)")
     held = kept_numbers(trace.attention)
     layer = held[-1] if layer is None else from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
     weights = trace.attention[layer].dense().double().cpu()  # (H, L, L)

@@ -3,7 +3,7 @@
 timm's models say how images are preprocessed (`pretrained_cfg`). torchvision's weights do, in `weights.transforms()`.
 
 `watch` shows the attention of a model, hooks the states of its layers. A layer is the innermost module of a list that
-made an attention call. Each layer of a stage reads what the one before returned. Swin halves its grid of patches from
+made an attention call. Each layer of a stage reads what the previous one returned. Swin halves its grid of patches from
 stage to stage, so a trace has the layers of one stage. Swin attends in windows, B · windows items of few tokens each:
 their weights are put where these tokens are on the grid.
 """
@@ -70,7 +70,7 @@ class WatchedSession(Session):
         item, keep = sources[0], replace(keep or CaptureOptions(), attention_outputs=False)
         assert isinstance(item, ModelInput)
         if any(interventions):
-            raise RegardError("interventions: they are of texts alone: regard.watch(model, interventions=...) has them")
+            raise RegardError("interventions work on texts only: use regard.watch(model, interventions=...)")
         with self.alone(), torch.no_grad(), quiet():
             layers, notes, final = self._layers(item)
         stages = stages_of(layers)
@@ -153,7 +153,7 @@ class WatchedSession(Session):
     def _stage(self, stages: list[range], layers: frozenset[int] | None) -> range:
         """Choose the stage of the layers to keep: by default the last."""
         numbers, count = sorted(layers or ()), stages[-1].stop
-        problem = f"layers: given {', '.join(map(str, numbers))}"
+        problem = f"layers: got {', '.join(map(str, numbers))}"
         if numbers and numbers[-1] >= count:
             raise RegardError(f"{problem}, {numbers_there('layer', count, f'{self.name} has')}")
         fits = [stage for stage in stages if set(numbers) <= set(stage)]
@@ -199,7 +199,7 @@ def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[i
 
 
 def stages_of(layers: Sequence[WatchedLayer]) -> list[range]:
-    """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the one before gave."""
+    """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the previous one gave."""
     pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
     starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]
     return [range(*ends) for ends in pairwise([0, *starts, len(layers)])]

@@ -31,28 +31,28 @@ def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelI
     name, alone = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
         raise RegardError(
-            f"images: {name} reads {session.original.main_input_name!r}, needs a model that reads pictures"
+            f"images: {name} reads {session.original.main_input_name!r}, expected a model that reads images"
         )
     if alone != (text is None):
-        raise RegardError(f"images: {name} reads pictures {'alone' if alone else 'in a text: give one beside them'}")
+        raise RegardError(f"images: {name} reads images {'only' if alone else 'in a text: pass one as well'}")
     if processor is None or not (alone or hasattr(processor, "image_token")):
         instead = ", or trace(inputs={'pixel_values': ...})" if alone else ""
         file = PROCESSOR_FILE if alone else BOTH_FILE
         raise RegardError(
-            f"images: {name} has no {file}, which says how pictures are made ready: give load(processor=){instead}"
+            f"images: {name} has no {file}, which describes how to prepare images: pass load(processor=){instead}"
         )
     single = not isinstance(images, (list, tuple))
     pictures = [images] if single else list(images)
     if not pictures:
-        raise RegardError("images: given none, needs at least one")
+        raise RegardError("images: got none, expected at least one")
     if alone:
         return single, [_read_image(model, picture) for picture in pictures]
     if model.tokenizer is None:
-        raise RegardError(f"images: {name} has no tokenizer for the text beside them: give load(tokenizer=)")
+        raise RegardError(f"images: {name} has no tokenizer for the text: pass load(tokenizer=)")
     several = isinstance(text, (list, tuple))
     texts = list(text) if several else [text] * len(pictures)
     if len(texts) != len(pictures):
-        raise RegardError(f"images: given {len(pictures)}, needs one for each of the {len(texts)} texts, or one text")
+        raise RegardError(f"images: got {len(pictures)}, expected one for each of the {len(texts)} texts, or one text")
     pairs = zip(texts, pictures, strict=True)
     return single and not several, [_read_image_in_text(model, *pair) for pair in pairs]
 
@@ -83,7 +83,7 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
     if mark not in text:
         text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
     if text.count(mark) > 1:
-        raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
+        raise RegardError(f"text: got {text.count(mark)} × {mark}, expected one: a text has one image")
     pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large
     ids, tensors = _read_by(processor, text, picture)
     grid = patch_grid(getattr(reader.model.config, "vision_config", None), pixels)
@@ -93,7 +93,7 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
         raise RegardError(f"images: {name} has {count} tokens for {picture.name} {parts}: needs one for each patch")
     _, (encoded,) = reader.read("text", text.replace(mark, mark * count), None)
     if encoded.ids != ids:
-        raise RegardError(f"images: the processor of {name} reads the text otherwise than its tokenizer does")
+        raise RegardError(f"images: the processor of {name} reads the text differently from its tokenizer")
     seen = seen_box(processor.image_processor, picture.size)
     first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
     read = {key: x.to(session.original.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
@@ -128,11 +128,11 @@ def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], di
         except Exception as error:  # of the kinds that a stranger's config brings
             problem = first_line(error)
             what = f"{picture.name} and its text"
-            raise RegardError(f"{what} cannot be made ready by the processor: {problem}") from error
+            raise RegardError(f"{what} cannot be prepared by the processor: {problem}") from error
     ids = made.pop("input_ids", None)
     made.pop("attention_mask", None)  # of one text without padding: all ones
     if ids is None or "pixel_values" not in made:
-        raise RegardError(f"images: the model's processor gives {', '.join(made)}, needs ids and pixels")
+        raise RegardError(f"images: the model's processor returns {', '.join(made)}, expected ids and pixels")
     return ids[0].tolist(), made
 
 
@@ -140,7 +140,7 @@ def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, sl
     """Trace an image again without each region; the arguments are those of `Model.without`."""
     patches = trace.patches
     if patches is None:
-        raise RegardError("without: needs the trace of a picture: model.trace(images=…)")
+        raise RegardError("without needs the trace of an image: model.trace(images=…)")
     text = [trace.text] if trace.text else None
     _, (item,) = read_images(model, [patches.picture.pixels], text)
     tensors = dict(item.tensors or {})
@@ -172,7 +172,7 @@ def removed(
 
 
 def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:
-    """Work out how many rows and columns of patches a model cuts pixels into; None where its config does not say.
+    """Work out how many rows and columns of patches a model cuts pixels into; None if its config doesn't say.
 
     config: of the model; its patch_size is a number, or (height, width).
     """
@@ -184,7 +184,7 @@ def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int]
 
 
 def seen_note(picture: Picture, seen: Box | None) -> str:
-    """Say which part of a picture the model saw; "" where it saw all of it."""
+    """Report which part of a picture the model saw; "" where it saw all of it."""
     width, height = picture.size
     if seen is None:
         return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
@@ -208,8 +208,8 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
     """Measure which part of a picture a processor shows to the model: (left, top, right, bottom), in pixels.
 
     size: width and height. The processor is given a picture that is redder to the right and greener downwards: what
-    comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None where the
-    two colours do not grow evenly or change, as if it pads or crops at random: the places are then not known.
+    comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None if the
+    two colours don't grow evenly or change, as if it pads or crops at random: the places are then not known.
     """
     width, height = size
     across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
@@ -234,7 +234,7 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
 
 
 def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
-    """Where a line through values begins and ends, half a step outside; None where they stand on none.
+    """Where a line through values begins and ends, half a step outside; None if they are on none.
 
     What is near the ends is left out: at a picture's edges a processor has nothing to take means of.
     """
@@ -264,8 +264,8 @@ def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h 
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
         except Exception as error:
-            raise RegardError(f"{what} cannot be made ready by the model's processor: {first_line(error)}") from error
+            raise RegardError(f"{what} cannot be prepared by the model's processor: {first_line(error)}") from error
     if not isinstance(pixels, Tensor) or pixels.ndim != 4 or pixels.shape[:2] != (1, 3):
         shape = tuple(getattr(pixels, "shape", ()))
-        raise RegardError(f"{what}: the model's processor makes {shape} of it, needs one item (1, 3, height, width)")
+        raise RegardError(f"{what}: the model's processor makes {shape} of it, expected one item (1, 3, height, width)")
     return pixels.float()

@@ -68,7 +68,7 @@ def steps_data(
 
 
 def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
-    """How many bytes W_O takes, and W_O · values of so many tokens."""
+    """How many bytes W_O takes, and W_O · values with this many tokens."""
     shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
     return 4 * output.weight.numel(), vector_bytes_in_page(shape, encoding)
 
@@ -76,7 +76,7 @@ def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encodin
 def refusal(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput | UnverifiedOutput | None
 ) -> str | None:
-    """Say why a call's projection cannot be carried; None where it can."""
+    """Report why a call's projection can't be carried; None if it can."""
     if output is None:
         return "the trace does not hold what stands around attention: trace with attention_outputs=True"
     if isinstance(output, UnverifiedOutput):
@@ -108,21 +108,21 @@ def steps_bytes(
 
 
 def value_of(values: Sequence[object], call: CallNumber) -> Float[Tensor, "G S E"] | None:
-    """The values of a call, None where the trace does not hold them."""
+    """The values of a call, None if the trace doesn't hold them."""
     found = values[call] if call in call_numbers(values) else None  # type: ignore[call-overload]
     assert found is None or isinstance(found, Tensor)
     return found
 
 
 def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | UnverifiedOutput | None:
-    """What stands around a call, None where the trace does not hold it."""
+    """The attention block around a call, None if the trace doesn't have it."""
     found = outputs[call] if call in call_numbers(outputs) else None  # type: ignore[call-overload]
     assert found is None or isinstance(found, (AttentionOutput, UnverifiedOutput))
     return found
 
 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
-    """The hidden states that enter a layer, None where the trace does not hold them."""
+    """The hidden states that enter a layer, None if the trace doesn't hold them."""
     return trace.hidden_states[layer] if layer in kept_numbers(trace.hidden_states) else None
 
 
@@ -132,7 +132,7 @@ def _carried(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data |
 
 @dataclass
 class Added:
-    """Where a trace stands in a page: its text's number, and those of its calls by (layer, which of its calls)."""
+    """Where a trace is in a page: its text's number, and those of its calls by (layer, which of its calls)."""
 
     text: int
     calls: dict[CallNumber, int] = field(default_factory=dict)
@@ -227,7 +227,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
 
 
 def _head_scores_for_page(trace: Trace) -> HeadScores | None:
-    """The scores of a text's heads; None where it is long, or has no attention among its own tokens alone."""
+    """The scores of a text's heads; None if it is long, or has no attention among its own tokens alone."""
     if not trace.tokens or len(trace.tokens) > SCORED or not call_numbers(trace.attention):
         return None
     try:

@@ -29,7 +29,7 @@ Shown = Trace | PairTrace | WindowedTrace | Generated
 
 
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """How many bytes the numbers of a page take at most, in base64; biases, masks and overviews aside."""
+    """The maximum size of a page's numbers in bytes, in base64, without biases, masks and overviews."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
@@ -63,16 +63,16 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
 
 
 def check_page_size(size: int, limit: int | None) -> None:
-    """Raise RegardError where a page would be larger than it may be."""
+    """Raise RegardError if a page would be larger than it may be."""
     if limit is not None and size > limit:
         usual = "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps"
         smaller = control_name("page", f"{usual}, or raise the limit (limit=)")
-        raise RegardError(f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: {smaller}")
+        raise RegardError(f"page: it would have about {megabytes(size)}, the limit is {megabytes(limit)}: {smaller}")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What of the traces goes into a page.
+    """The parts of the traces to include in a page.
 
     layers, heads: the numbers of those that it has, None for all. numbers: how vectors are written. steps: whether
     values, hidden states and projections go with them, or the layers of which they do. limit: of the file's bytes, as
@@ -90,7 +90,7 @@ class Choice:
 class Opening:
     """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
 
-    word: whose first token is looked at, in the first text that has it. trace: where there is no word, counted from 0;
+    word: whose first token is looked at, in the first text that has it. trace: if there is no word, counted from 0;
     token: of its first text, None for no token.
     """
 
@@ -120,7 +120,7 @@ def page_of(
     names = names_by_difference(plain) if names is None else names
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
-        raise RegardError("page: the traces hold no attention that it is to have")
+        raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
     page.status = status_lines([one.status for one in plain], page) + page.status
     _open(page, plain, places, opening or Opening())
@@ -162,19 +162,19 @@ def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
 
 
 def check_given(traces: Sequence[Shown], choice: Choice) -> None:
-    """Raise RegardError for what is no trace, and for vectors written in a way that is not known."""
+    """Raise RegardError for what isn't a trace, and for vectors written in a way that isn't known."""
     if not traces:
-        raise RegardError("page: given no trace, needs at least one")
+        raise RegardError("page: got no trace, expected at least one")
     for one in traces:
         if not isinstance(one, Shown):
             given = type(one).__name__
-            raise RegardError(f"page: given {given}, needs traces, as model.trace(text) gives, or attention")
+            raise RegardError(f"page: got {given}, expected traces, such as model.trace(text), or attention")
     if choice.numbers not in ENCODINGS:
-        raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
+        raise RegardError(f"numbers: got {choice.numbers!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
-    """What a page is called: its first text, shortened, and how many others there are."""
+    """The title of a page: its first text, shortened, and the number of others."""
     first = traces[0].encoder.text if isinstance(traces[0], PairTrace) else traces[0].text
     line = " ".join(first.split()) or "an empty text"
     others = f" (and {len(traces) - 1} more)" if len(traces) > 1 else ""
@@ -182,7 +182,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 
 
 def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
-    """Name traces by what differs of their models, dtypes and interventions; None where nothing does."""
+    """Name traces by what differs of their models, dtypes and interventions; None if nothing does."""
     each = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
         for one in traces
@@ -248,7 +248,7 @@ def _add_comparisons(
 def _open(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]], opening: Opening
 ) -> None:
-    """Say where the page opens."""
+    """Report where the page opens."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
     layer, token, at = opening.layer, opening.token, sum(map(len, places[: opening.trace]))
     if opening.word is not None:
@@ -275,7 +275,7 @@ def _open(
 
 
 def told_token(side: Trace, findings: Sequence[str]) -> int | None:
-    """Find the token to open with where no word was asked for: of the first word that is told, else of the last."""
+    """Find the token to open with if no word was requested: of the first word that is reported, else of the last."""
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
@@ -284,7 +284,7 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
 
 
 def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
-    """The first text that has a word, and its first token there. Raises RegardError where none has it."""
+    """The first text that has a word, and its first token there. Raises RegardError if none has it."""
     for at, (side, _) in enumerate(each):
         with suppress(RegardError):
             return at, side.word(word)[0].tokens[0]
@@ -292,7 +292,7 @@ def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]
 
 
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:
-    """What a comparison is called: by what was done to the second pass alone, or by the names of the texts."""
+    """The name of a comparison: from the intervention in the second pass, or the names of the texts."""
     done = [note for note in after.status.notes if note not in before.status.notes]
     if done and not set(before.status.notes) - set(after.status.notes):
         return f"before and after: {', '.join(note.removesuffix('.') for note in done)}"

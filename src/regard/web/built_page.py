@@ -26,7 +26,7 @@ ENDINGS = ("js", "css")
 
 @dataclass(frozen=True)
 class Shell:
-    """What every page of a kind has in common: the program that shows it, and its style sheet."""
+    """The common parts of pages of a kind: the program and the style sheet."""
 
     script: str
     style: str = ""
@@ -41,19 +41,19 @@ def bundle_of(page: "Page") -> str:
 
 
 def built_shell(page: "Page") -> Shell:
-    """Read what shows a page in a file. Raises RegardError where it is not built."""
+    """Read what shows a page in a file. Raises RegardError if it isn't built."""
     return built_program(bundle_of(page))
 
 
 def built_program(name: str) -> Shell:
-    """Read a program: one of BUNDLES, "widget" for a notebook or "live" for `regard serve`. Raises where none is."""
+    """Read a program: one of BUNDLES, "widget" for a notebook or "live" for `regard serve`. Raises if none is."""
     check_page_built((name,))
     script, style = (read_regular(BUILT / f"{name}.{ending}").decode() for ending in ENDINGS)
     return Shell(script, style)
 
 
 def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
-    """Raise RegardError where one of some programs is not built."""
+    """Raise RegardError if one of some programs isn't built."""
     files = (f"{name}.{ending}" for name in programs for ending in ENDINGS)
     missing = next((name for name in files if not (BUILT / name).is_file()), None)
     if missing:

@@ -36,7 +36,7 @@ CODES = 65535  # the largest code of an overview's cell
 
 
 def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: NumberStore) -> Data | None:
-    """Write a mask of a call; None where every query may attend to every key."""
+    """Write a mask of a call; None if every query may attend to every key."""
     simple = None if mask is None else mask.simplified(length, size)
     if simple is None:
         return None
@@ -84,13 +84,13 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     if own.numel() > DENSE:
         raise RegardError(
             f"the bias has {own.numel():,} numbers that follow neither the distance of key and query nor the key, "
-            f"{DENSE:,} are the most for a page: leave that layer out, or give a shorter text"
+            f"{DENSE:,} are the most for a page: leave that layer out, or use a shorter text"
         )
     return {"kind": "dense", "heads": heads, "values": numbers.add(own.contiguous())}
 
 
 def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
-    """Return the numbers of a bias that depends on j - i alone, by j - i + L - 1; None where it depends on more."""
+    """Return the numbers of a bias that depends on j - i alone, by j - i + L - 1; None if it depends on more."""
     _, length, size = bias.shape
     if not length or not size:
         return bias.new_zeros(len(bias), max(0, length + size - 1))
@@ -131,7 +131,7 @@ def _mask_runs_for_page(mask: Mask, head: int, rows: slice, size: int) -> tuple[
 
 @dataclass(frozen=True)
 class CallName:
-    """What a call is: of which layer, which of that layer's calls of its part, of which texts' tokens.
+    """The identity of a call: its layer, its number among the layer's calls of its stack, and its texts.
 
     queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: of an encoder-decoder.
     path: the name of a call that is of no trace.
@@ -146,7 +146,7 @@ class CallName:
     path: str = ""
 
     def data(self, weights: AttentionMap) -> Data:
-        """Write what every page says of the call, whose map (H, L, S) this is, but for its numbers."""
+        """Write what every page says of the call, whose map (H, L, S) this is, except for its numbers."""
         return {
             "name": str(self), "layer": self.layer, "nth": self.nth,
             "part": "cross" if self.part == "cross" else "self",  # an encoder's and a decoder's own are both "self"

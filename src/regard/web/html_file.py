@@ -24,7 +24,7 @@ from regard.web.page import HasPage, Page
 
 
 def write_html(page: Page, file: Path, shell: Shell) -> int:
-    """Write a page to a file, whole or not at all; returns its size in bytes."""
+    """Write a page to a file, atomically; returns its size in bytes."""
     with whole(file) as temporary:
         try:
             with temporary.open("wb") as written:
@@ -59,13 +59,13 @@ def _number_scripts(page: Page, numbers: Sequence[int]) -> Iterator[bytes]:
 
 
 def script_json(data: Data) -> str:
-    """Write data as JSON that may stand in a script element: in ASCII, without `<`, `>` and `&`."""
+    """Write data as JSON that may be in a script element: in ASCII, without `<`, `>` and `&`."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def script_text(shell: Shell) -> str:
-    """The program as it stands in its element: what HTML would read as a comment or an end is spelled otherwise.
+    """The program as it is in its element: what HTML would read as a comment or an end is spelled otherwise.
 
     Both occur in its strings alone, where \\x3C is the same character.
     """
@@ -88,7 +88,7 @@ def readable(text: str) -> str:
 
 def _head_of_html(title: str, shell: Shell) -> str:
     if "</style" in shell.style.lower():
-        raise RegardError("the built page's style sheet holds </style, which would end its element: build it anew")
+        raise RegardError("the built page's style sheet holds </style, which would end its element: build it again")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'

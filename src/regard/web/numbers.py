@@ -58,7 +58,7 @@ class NumberStore:
 
     @property
     def size(self) -> int:
-        """How many bytes all numbers take in a file, in base64."""
+        """The size of all numbers in a file in bytes, in base64."""
         return sum(4 * -(-len(blob) // 3) for blob in self.blobs)
 
 
@@ -92,6 +92,6 @@ def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = 
 
 
 def vector_bytes_in_page(shape: tuple[int, ...], encoding: Encoding) -> int:
-    """How many bytes vectors take before they are deflated."""
+    """The size of vectors in bytes, before compression."""
     count = int(np.prod(shape[:-1]))
     return count * shape[-1] * 4 if encoding == "float32" else count * (shape[-1] * 2 + 4)

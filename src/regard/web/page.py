@@ -101,7 +101,7 @@ class Page:
     ) -> Data | None:
         """Write what the first view needs beside queries and keys; None for texts that no stage shows.
 
-        chosen: whether the page opens at a layer or head that was asked for.
+        chosen: whether the page opens at a layer or head that was requested.
         """
         traces = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else [trace])]
         if self.alignment:
@@ -276,7 +276,7 @@ def picture_data(patches: Patches, seen: Box) -> Data:
 
 @runtime_checkable
 class HasPage(Protocol):
-    """What puts its own page together, as the answers of `regard.display` do."""
+    """An object that makes its own page, such as the answers of `regard.display`."""
 
     def page(self, choice: Any = None) -> Page:
         """Put the page together."""

@@ -1,4 +1,4 @@
-"""The page as a widget of a notebook: what is chosen on it can be read and set from Python, as traits.
+"""The page as a notebook widget. You can read and set the selection on the page from Python, as traits.
 
 This module needs anywidget (the extra `notebook`); `regard.show` makes the widget.
 """
@@ -22,10 +22,10 @@ VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names 
 
 @dataclass(frozen=True)
 class PageCall:
-    """What a page says of one attention call, as far as one can choose in it.
+    """What you can choose in an attention call on a page.
 
-    text: the name of its text, or pair of texts, as the page's menu has it. heads: the numbers of those that it has.
-    queries, keys: how many tokens. same: whether both are of one text.
+    text: the name of its text or text pair in the page's menu. heads: the numbers of its heads.
+    queries, keys: numbers of tokens. same: whether both are in one text.
     """
 
     text: str
@@ -60,7 +60,7 @@ def check_number(what: str, given: int | None, numbers: Sequence[int], whose: st
 
 
 def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
-    """Write numbers shortly: "layers 0 to 5", "layers 0, 2"."""
+    """Write numbers in a short form: "layers 0 to 5", "layers 0, 2"."""
     if not numbers:
         return f"no {what}s"
     if len(numbers) == 1:
@@ -71,16 +71,16 @@ def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
 
 
 class SelectionError(RegardError, traitlets.TraitError):
-    """What is raised where a trait is set to what the page does not have; one line that says what it has."""
+    """Raised if a trait is set to a value that the page doesn't have. The message lists what it has."""
 
 
 class AttentionWidget(anywidget.AnyWidget):
-    """Shows what every token of a text attends to, in a notebook: the page of `regard.save_page`, alive.
+    """Shows what every token of a text attends to, in a notebook: the page of `regard.save_page` as a live widget.
 
-    Its traits are what is chosen on the page, in both directions: text (one of `texts`), layer, nth (which of a layer's
-    calls, mostly 0), head (None for the mean of heads), token (its number, or None), side ("gives": what the token
-    attends to, "receives": what attends to it) and view. `widget.observe(function, "token")` follows one of them. What
-    the page does not have is refused; negative numbers count from the end.
+    Its traits follow the selection on the page, and setting them changes it: text (one of `texts`), layer, nth (the
+    number of a layer's call, mostly 0), head (None for the mean of heads), token (its number, or None), side ("gives":
+    what the token attends to, "receives": what attends to it) and view. `widget.observe(function, "token")` follows a
+    trait. Values that the page doesn't have raise an error. Negative numbers count from the end.
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
@@ -125,11 +125,11 @@ class AttentionWidget(anywidget.AnyWidget):
 
     @property
     def texts(self) -> list[str]:
-        """The names that `text` can have."""
+        """The possible values of `text`."""
         return list(self._choices)
 
     def set_state(self, sync_data: dict[str, object]) -> None:
-        """Take over what was chosen on the page."""
+        """Apply the selection of the page."""
         self._whole = True
         try:
             super().set_state(sync_data)
@@ -176,7 +176,7 @@ class AttentionWidget(anywidget.AnyWidget):
                 there = ", ".join(map(repr, self.views or VIEWS))
                 raise RegardError(f"view {value!r} is not on the page: it has {there}")
         elif name == "side" and value not in TOKENS_OF:
-            raise RegardError(f"side: given {value!r}, needs {' or '.join(map(repr, TOKENS_OF))}")
+            raise RegardError(f"side: got {value!r}, expected {' or '.join(map(repr, TOKENS_OF))}")
         elif name == "text" and value not in self._choices:
             raise RegardError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
         if name in ("view", "side", "text"):

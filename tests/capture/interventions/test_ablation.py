@@ -184,9 +184,9 @@ def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
     for ablated, says in (
         (
             regard.ablate(regard.head(0, 1)),
-            "say which attention is meant, one of part='encoder', part='decoder', part='cross'",
+            "choose the attention, one of part='encoder', part='decoder', part='cross'",
         ),
-        (regard.ablate(regard.edge(2, 1)), "is an encoder-decoder: say which attention"),
+        (regard.ablate(regard.edge(2, 1)), "is an encoder-decoder: choose the attention"),
         (
             regard.ablate(regard.head(2, 1, part="cross")),
             "layer 2 is out of range, .* has layers 0 to 1 of the cross-attention",
@@ -202,7 +202,7 @@ def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
 
 
 def test_a_part_of_a_model_that_has_none_is_refused() -> None:
-    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder, leave out part='cross'"):
+    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder: leave out part='cross'"):
         opened("bert").trace(ids=IDS[0], interventions=[regard.ablate(regard.head(0, 1, part="cross"))])
 
 

@@ -120,7 +120,7 @@ def test_an_edge_ablated_after_given_weights_leaves_the_rest(minilm) -> None:
     row = source.attention[2][1, 7].clone()
     row[6] = 0
     assert float((both.attention[2][1, 7] - row / row.sum()).abs().max()) <= 1e-6
-    with pytest.raises(regard.RegardError, match="patch: token 7 may not attend to all that the given row attends to"):
+    with pytest.raises(regard.RegardError, match="patch: token 7 can't attend to all keys of the given row"):
         minilm.trace(RIVER, interventions=[regard.ablate(regard.edge(7, 6, layers=2)), weights])
 
 
@@ -211,15 +211,15 @@ def test_a_module_that_is_every_layer() -> None:
 def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
     source, short = minilm.trace(MONEY), minilm.trace("A bank.")
     for make, says in (
-        (lambda: regard.patch("states", layer=1, source=source), "patch: given 'states', needs one of 'hidden_states'"),
-        (lambda: regard.patch("values", layer="input", source=source), 'patch: layer="input" is what enters layer 0'),
-        (lambda: regard.patch("values", layer=-1, source=source), "layer: given -1, needs a number from 0 on"),
+        (lambda: regard.patch("states", layer=1, source=source), "what: got 'states', expected one of 'hidden_states'"),
+        (lambda: regard.patch("values", layer="input", source=source), 'patch: layer="input" is the input of layer 0'),
+        (lambda: regard.patch("values", layer=-1, source=source), "layer: got -1, expected a number of 0 or more"),
         (lambda: regard.patch("hidden_states", layer=1, head=2, source=source), "patch: hidden_states have no heads"),
-        (lambda: regard.patch("values", layer=1, source="ones"), "source: given 'ones', needs a trace, several traces"),
-        (lambda: regard.patch("values", layer=1, source=[]), "source: given none, needs a trace"),
-        (lambda: regard.patch("values", layer=1, at=[], source=source), "at: given none, needs at least one place"),
-        (lambda: regard.patch("values", layer=1, at=1.5, source=source), "at: given 1.5, needs a word, an occurrence"),
-        (lambda: regard.patch("values", layer=1, source_at=1, source=source), "source_at is given without at"),
+        (lambda: regard.patch("values", layer=1, source="ones"), "source: got 'ones', expected a trace, traces"),
+        (lambda: regard.patch("values", layer=1, source=[]), "source: got none, expected a trace"),
+        (lambda: regard.patch("values", layer=1, at=[], source=source), "at: got none, expected at least one position"),
+        (lambda: regard.patch("values", layer=1, at=1.5, source=source), "at: got 1.5, expected a word, an occurrence"),
+        (lambda: regard.patch("values", layer=1, source_at=1, source=source), "source_at needs at: pass"),
         (lambda: regard.patch("weights", layer=1, source="zero"), 'weights sum to 1 and cannot be "zero"'),
     ):
         with pytest.raises(regard.RegardError, match=says):
@@ -237,11 +237,11 @@ def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
         (regard.patch("values", layer=1, at=[1, 2], source_at="bank", source=source), "is 2 tokens, .* “bank” is 1"),
         (regard.patch("values", layer=1, at=[7, "bank"], source=source), "at: names token 7 twice"),
         (regard.patch("weights", layer=1, at="bank", source=short), "the source has 5, this text 10"),
-        (regard.patch("values", layer=1, part="encoder", source=source), "is not an encoder-decoder, leave out part"),
+        (regard.patch("values", layer=1, part="encoder", source=source), "is not an encoder-decoder: leave out part"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             minilm.trace(RIVER, interventions=[patch])
-    with pytest.raises(regard.RegardError, match="window: edges cannot be ablated in windows, and no tokens patched"):
+    with pytest.raises(regard.RegardError, match="window: in windows you can only ablate heads, not edges"):
         minilm.trace(RIVER, window=6, interventions=[regard.patch("values", layer=1, at=1, source=source)])
 
 
@@ -303,7 +303,7 @@ def test_each_side_of_an_encoder_decoder() -> None:
         assert close_steer(steered.decoder.last_hidden_state, expected.last_hidden_state[0])
     pair = opened.trace(ids=IDS[0], target_ids=target)
     assert regard.steering_vector(pair, pair, layer=0, part="decoder").abs().max() == 0
-    with pytest.raises(regard.RegardError, match="given pairs of texts: say part="):
+    with pytest.raises(regard.RegardError, match="for traces of text pairs, pass part="):
         regard.steering_vector(pair, pair, layer=0)
 
 
@@ -319,17 +319,17 @@ def test_a_transformer_of_ours() -> None:
 def test_what_cannot_be_is_refused_in_one_line(minilm) -> None:
     vector, trace = torch.randn(384), minilm.trace(STEER_RIVER)
     for make, says in (
-        (lambda: regard.steer(torch.randn(2, 3), layer=1), r"given a tensor of shape \(2, 3\), needs a vector"),
-        (lambda: regard.steer([trace], layer=1), "steer: given list, needs a vector \\(M,\\) or two traces"),
+        (lambda: regard.steer(torch.randn(2, 3), layer=1), r"got a tensor of shape \(2, 3\), expected a vector"),
+        (lambda: regard.steer([trace], layer=1), "steer: got list, expected a vector \\(M,\\) or two traces"),
         (lambda: regard.steer(vector * torch.nan, layer=1), "the vector holds NaN or infinity"),
-        (lambda: regard.steer(vector, layer=1, strength="x"), "strength: given 'x', needs a number"),
+        (lambda: regard.steer(vector, layer=1, strength="x"), "strength: got 'x', expected a number"),
         (lambda: regard.steer(vector, layer=1, part="cross"), 'hidden states belong to "encoder" or "decoder"'),
-        (lambda: regard.steer((trace, 3), layer=1), "steering_vector: given int, needs two traces"),
+        (lambda: regard.steer((trace, 3), layer=1), "steering_vector: got int, expected two traces"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             make()
     for steer, says in (
-        (regard.steer(torch.randn(7), layer=1), "given vectors of 7 components, those of .* have 384"),
+        (regard.steer(torch.randn(7), layer=1), "got vectors of 7 components, but .* has 384"),
         (regard.steer(vector, layer=6), "layer 6 is out of range, .* has layers 0 to 5"),
         (regard.steer(vector, layer=1, at="lake"), "word 'lake' is not in the text"),
     ):

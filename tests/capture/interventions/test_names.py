@@ -11,11 +11,11 @@ from regard.text.words import Word
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_place() -> None:
     for make, says in (
-        (lambda: regard.head(0, 1, part="middle"), "part: given 'middle', needs one of 'encoder', 'decoder', 'cross'"),
-        (lambda: regard.head(-1, 1), "layer: given -1, needs a number from 0 on"),
-        (lambda: regard.head(1, 1.5), "head: given 1.5, needs a number from 0 on"),
-        (lambda: regard.edge(1, 2, layers="3"), "layer: given '3', needs a number"),
-        (lambda: regard.edge(1, 2, heads=[]), "heads: given none, needs at least one, or None for all"),
+        (lambda: regard.head(0, 1, part="middle"), "part: got 'middle', expected one of 'encoder', 'decoder', 'cross'"),
+        (lambda: regard.head(-1, 1), "layer: got -1, expected a number of 0 or more"),
+        (lambda: regard.head(1, 1.5), "head: got 1.5, expected a number of 0 or more"),
+        (lambda: regard.edge(1, 2, layers="3"), "layer: got '3', expected a number"),
+        (lambda: regard.edge(1, 2, heads=[]), "heads: got none, expected at least one, or None for all"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             make()

@@ -9,9 +9,9 @@ from regard.capture.interventions.resolve import checked, intervention_names_tok
 
 def test_what_is_no_intervention() -> None:
     for given, says in (
-        (regard.head(0, 1), r"given regard.head\(...\), needs regard.ablate\(regard.head\(...\)\)"),
-        (regard.edge(0, 1), r"given regard.edge\(...\), needs regard.ablate\(regard.edge"),
-        ("head 3", r"given str, needs regard.ablate\(...\), regard.patch\(...\) or regard.steer\(...\)"),
+        (regard.head(0, 1), r"got regard.head\(...\), expected regard.ablate\(regard.head\(...\)\)"),
+        (regard.edge(0, 1), r"got regard.edge\(...\), expected regard.ablate\(regard.edge"),
+        ("head 3", r"got str, expected regard.ablate\(...\), regard.patch\(...\) or regard.steer\(...\)"),
     ):
         with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
             checked(given)

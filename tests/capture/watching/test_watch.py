@@ -322,7 +322,7 @@ def test_tensors_that_are_written_to_afterwards() -> None:
     module, x = Module(overwrite), torch.randn(1, 2, 5, 4)
     with regard.watch(module) as seen:
         module(x.clone())
-    with pytest.raises(RegardError, match="Module: its tensors were written to after the call: watch with copy=True"):
+    with pytest.raises(RegardError, match="Module: its tensors changed after the call: watch with copy=True"):
         seen["Module"].weights  # noqa: B018
     with regard.watch(module, copy=True) as seen:
         module(x.clone())
@@ -386,7 +386,7 @@ def test_nothing_seen_is_an_error_with_reasons() -> None:
         other = threading.Thread(target=module, args=tuple(torch.randn(3, 1, 2, 5, 4)))
         other.start()
         other.join()
-    with pytest.raises(RegardError, match=r"watch: given str, needs a torch\.nn\.Module"), regard.watch("model"):  # type: ignore[arg-type]
+    with pytest.raises(RegardError, match=r"watch: got str, expected a torch\.nn\.Module"), regard.watch("model"):  # type: ignore[arg-type]
         pass
 
 
@@ -404,7 +404,7 @@ def test_what_is_seen_prints_as_a_table() -> None:
     assert len(lines) == 7
     with pytest.raises(KeyError, match=r"'0' made 2 calls: give \('0', 0\) for its first"):
         seen["0"]
-    with pytest.raises(KeyError, match="'3' made no call that was recorded; these did: '0', '1.self_attn'"):
+    with pytest.raises(KeyError, match="'3' has no recorded call; these have calls: '0', '1.self_attn'"):
         seen["3"]
     assert repr(seen["0", 1]) == "Call('0', 1: softmax(q·k), weights (2, 4, 10, 10))"
 
@@ -642,8 +642,8 @@ def test_a_log_that_fails_later_does_not_end_training(tmp_path: Path) -> None:
 def test_wrong_arguments_and_modules_without_attention_are_refused_at_once(tmp_path: Path) -> None:
     model = encoder()
     cases: list[tuple[nn.Module | None, dict[str, Any], str]] = [
-        (model, {"every": 0}, "keep and every need to be whole numbers, 1 or more"),
-        (model, {"keep": 0}, "keep and every need to be whole numbers, 1 or more"),
+        (model, {"every": 0}, "keep and every must be whole numbers of 1 or more"),
+        (model, {"keep": 0}, "keep and every must be whole numbers of 1 or more"),
         (None, {"every": 2}, "every needs a module, and no interventions"),
         (model, {"every": 2, "interventions": [regard.ablate("layers.0", head=1)]}, "and no interventions"),
         (model, {"log": 3}, "log is a int, needs a path, a SummaryWriter or a function"),

@@ -138,17 +138,17 @@ def test_what_cannot_be_ablated_is_an_error_after_the_block() -> None:
     ran = []
     for intervention, error in [
         (regard.ablate("layers.7", head=0), "applied to no call; there were calls of layers.0.self_attn"),
-        (regard.ablate("layers.1", head=4), "heads: given 4, needs numbers that the call 'layers.1.self_attn' has"),
-        (regard.ablate(regard.edge("bank", "river")), "words are not known here"),
-        (regard.ablate(regard.head(0, 0, part="cross")), "give the path of a module"),
-        ("layers.1", "given str, needs what regard.ablate"),
+        (regard.ablate("layers.1", head=4), "heads: got 4, expected numbers that the call 'layers.1.self_attn' has"),
+        (regard.ablate(regard.edge("bank", "river")), "words are unknown here"),
+        (regard.ablate(regard.head(0, 0, part="cross")), "pass the path of a module"),
+        ("layers.1", "got str, expected regard.ablate"),
     ]:
         with pytest.raises(RegardError, match=error), regard.watch(encoder, interventions=[intervention]):  # type: ignore[list-item]
             encoder(X)
             ran.append(error)
     assert len(ran) == 2
     mixed, ablation = TalkingHeads(), regard.ablate("TalkingHeads", key=1)
-    error = "TalkingHeads: its weights are no part of a softmax"
+    error = "TalkingHeads: its weights don't come from a softmax"
     with pytest.raises(RegardError, match=error), regard.watch(mixed, interventions=[ablation]):
         mixed(X)
     by_hand = Coverage()
@@ -158,7 +158,7 @@ def test_what_cannot_be_ablated_is_an_error_after_the_block() -> None:
         ablation = regard.ablate(path, head=0)
         with pytest.raises(RegardError, match=error), regard.watch(module, interventions=[ablation]):
             torch.vmap(module)(*arguments)
-    with pytest.raises(RegardError, match="ablate: give head, query and key after a path"):
+    with pytest.raises(RegardError, match="ablate: pass head, query and key after a path"):
         regard.ablate(regard.head(0, 0), head=1)  # type: ignore[call-overload]
 
 

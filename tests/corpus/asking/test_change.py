@@ -116,13 +116,13 @@ def test_many_occurrences_take_no_matrix_of_their_pairs() -> None:
 def test_what_is_refused() -> None:
     random = np.random.default_rng(0)
     one, other = cloud(random, 5), cloud(random, 3)
-    with pytest.raises(RegardError, match=r"given a group of 1 occurrence\(s\), each needs two at least"):
+    with pytest.raises(RegardError, match=r"got a group of 1 occurrence\(s\), expected at least two in each"):
         permutation_test(one, other[:1])
     with pytest.raises(RegardError, match="groups of 0 and 3"):
         permutation_test(one[:0], other)
     with pytest.raises(RegardError, match="a document is in both groups"):
         permutation_test(one, other, (np.arange(5), np.arange(3)))
-    with pytest.raises(RegardError, match="rounds: given 0"):
+    with pytest.raises(RegardError, match="rounds: got 0"):
         permutation_test(one, other, rounds=0)
 
 

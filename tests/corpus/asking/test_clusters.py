@@ -119,9 +119,9 @@ def test_few_and_alike_occurrences() -> None:
     alike = np.ones((6, 5), dtype=np.float16)
     assert find_clusters(alike).sizes() == [6]
     assert find_clusters(alike[:1]).sizes() == [1]
-    with pytest.raises(RegardError, match="k: given 2, but only 1 clusters differ"):
+    with pytest.raises(RegardError, match="k: got 2, but only 1 clusters differ"):
         find_clusters(alike, 2)
-    with pytest.raises(RegardError, match="k: given 7, needs 1 to 6: the word has 6 occurrences"):
+    with pytest.raises(RegardError, match="k: got 7, expected 1 to 6: the word has 6 occurrences"):
         find_clusters(alike, 7)
     with pytest.raises(RegardError, match="no occurrences"):
         find_clusters(alike[:0])

@@ -43,7 +43,7 @@ def test_rows_are_found_by_shard_and_number_in_the_order_given(tmp_path: Path) -
         assert len(at_rows(tables, [], [])) == 0
         with pytest.raises(RegardError, match="shard shard1: the embedding index has no row 2"):
             at_rows(tables, ["shard0", "shard1"], [2, 2])
-        with pytest.raises(RegardError, match="given 2 rows of 1 shards"):
+        with pytest.raises(RegardError, match="got 2 rows of 1 shards"):
             at_rows(tables, ["shard0"], [0, 1])
 
 

@@ -166,7 +166,7 @@ def test_a_passage_has_the_tokens_of_its_window(store: Store, minilm: Any) -> No
 
 def test_what_does_not_fit_is_refused(store: Store, minilm: Any, bank_folder: Path) -> None:
     found = look_up(store, "bank")
-    with pytest.raises(RegardError, match="given 31 occurrences, needs one"):
+    with pytest.raises(RegardError, match="got 31 occurrences, expected one"):
         read_passage(minilm, found)
     last = found.take([len(found) - 2 if "short" in found.document[-1] else len(found) - 1])
     with pytest.MonkeyPatch.context() as patch:  # a store whose manifest tells of other windows than it was read in

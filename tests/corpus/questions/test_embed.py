@@ -14,7 +14,7 @@ from tests.said.reading import numbers_in
 from tests.support.stores import Document, write_store
 
 COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}
-REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, needs a string") for n in range(7)]
+REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, expected a string") for n in range(7)]
 
 
 def said(counts: dict[str, int], rejected: list[Rejected], built: int, *notes: str, missing: str = "") -> str:

@@ -115,15 +115,15 @@ def test_without_a_sentence_meaning_is_the_first_principal_axis(store: Store) ->
     [
         ({"word": "sea"}, "word 'sea' does not occur in embedding index"),
         ({"word": "sea", "by": "lemma"}, "it was made without --lemma and has no lemmas"),
-        ({"word": "bank", "by": "form"}, "by: given 'form', needs word or lemma"),
+        ({"word": "bank", "by": "form"}, "by: got 'form', expected word or lemma"),
         ({"word": " "}, "word is empty"),
-        ({"word": "bank", "sort": "up"}, "sort: given 'up', needs meaning, source, left, right"),
-        ({"word": "bank", "top": 0}, "top: given 0"),
-        ({"word": "bank", "context": -1}, "context: given -1"),
+        ({"word": "bank", "sort": "up"}, "sort: got 'up', expected meaning, source, left, right"),
+        ({"word": "bank", "top": 0}, "top: got 0"),
+        ({"word": "bank", "context": -1}, "context: got -1"),
         ({"word": "bank", "layer": 4}, "layer 4: the store keeps 3, 5"),
-        ({"word": "bank", "everywhere": True}, "everywhere: needs like"),
+        ({"word": "bank", "everywhere": True}, "everywhere needs like"),
         ({"word": "bank", "like": "a river"}, "word 'bank' is not in the text"),
-        ({"word": "bank", "like": "a bank, a bank"}, "occurs 2 times in the sentence, needs to occur once"),
+        ({"word": "bank", "like": "a bank, a bank"}, "occurs 2 times in the sentence, expected once"),
     ],
 )
 def test_what_does_not_fit_is_refused(store: Store, options: dict, message: str) -> None:
@@ -207,7 +207,7 @@ def test_page_and_json_have_every_line(cloud_store: Any, monkeypatch: pytest.Mon
     assert (data["format"], data["findings"], data["total"]) == ("regard find", found.findings(), 30)
     assert [each["start"] for each in data["lines"]] == [each.start for each in found.lines]
     monkeypatch.setattr(question, "MOST", 29)
-    with pytest.raises(RegardError, match="'bank' has 30 lines, 29 are the most that a page shows"):
+    with pytest.raises(RegardError, match="'bank' has 30 lines, a page shows at most 29"):
         found.page()
 
 

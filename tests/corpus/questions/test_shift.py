@@ -79,19 +79,19 @@ def test_few_documents_are_said_to_be_few(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     with Store(made(tmp_path / "a", 6, [0], 0)) as one:
-        with pytest.raises(RegardError, match="give one of them"):
+        with pytest.raises(RegardError, match="pass one of them"):
             one.shift("bank")
         with pytest.raises(RegardError, match="no document with the word has a column 'year'; there are age"):
             one.shift("bank", column="year")
-        with pytest.raises(RegardError, match=r"given 1 value\(s\) of 'age', needs two: values says which of a, b"):
+        with pytest.raises(RegardError, match=r"got 1 value\(s\) of 'age', expected two: pass values= of a, b"):
             one.shift("bank", column="age", values=("a",))
         with pytest.raises(RegardError, match="no document with the word has 'age' 'c'; there are a, b"):
             one.shift("bank", column="age", values=("a", "c"))
         model = ModelSummary("else", "else", "e", 6, 12, 13)
         with (
             Store(made(tmp_path / "b", 6, [0], 0, model=model)) as other,
-            pytest.raises(RegardError, match="of two models, made and else"),
+            pytest.raises(RegardError, match="have two models, made and else"),
         ):
             one.shift("bank", other)
-    with Store(made(tmp_path / "c", 6, [0], 0, "old")) as alone, pytest.raises(RegardError, match="given 1 value"):
+    with Store(made(tmp_path / "c", 6, [0], 0, "old")) as alone, pytest.raises(RegardError, match="got 1 value"):
         alone.shift("bank", column="age")

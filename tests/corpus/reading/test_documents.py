@@ -135,7 +135,7 @@ def test_what_cannot_be_read_in_a_folder_is_told(tree: Path) -> None:
     Path(os.fsdecode(b"c/\xff.txt")).write_text("a")
     needed = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
     assert told("c") == {
-        "c/pipe.txt": "it needs to be a regular file",
+        "c/pipe.txt": "it isn't a regular file",
         "c/nowhere.txt": "cannot be read: No such file or directory",
         "c/circle": "cannot be read: Too many levels of symbolic links",
         "c/x.pdf": f"it is of no known kind; {needed}",
@@ -162,13 +162,13 @@ def test_what_leads_to_nothing(tree: Path) -> None:
         ("none.txt", "'none.txt' cannot be read: No such file"),
         ("", "'' cannot be read: No such file"),
         ("a\0b", "cannot be read: embedded null"),
-        ("pipe.txt", "'pipe.txt' cannot be read: it needs to be a regular file"),
-        ("/dev/null", "'/dev/null' cannot be read: it needs to be"),
+        ("pipe.txt", "'pipe.txt' cannot be read: it isn't a regular file"),
+        ("/dev/null", "'/dev/null' cannot be read: it isn't"),
     ):
         with pytest.raises(RegardError, match=why):
             find_files(["c", asked])
     for nothing in ([], "c"):
-        with pytest.raises(RegardError, match="needs a list of files"):
+        with pytest.raises(RegardError, match="expected a list of files"):
             find_files(nothing)
 
 

@@ -40,7 +40,7 @@ def test_values_of_all_kinds(tmp_path: Path) -> None:
     name = path.as_posix()
     assert read(path) == [
         Document(f"{name}:1", "a", 0, name, 1, {"n": "1", "day": "1851-10-18", "tags": '["x", null]', "raw": "/w=="}),
-        Rejected(name, 2, "column 'text' is null, needs a string"),
+        Rejected(name, 2, "column 'text' is null, expected a string"),
         Rejected(name, 3, "column 'text' is blank"),
         Document(f"{name}:4", "é😀", 0, name, 4, {"day": "1851-10-18", "tags": "[]", "raw": ""}),
     ]
@@ -99,8 +99,8 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     ("columns", "reason"),
     [
         ({"body": ["a"], "date": ["b"]}, "no column 'text': there are 'body', 'date'"),
-        ({"text": [1]}, "column 'text' is int64, needs string"),
-        ({"text": [b"a"]}, "column 'text' is binary, needs string"),
+        ({"text": [1]}, "column 'text' is int64, expected string"),
+        ({"text": [b"a"]}, "column 'text' is binary, expected string"),
         ({"text": pyarrow.array([], pyarrow.string())}, "it has no rows"),
     ],
 )

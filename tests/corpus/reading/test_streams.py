@@ -69,9 +69,9 @@ def test_what_is_not_what_its_name_says(tmp_path: Path) -> None:
 def test_pipes_devices_and_what_is_not_there(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, said in (
-        (tmp_path / "pipe", "needs to be a regular file"),
-        (Path("/dev/zero"), "needs to be a regular file"),
-        (tmp_path, "needs to be a regular file"),
+        (tmp_path / "pipe", "isn't a regular file"),
+        (Path("/dev/zero"), "isn't a regular file"),
+        (tmp_path, "isn't a regular file"),
     ):
         with pytest.raises(RegardError, match=said), opened(path):
             pass
@@ -146,7 +146,7 @@ def test_only_the_first_byte_order_mark_is_one() -> None:
 
 def test_utf16_is_recognised() -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
-        with pytest.raises(RegardError, match="at place 0; it begins as UTF-16 does, needs UTF-8"):
+        with pytest.raises(RegardError, match="at place 0; it looks like UTF-16, expected UTF-8"):
             list(text_blocks(io.BytesIO("\ufeffa text".encode(encoding))))
 
 
@@ -177,10 +177,10 @@ def test_json_lines() -> None:
         (b'{"text": "a"', "invalid JSON: Expecting ',' delimiter: line 2 column 1 (char 13)"),
         (b'{"text": "a"} {}', "invalid JSON: Extra data: line 1 column 15 (char 14)"),
         (b'{"text": "a", "n": ' + b"[" * 99_999 + b"]" * 99_999 + b"}", "invalid JSON: it is nested too deep"),
-        (b'["text"]', "needs a JSON object, given list"),
+        (b'["text"]', "got list, expected a JSON object"),
         (b'{"body": "a"}', "no column 'text': there are 'body'"),
-        (b'{"text": null}', "column 'text' is null, needs a string"),
-        (b'{"text": 7}', "column 'text' is a number, needs a string"),
+        (b'{"text": null}', "column 'text' is null, expected a string"),
+        (b'{"text": 7}', "column 'text' is a number, expected a string"),
         (b'{"text": ""}', "column 'text' is empty"),
         (b'{"text": "a\\u0000"}', "column 'text' is binary: character U+0000 at place 1"),
         (b'{"text": "a\\ud83d"}', "column 'text' holds a lone surrogate, U+D83D at place 1"),

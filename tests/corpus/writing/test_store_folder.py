@@ -150,9 +150,9 @@ def test_apart_from_what_is_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(texts)
     check_apart(tmp_path / "store", [str(texts), "-"], [Path("-"), texts / "a.txt"])
     for out in (texts, texts / "store", tmp_path / "link" / "deep" / "store"):
-        with pytest.raises(RegardError, match="is inside '.*texts', which is to be read: give another"):
+        with pytest.raises(RegardError, match="is inside '.*texts', which is one of the inputs: use another"):
             check_apart(out, [str(texts)], [])
-    with pytest.raises(RegardError, match="holds '.*a.txt', which is to be read"):
+    with pytest.raises(RegardError, match="holds '.*a.txt', which is one of the inputs"):
         check_apart(texts, [str(texts / "a.txt")], [texts / "a.txt"])
 
 

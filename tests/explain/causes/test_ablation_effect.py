@@ -96,11 +96,11 @@ def test_of_an_encoder_decoder(bank) -> None:
     assert float((pair.decoder.last_hidden_state - changed).norm()) > 1e-4
     target = opened.trace(ids=ids, target_ids=ids[:5], interventions=removal(pair, 1, part="decoder"))
     assert all(torch.all(each.dense()[:, 2:, 1] == 0) for each in target.decoder.attention)
-    with pytest.raises(regard.RegardError, match="removal: part: given None, marian needs 'encoder' or 'decoder'"):
+    with pytest.raises(regard.RegardError, match="removal: part: got None, but marian needs 'encoder' or 'decoder'"):
         removal(pair, 0)
-    with pytest.raises(regard.RegardError, match="removal: part: given 'cross', marian needs 'encoder' or 'decoder'"):
+    with pytest.raises(regard.RegardError, match="removal: part: got 'cross', but marian needs 'encoder' or 'decoder'"):
         removal(pair, 0, part="cross")
-    with pytest.raises(regard.RegardError, match="removal: part: given 'encoder', all-MiniLM-L6-v2 needs none"):
+    with pytest.raises(regard.RegardError, match="removal: part: got 'encoder', but all-MiniLM-L6-v2 needs none"):
         removal(bank[0], "river", part="encoder")
 
 

@@ -213,13 +213,13 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(regard.RegardError, match="has no cross-attention"):
         contributions(trace, 0, 0, part="cross")
     for part in ("encoder", "decoder"):
-        with pytest.raises(regard.RegardError, match=f"contributions: part: given '{part}', needs 'cross', or None"):
+        with pytest.raises(regard.RegardError, match=f"contributions: part: got '{part}', expected 'cross', or None"):
             contributions(trace, 0, 0, part=part)  # type: ignore[arg-type]
     trace.text = trace.text.replace("w07", "w03")
     with pytest.raises(regard.RegardError, match=r"'w03' occurs 2 times \(at characters 12, 28\): pass "):
         contributions(trace, "w03", 0)
     trace.attention_outputs = ()
-    with pytest.raises(regard.RegardError, match="does not hold its output projection"):
+    with pytest.raises(regard.RegardError, match="doesn't contain its output projection"):
         contributions(trace, 0, 0)
 
 

@@ -30,19 +30,19 @@ def test_of_an_embedding(minilm, bank) -> None:
     expected = torch.nn.functional.cosine_similarity(river["bank"].double(), money["bank"].double(), 0)
     assert found.of(money) == pytest.approx(float(expected), abs=1e-9)
     assert found.name == "cosine of “bank” and the river's"
-    with pytest.raises(regard.RegardError, match="given a vector of 3 components, embeddings have 384"):
+    with pytest.raises(regard.RegardError, match="got a vector of 3 components, but embeddings have 384"):
         cosine("bank", torch.ones(3)).of(river)
-    with pytest.raises(regard.RegardError, match="has no language head: give a cosine"):
+    with pytest.raises(regard.RegardError, match="has no language head: pass a cosine"):
         probability(minilm, "bank").of(river)
     assert Outcome("length", lambda trace: float(len(trace.tokens))).of(river) == len(river.tokens)
 
 
 def test_what_is_no_token(minilm) -> None:
     with pytest.raises(
-        regard.RegardError, match="'riverbankers' is no single token of the vocabulary.*'river', '##bank'"
+        regard.RegardError, match="'riverbankers' isn't a single token of the vocabulary.*'river', '##bank'"
     ):
         logit(minilm, "riverbankers")
-    with pytest.raises(regard.RegardError, match="given 'a', needs a token's id: the model has no tokenizer"):
+    with pytest.raises(regard.RegardError, match="got 'a', expected a token id, because the model has no tokenizer"):
         logit(regard.load(own_models.opened("gpt").model), "a")
     model = own_models.opened("gpt")
     with pytest.raises(regard.RegardError, match="token id 999 is out of range: there are ids 0 to"):
@@ -50,5 +50,5 @@ def test_what_is_no_token(minilm) -> None:
 
 
 def test_what_chooses_no_outcome(minilm, bank) -> None:
-    with pytest.raises(regard.RegardError, match="outcome: needs to, a next token or label, or word, a word"):
+    with pytest.raises(regard.RegardError, match=r"outcome: pass to \(a next token or label\) or word"):
         chosen_outcome(minilm, bank[0], logit, to=None, against=None, word=None)

@@ -106,9 +106,9 @@ def test_without_a_word_all_windows_are_shown(long) -> None:
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_windowed_traces_are_not_taken_for_texts(long) -> None:
-    with pytest.raises(RegardError, match="given WindowedTrace: needs traces; of a text read in windows th"):
+    with pytest.raises(RegardError, match="got WindowedTrace, expected traces: for a text read in windows"):
         summarise([long], "bank")
-    with pytest.raises(RegardError, match="given no traces: needs traces"):
+    with pytest.raises(RegardError, match="got no traces, expected traces"):
         summarise([])
 
 

@@ -80,19 +80,19 @@ def test_maps_between_the_tokens_of_one_text() -> None:
     shorter = opened("gpt").trace(TEXTS[0])
     shorter.tokens = shorter.tokens[:-1]
     with pytest.raises(
-        RegardError, match="^layer 0 has keys that are no tokens of the text: its heads have no scores$"
+        RegardError, match="^layer 0 has keys that aren't tokens of the text, so its heads have no scores$"
     ):
         maps_between_tokens(shorter)
     trace.attention = ()
-    with pytest.raises(RegardError, match="holds no attention"):
+    with pytest.raises(RegardError, match="has no attention"):
         held_attention_calls(trace)
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_maps_of_a_pair_are_asked_of_one_side() -> None:
-    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
+    with pytest.raises(RegardError, match="is an encoder-decoder: pass its trace's .encoder or .decoder"):
         held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
-    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
+    with pytest.raises(RegardError, match="is an encoder-decoder: pass its trace's .encoder or .decoder"):
         maps_between_tokens(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
 
 

@@ -66,10 +66,10 @@ def test_best_names_layers_of_the_model() -> None:
 
 
 def test_what_cannot_be_averaged_is_refused(minilm: Any) -> None:
-    with pytest.raises(RegardError, match="given no scores, needs those of one text or more"):
+    with pytest.raises(RegardError, match="got no scores, expected those of at least one text"):
         mean_scores([])
     traces = [minilm.trace("A short one.", layers=layers) for layers in ([0], [1])]
-    with pytest.raises(RegardError, match="the traces hold different layers"):
+    with pytest.raises(RegardError, match="the traces have different layers"):
         mean_scores([head_scores(trace) for trace in traces])
 
 
@@ -101,7 +101,7 @@ def test_scores_are_the_means_that_they_say(pairs: list[Any]) -> None:
 
 
 def test_nothing_is_refused() -> None:
-    with pytest.raises(RegardError, match="given no trace"):
+    with pytest.raises(RegardError, match="got no trace"):
         cross_head_scores([])
 
 
@@ -187,7 +187,7 @@ def test_a_model_without_a_tokenizer() -> None:
 
 @pytest.mark.parametrize(
     ("length", "repeats", "said"),
-    [(1, 2, "given 1 tokens, 2 times"), (300, 2, "given 602 with special ones, .* takes 512 at most")],
+    [(1, 2, "got 1 tokens 2 times"), (300, 2, "got 602 with special tokens, .* takes at most 512")],
 )
 def test_what_does_not_fit_is_refused(minilm: Any, length: int, repeats: int, said: str) -> None:
     with pytest.raises(RegardError, match=said):
@@ -237,7 +237,7 @@ def test_a_head_of_the_default_model_that_looks_at_the_token_before(minilm: Any)
 
 
 def test_what_cannot_be_compared_is_refused(minilm: Any) -> None:
-    with pytest.raises(RegardError, match="a text has 3 tokens, needs 8 or more"):
+    with pytest.raises(RegardError, match="a text has 3 tokens, expected 8 or more"):
         content_or_position(minilm, ["The river bank"])
-    with pytest.raises(RegardError, match="given 0 texts, 4 exchanges, needs 1 or more"):
+    with pytest.raises(RegardError, match="got 0 texts, 4 exchanges, expected 1 or more"):
         content_or_position(minilm, [])

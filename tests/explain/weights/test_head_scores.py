@@ -166,11 +166,11 @@ def test_layers_keep_their_numbers_and_layers_of_fewer_heads_are_filled() -> Non
 def test_what_has_no_scores_is_refused() -> None:
     trace = trace_of()
     trace.attention = LayerSubset("attention", 2, {})
-    with pytest.raises(regard.RegardError, match="holds no attention"):
+    with pytest.raises(regard.RegardError, match="has no attention"):
         head_scores(trace)
     query = torch.zeros(1, 2, 7, 3)
     wider = AttentionMap(query, torch.zeros(1, 2, 11, 3), ScoreRule(scale=1.0), ndim=3)
-    with pytest.raises(regard.RegardError, match="layer 0 has keys that are no tokens of the text"):
+    with pytest.raises(regard.RegardError, match="layer 0 has keys that aren't tokens of the text"):
         head_scores(trace_of(wider))
 
 
@@ -194,7 +194,7 @@ def test_a_hybrid_has_rows_for_the_layers_with_attention() -> None:
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_the_sides_of_an_encoder_decoder(pair_of_marian: Any) -> None:
-    with pytest.raises(regard.RegardError, match=r"give its trace's .encoder or .decoder"):
+    with pytest.raises(regard.RegardError, match=r"pass its trace's .encoder or .decoder"):
         head_scores(pair_of_marian)
     for side, count in ((pair_of_marian.encoder, 9), (pair_of_marian.decoder, 5)):
         found = head_scores(side)

@@ -102,7 +102,7 @@ def test_places_that_do_not_exist(minilm, token: int, layer: int, head: int, say
 def test_a_query_that_sees_nothing() -> None:
     x = torch.randn(3, 5)
     mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
-    with pytest.raises(RegardError, match="query 1 may attend to nothing"):
+    with pytest.raises(RegardError, match="query 1 can't attend to any key"):
         steps(regard.attend(x, x, x, mask=mask).weights, x, 1)
 
 
@@ -149,5 +149,5 @@ def test_bad_input() -> None:
         score_directions(trace, 0, 3)
     with pytest.raises(RegardError, match="direction 9 is out of range"):
         score_directions(trace, 0, 0).ends(9)
-    with pytest.raises(RegardError, match=r"give its trace's .encoder or .decoder"):
+    with pytest.raises(RegardError, match=r"pass its trace's .encoder or .decoder"):
         score_directions(pair().trace(TEXTS[0], target="Un"), 0, 0)  # type: ignore[arg-type]

@@ -77,8 +77,8 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"steps": 0}, "steps: given 0, needs a whole number, 1 or more"),
-        ({"baseline": 10**6}, "baseline: given 1000000, needs 'mean', 'zero' or one of the ids"),
+        ({"steps": 0}, "steps: got 0, expected a whole number, 1 or more"),
+        ({"baseline": 10**6}, "baseline: got 1000000, expected 'mean', 'zero' or one of the ids"),
     ],
 )
 def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, said: str) -> None:
@@ -87,7 +87,7 @@ def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, 
 
 
 def test_an_outcome_without_a_gradient_is_refused(minilm: Any, river: Any) -> None:
-    with pytest.raises(RegardError, match="outcome 'length' gives a plain number: gradients need"):
+    with pytest.raises(RegardError, match="outcome 'length' returns a plain number: gradients need"):
         regard.attribute_to_tokens(
             minilm, river, Outcome("length", lambda trace: trace.last_hidden_state.norm().item())
         )

@@ -86,5 +86,5 @@ def test_the_page_opens_at_the_writing_and_calls_both(both: Generation) -> None:
 
 
 def test_a_translation_is_another_question() -> None:
-    with pytest.raises(RegardError, match="needs what a causal model wrote"):
+    with pytest.raises(RegardError, match="expected text from a causal model"):
         generated(own_models.pair().generate("A bank", max_new_tokens=2))

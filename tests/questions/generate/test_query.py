@@ -48,11 +48,11 @@ def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
         (["A man", *NEEDED], "--model is needed: pass a causal model"),
         (["A man", "--model", "m", *NEEDED[:4]], "--layer is needed"),
         (["A man", "--model", "m", *NEEDED, "--strength", "much"], "Input should be a valid number"),
-        (["A man", "--model", "m", "--top", "0"], "--top: given 0, needs 1 or more"),
-        (["A man", "--model", "m", "--max-new-tokens", "0"], "--max-new-tokens: given 0, needs 1 or more"),
+        (["A man", "--model", "m", "--top", "0"], "--top: got 0, expected 1 or more"),
+        (["A man", "--model", "m", "--max-new-tokens", "0"], "--max-new-tokens: got 0, expected 1 or more"),
         (["A man", "--model", "m", "--seed", "3"], "--seed has no effect on the likeliest token"),
-        (["A man", "--model", "m", "--temperature", "-1"], "temperature: given -1.0, needs a number above 0"),
-        (["A man", "--model", "m", "--top-k", "-1"], "top_k: given -1, needs"),
+        (["A man", "--model", "m", "--temperature", "-1"], "temperature: got -1.0, expected a number above 0"),
+        (["A man", "--model", "m", "--top-k", "-1"], "top_k: got -1, expected"),
     ],
 )
 def test_what_is_refused(regard_command, given, says) -> None:

@@ -172,7 +172,7 @@ def test_windows(run, folder: Path, capsys) -> None:
         (None, {}, "no file given: regard map FILE"),
         ("text.txt", {"layer": None, "window": 64}, "--window needs --layer"),
         ("none.txt", {}, "'none.txt' cannot be read: No such file"),
-        (".", {}, "'.' cannot be read: it needs to be a regular file"),
+        (".", {}, "'.' cannot be read: it isn't a regular file"),
         ("empty.txt", {}, "'empty.txt' is empty"),
         ("blank.txt", {}, "'blank.txt' is blank"),
         ("latin.txt", {}, "'latin.txt' is not UTF-8: byte 0xe9 at 8 (line 2), "),
@@ -181,12 +181,12 @@ def test_windows(run, folder: Path, capsys) -> None:
         ("text.txt", {"layer": -7}, "layer -7 is out of range: all-MiniLM-L6-v2 has layers 0 to 5, or -6 to -1"),
         ("text.txt", {"head": 12}, "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
         ("text.txt", {"stride": 4}, "--stride needs --window"),
-        ("text.txt", {"window": 600}, "window: given 600, all-MiniLM-L6-v2 takes 512"),
-        ("text.txt", {"window": 64, "stride": 63}, "stride: given 63, needs 1 to 61"),
+        ("text.txt", {"window": 600}, "window: got 600, but all-MiniLM-L6-v2 takes at most 512"),
+        ("text.txt", {"window": 64, "stride": 63}, "stride: got 63, expected 1 to 61"),
         ("text.txt", {"window": 64, "save_file": Path("a.safetensors")}, "no trace to save"),
-        ("long.txt", {}, "takes 512 at most; it can be read in overlapping windows, with --window"),
-        ("text.txt", {"figure": Path("a.gif")}, "ending needs to be .pdf or .png or .svg"),
-        ("text.txt", {"json_file": Path("a.txt")}, "ending needs to be .json"),
+        ("long.txt", {}, "takes at most 512; it can be read in overlapping windows, with --window"),
+        ("text.txt", {"figure": Path("a.gif")}, "file name must end in .pdf or .png or .svg"),
+        ("text.txt", {"json_file": Path("a.txt")}, "file name must end in .json"),
     ],
 )
 def test_bad_input(run, folder: Path, capsys, file, options, says: str) -> None:
@@ -232,8 +232,8 @@ def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> N
         (["--open", "a.safetensors", "text.txt"], "--open and FILE: the saved trace is shown as it is"),
         (["--open", "a.safetensors", "--window", "8"], "--open and --window"),
         (["--open", "a.safetensors", "--model", "tiny"], "--open and --model"),
-        (["text.txt", "--top", "0"], "--top: given 0, needs 1 or more"),
-        (["text.txt", "--far", "-1"], "--far: given -1, needs 0 or more"),
+        (["text.txt", "--top", "0"], "--top: got 0, expected 1 or more"),
+        (["text.txt", "--far", "-1"], "--far: got -1, expected 0 or more"),
     ],
 )
 def test_what_is_refused(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,5 +279,5 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
         look(6, None)
     regard.save([trace, trace], file)
-    with pytest.raises(RegardError, match="holds 2 traces, but map shows one: save that trace alone"):
+    with pytest.raises(RegardError, match="holds 2 traces, but map shows one: save only that trace"):
         look(5, 2, open_file=file)

@@ -139,5 +139,5 @@ def test_movement_has_a_control(minilm) -> None:
 
 
 def test_a_trace_was_traced_already(minilm, bank) -> None:
-    with pytest.raises(regard.RegardError, match="model: it chooses how texts are traced, leave it out for a trace"):
+    with pytest.raises(regard.RegardError, match="model: it controls how texts are traced: leave it out for a trace"):
         regard.see(bank, "bank", model=minilm)

@@ -116,21 +116,21 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "  "], "text 2 is blank"),
         (["see", "a bank", "--word", "bunk"], "the nearest are 'bank'"),
         (["see", "a bank", "--word", " "], "--word is empty"),
-        (["see", "bank " * 511, "--word", "bank"], "513 tokens, special ones included: all-MiniLM-L6-v2 takes 512"),
+        (["see", "bank " * 511, "--word", "a"], "513 tokens with special tokens, all-MiniLM-L6-v2 takes at most 512"),
         (["see", "a bank", "--layer", "6"], "layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"),
         (["see", "a bank", "--head", "12"], "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
         (["see", "a bank", "--model", "no-such-model"], "the hub is not asked, for HF_HUB_OFFLINE is set"),
-        (["see", "a bank", "--figure", "a.gif"], "ending needs to be .pdf or .png or .svg"),
-        (["see", "a bank", "--json", "a.txt"], "ending needs to be .json"),
-        (["see", "a bank", "--save", "a.pt"], "ending needs to be .safetensors"),
+        (["see", "a bank", "--figure", "a.gif"], "file name must end in .pdf or .png or .svg"),
+        (["see", "a bank", "--json", "a.txt"], "file name must end in .json"),
+        (["see", "a bank", "--save", "a.pt"], "file name must end in .safetensors"),
         (["see", "a bank", "--figure", "/proc/a.png"], "cannot write '/proc/a.png'"),
         (["see", "a bank", "--target-text", "une banque", "--model", "./nowhere"], "there is no such folder"),
-        (["see", "a", "b", "--target-text", "x"], "--target-text: given 1 for 2 text(s), needs one for each text"),
+        (["see", "a", "b", "--target-text", "x"], "--target-text: got 1 for 2 text(s), expected one per text"),
         (["see", "a bank", "--target-text", " "], "target is blank"),
         (["see", "a bank", "--stride", "3"], "--stride needs --window"),
         (["see", "a bank", "--save-layers", "0"], "--save-layers needs --save"),
         (["see", "a bank", "--save-attention-outputs"], "--save-attention-outputs needs --save"),
-        (["see", "a bank", "--save-layers", "2-1"], "given '2-1', needs whole numbers such as 0,2-4"),
+        (["see", "a bank", "--save-layers", "2-1"], "got '2-1', expected whole numbers such as 0,2-4"),
         (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have their own texts"),
         (["see", "--open", "a.safetensors", "--word", "bank", "--compare", "a"], "--compare needs the model"),
         (["see", "--open", "a.safetensors"], "trace or attention file 'a.safetensors' cannot be read: No such file"),
@@ -144,7 +144,7 @@ def test_bad_input(regard_command, tmp_path: Path, arguments: list[str], says: s
 
 
 def test_bad_files_are_found_before_a_model_is_loaded(regard_command) -> None:
-    refused(regard_command("see", "a bank", "--model", "./nowhere", "--figure", "a.gif"), "ending needs to be")
+    refused(regard_command("see", "a bank", "--model", "./nowhere", "--figure", "a.gif"), "file name must end in")
 
 
 def test_bad_models(regard_command, minilm, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_bad_models(regard_command, minilm, tmp_path: Path) -> None:
 
     cut = broken("cut")
     (cut / "model.safetensors").write_bytes((good / "model.safetensors").read_bytes()[:-1000])
-    refused(regard_command("see", "a bank", "--model", str(cut)), "truncated or no safetensors file")
+    refused(regard_command("see", "a bank", "--model", str(cut)), "truncated or not a safetensors file")
 
     nan = broken("nan")
     tensors = safetensors.torch.load_file(good / "model.safetensors")
@@ -214,12 +214,12 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
     [
         (["--image", "{}/cat.png"], "--image needs --model"),
         (["--image", "{}/none.png", "--model", "{}"], "image '{}/none.png' cannot be read: No such file"),
-        (["--image", "{}/config.json", "--model", "{}"], "cannot be read, needs PNG"),
-        (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads pictures alone"),
+        (["--image", "{}/config.json", "--model", "{}"], "cannot be read, expected PNG"),
+        (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads images only"),
         (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: an image has no words"),
-        (["--image", "{}/cat.png", "--model", "{}", "--logit-lens"], "--image and --logit-lens: given both, needs one"),
-        (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
-        (["--image", "{}/cat.png", "--model", "{}", "--remove", "all"], "--remove: given 'all', needs one of blank, m"),
+        (["--image", "{}/cat.png", "--model", "{}", "--logit-lens"], "--image and --logit-lens: pass only one of them"),
+        (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: got 0, expected 1 or more"),
+        (["--image", "{}/cat.png", "--model", "{}", "--remove", "x"], "--remove: got 'x', expected one of blank, m"),
         (["a text", "--remove", "blank"], "--remove: needs --image: it ablates regions of the image"),
         (["--image", "{}/cat.png", "--model", "{}", "--layer", "7"], "layer 7 is out of range"),
     ],
@@ -267,8 +267,8 @@ def test_what_needs_words_to_compare_with(word: list[str], capsys: Any) -> None:
     ("given", "says"),
     [
         ("a", "--compare needs --word: it compares that word with others"),
-        ("a, ,b", "--compare 'a, ,b': needs words separated by commas"),
-        ("", "--compare '': needs words separated by commas, one is empty"),
+        ("a, ,b", "--compare 'a, ,b': expected words separated by commas"),
+        ("", "--compare '': expected words separated by commas, but one is empty"),
     ],
 )
 def test_words_to_compare_that_are_refused(given: str, says: str) -> None:
@@ -286,7 +286,7 @@ def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> Non
     done = regard_command("see", "a bank", "--word", "bank", "--compare", "river", "--control", "few.txt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines() == [
-        "regard: error: --control 'few.txt': 1 different sentences, needs 12 or more, one per line"
+        "regard: error: --control 'few.txt': 1 different sentences, expected 12 or more, one per line"
     ]
 
 
@@ -314,10 +314,10 @@ def test_a_file_has_one_sentence_a_line(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("A {}.\n" * 20, "1 different sentences, needs 12 or more, one per line"),
-        ("", "0 different sentences, needs 12 or more"),
+        ("A {}.\n" * 20, "1 different sentences, expected 12 or more, one per line"),
+        ("", "0 different sentences, expected 12 or more"),
         ("A {}.\n\nA house.", r"line 3, 'A house.', has neither 'bank' nor \{\} in its place"),
-        (b"\xff\xfe\x00A", "is not UTF-8 text: needs one sentence per line"),
+        (b"\xff\xfe\x00A", "is not UTF-8 text: write one sentence per line"),
     ],
 )
 def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:
@@ -329,5 +329,5 @@ def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:
 def test_no_file_and_a_folder(tmp_path) -> None:
     with pytest.raises(RegardError, match=r"--control '.*gone.txt' cannot be read: No such file"):
         read_sentences(tmp_path / "gone.txt", "bank")
-    with pytest.raises(RegardError, match="--control '.*' cannot be read: it needs to be"):
+    with pytest.raises(RegardError, match="--control '.*' cannot be read: it isn't"):
         read_sentences(tmp_path, "bank")

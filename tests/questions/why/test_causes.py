@@ -206,13 +206,13 @@ def test_why_of_an_encoder_decoders_words() -> None:
     head = next(c for c in target.heads if c.name == "cross layer 1, head 2")
     cut = retrace([regard.ablate(regard.head(1, 2, part="cross"))])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
-    with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whose text the word is of, part="):
+    with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: choose the text with the word: part="):
         rank_causes(pair, at, ablated)
-    with pytest.raises(regard.RegardError, match="part 'decoder' is of an encoder-decoder"):
+    with pytest.raises(regard.RegardError, match="part 'decoder' is for encoder-decoders"):
         rank_causes(pair.encoder, at, ablated, part="decoder")
-    with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
+    with pytest.raises(regard.RegardError, match="part: got 'cross', expected one of 'encoder', 'decoder'"):
         rank_causes(pair, at, ablated, part="cross")
-    with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
+    with pytest.raises(regard.RegardError, match="part: got 'cross', expected one of 'encoder', 'decoder'"):
         only_occurrence(pair, "w", "cross")
     with pytest.raises(TypeError, match="side"):
         regard.why(opened, pair, at, side="target")

@@ -71,17 +71,17 @@ def test_what_is_refused(minilm) -> None:
     for ask, says in (
         (
             lambda: regard.why(whole, traces[0], to="SAD"),
-            f"given 'SAD', needs a label of the model: {str(LABELS)[1:-1]}",
+            f"got 'SAD', expected a label of the model: {str(LABELS)[1:-1]}",
         ),
-        (lambda: regard.why(whole, traces[0], to=3), "given 3, needs a label"),
-        (lambda: regard.why(whole, traces[0], to=[2]), r"given \[2\], needs a label"),
-        (lambda: regard.attribution(whole, traces[0], to="POSITIVE", against=2), "given 2 against itself"),
+        (lambda: regard.why(whole, traces[0], to=3), "got 3, expected a label"),
+        (lambda: regard.why(whole, traces[0], to=[2]), r"got \[2\], expected a label"),
+        (lambda: regard.attribution(whole, traces[0], to="POSITIVE", against=2), "got 2 against itself"),
         (lambda: regard.why(whole, traces[0], "bank", to=0), "labels the whole text: leave out the position “?bank”?$"),
-        (lambda: regard.why(tokens, traces[1], to=0), "labels each token: say at which word"),
+        (lambda: regard.why(tokens, traces[1], to=0), "labels each token: choose a word"),
         (lambda: regard.attribution(whole, traces[0], "bank", to=0), "needs no place: it labels the whole text"),
         (lambda: regard.attribution(tokens, traces[1], to=0), "needs a place, a word"),
-        (lambda: regard.why(minilm, minilm.trace(TEXT), to="SAD"), "is no classifier of one text, and has no labels"),
-        (lambda: probability(choice, 0).of(choice.trace(TEXT)), "has no probabilities of labels: take the logit"),
+        (lambda: regard.why(minilm, minilm.trace(TEXT), to="SAD"), "doesn't classify single texts: pass a word"),
+        (lambda: probability(choice, 0).of(choice.trace(TEXT)), "has no label probabilities: use the logit"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             ask()

@@ -52,19 +52,19 @@ def test_labels_of_a_classifier_and_two_texts(regard_command, tmp_path) -> None:
     for more, model in ((("--to", "POSITIVE"), "whole"), (("--to", "POSITIVE", "--at", "man"), "tokens")):
         found = regard_command("attribute", "a river bank", "--second", "a man", *more, "--model", model)
         assert "Contributions to the logit of “POSITIVE”" in found.stdout, found.stderr
-    needs = "needs a label of the model: 'NEGATIVE', 'NEUTRAL', 'POSITIVE'"
+    needs = "expected a label of the model: 'NEGATIVE', 'NEUTRAL', 'POSITIVE'"
     refused(regard_command("why", "a bank", "--to", "SAD", "--model", "whole"), needs)
     refused(regard_command("attribute", "a bank", "--to", "SAD", "--model", "whole"), needs)
-    refused(regard_command("why", "a", "--second", "b", "--second", "c", "--to", "x"), "--second: given 2 for 1 text")
-    refused(regard_command("why", "a", "--edge", "a:a", "--to", "x"), "--edge and --to: give one of them")
+    refused(regard_command("why", "a", "--second", "b", "--second", "c", "--to", "x"), "--second: got 2 for 1 text")
+    refused(regard_command("why", "a", "--edge", "a:a", "--to", "x"), "--edge and --to: pass one of them")
 
 
 def test_bad_input(regard_command) -> None:
     refused(regard_command("why"), "no text given")
     refused(regard_command("why", "a bank"), "--word is needed")
     refused(regard_command("why", "a bank", "--word", "bunk"), "the nearest are 'bank'")
-    refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: given 0")
-    refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "ending needs to be .json")
+    refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: got 0")
+    refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "file name must end in .json")
 
 
 def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> None:
@@ -95,7 +95,7 @@ def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minil
     assert again[0] == given[0] == 0, again[2]
     assert _timeless(again[1]) == _timeless(given[1])
     assert other[0] == 2
-    assert "trace 1 is not what all-MiniLM-L6-v2 gives: --model M names the model that made it" in other[2]
+    assert "trace 1 differs from a trace of all-MiniLM-L6-v2: pass its model, --model M" in other[2]
 
 
 def test_a_word_of_a_target(tmp_path) -> None:
@@ -127,7 +127,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert code_3 == 0, err_3
     assert _timeless(out_3) == _timeless(out.split("Wrote why.json")[0])
     assert refused_3[0] == 2
-    assert "is not of all-MiniLM-L6-v2's kind: --model M names the model that made it" in refused_3[2]
+    assert "doesn't fit all-MiniLM-L6-v2: pass its model, --model M" in refused_3[2]
     assert code_2 == 0, err_2  # the model writes a target itself, and that is said
     assert "The model wrote the target itself: 1: " in out_2
     assert "Tokens by effect on “man”" in out_2
@@ -146,7 +146,7 @@ def test_what_tokens_are_ranked_by(regard_command, minilm, tmp_path) -> None:
     (word,) = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))["words"]
     weights = [cause["weight"] for cause in word["tokens"]]
     assert (word["tokens_by"], weights) == ("weight", sorted(weights, reverse=True))
-    refused(regard_command(*given, "--method", "rollout"), "--method: given 'rollout', needs one of removal, edges")
+    refused(regard_command(*given, "--method", "rollout"), "--method: got 'rollout', expected one of removal, edges")
     edge = ["why", "a man on a river bank", "--edge", "bank:river", "--method", "edges"]
     refused(regard_command(*edge), "--method goes with --word")
 
@@ -216,44 +216,44 @@ def test_an_edge_of_an_encoder_decoder(tmp_path) -> None:
     assert cross[0] == 0, cross[2]
     assert "in cross-attention of layer" in " ".join(cross[1].split())
     assert without[0] == 2
-    assert "is an encoder-decoder: say which of part='encoder'" in without[2]
+    assert "is an encoder-decoder: choose part='encoder'" in without[2]
 
 
 def test_bad_input_of_an_edge(regard_command) -> None:
-    refused(regard_command("why", "a bank", "--edge", "bank"), "--edge: given 'bank', needs two words and a colon")
-    refused(regard_command("why", "a bank", "--edge", "a:"), "needs two words and a colon")
+    refused(regard_command("why", "a bank", "--edge", "bank"), "--edge: got 'bank', expected two words and a colon")
+    refused(regard_command("why", "a bank", "--edge", "a:"), "expected two words and a colon")
     refused(
-        regard_command("why", "a bank", "--edge", "a:bank", "--word", "bank"), "--edge and --word: give one of them"
+        regard_command("why", "a bank", "--edge", "a:bank", "--word", "bank"), "--edge and --word: pass one of them"
     )
     refused(regard_command("why", "a bank", "--word", "bank", "--layer", "1"), "--layer goes with --edge WORD:WORD")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.htm"), "--html: cannot write 'a.htm'")
     refused(
         regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"),
-        "--part: given 'x', needs one of encoder, decoder, cross",
+        "--part: got 'x', expected one of encoder, decoder, cross",
     )
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "there is no such layer; there are 6")
     refused(regard_command("why", "a bank", "--edge", "a:bunk"), "the nearest are 'bank'")
-    refused(regard_command("why", "a bank", "a river", "--edge", "a:bank"), "--edge: given 2 texts, needs one")
+    refused(regard_command("why", "a bank", "a river", "--edge", "a:bank"), "--edge: got 2 texts, expected one")
 
 
 def test_the_two_words() -> None:
     score = WhyQuery(edge="bank : river").score
     assert score is not None
     assert (score.query, score.key) == ("bank", "river")
-    with pytest.raises(RegardError, match="needs two words and a colon"):
+    with pytest.raises(RegardError, match="expected two words and a colon"):
         _ = WhyQuery(edge="a:b:c").score
 
 
 def test_what_is_refused_without_a_model() -> None:
     asked = ScoreQuery(query="bank", key=5)
     asked.check(1)
-    with pytest.raises(RegardError, match="given 2 texts, needs one"):
+    with pytest.raises(RegardError, match="got 2 texts, expected one"):
         asked.check(2)
     with pytest.raises(RegardError, match="--key is needed: a word or a token's number"):
         ScoreQuery(query="bank").check(1, called=lambda field: f"--{field}")
     with pytest.raises(RegardError, match="query is empty"):
         ScoreQuery(query=" ", key=5).check(1)
-    with pytest.raises(RegardError, match="part: given 'x', needs one of encoder, decoder, cross"):
+    with pytest.raises(RegardError, match="part: got 'x', expected one of encoder, decoder, cross"):
         ScoreQuery(query=1, key=2, part="x").check(1)
 
 

@@ -147,20 +147,20 @@ def test_an_encoder_decoder_needs_to_know_which_attention() -> None:
     assert any("cross head" in name for name in found.table()[0])
     for part in ("encoder", "decoder"):
         assert regard.score_sources(model, trace, 3, 1, layer=1, head=2, part=part).error < 1e-5
-    with pytest.raises(RegardError, match="is an encoder-decoder: say which of part='encoder'"):
+    with pytest.raises(RegardError, match="is an encoder-decoder: choose part='encoder'"):
         regard.score_sources(model, trace, 2, 3, layer=1, head=0)
 
 
 def test_bad_input(minilm: Model, bank: Any) -> None:
     model = opened("gpt")
     trace = model.trace(TEXTS[0])
-    with pytest.raises(RegardError, match="'fishing' may not look at 'river' there: the score is masked"):
+    with pytest.raises(RegardError, match="'fishing' can't attend to 'river' there: the score is masked"):
         regard.score_sources(model, trace, "fishing", "river", layer=0, head=0)
     with pytest.raises(RegardError, match="head 3 is out of range"):
         regard.score_sources(model, trace, "river", "fishing", layer=0, head=3)
     with pytest.raises(RegardError, match="layer 2 is out of range"):
         regard.score_sources(model, trace, "river", "fishing", layer=2, head=0)
-    with pytest.raises(RegardError, match="is not an encoder-decoder, leave out part='cross'"):
+    with pytest.raises(RegardError, match="is not an encoder-decoder: leave out part='cross'"):
         regard.score_sources(model, trace, "river", "fishing", layer=0, head=0, part="cross")
     cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 3))])
     with pytest.raises(RegardError, match="the trace has to be of this model, in its dtype, without interventions"):
@@ -169,5 +169,5 @@ def test_bad_input(minilm: Model, bank: Any) -> None:
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_trace() -> None:
-    with pytest.raises(RegardError, match="given str, needs a trace"):
+    with pytest.raises(RegardError, match="got str, expected a trace"):
         regard.score_sources(opened("gpt"), "river", "river", "fishing", layer=0, head=0)  # type: ignore[arg-type]

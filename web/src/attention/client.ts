@@ -8,7 +8,7 @@ import { unpackRow, type RowSteps } from "./row_steps";
 import AttentionWorker from "./worker?worker&inline";
 
 type Asked = Exclude<Question, { kind: "load" } | { kind: "forget" }>;
-const UNWRITTEN = "Nothing wrote this token: the text begins with it.";
+const UNWRITTEN = "Nothing wrote this token: the text starts with it.";
 const KEPT = 8; // calls that a worker holds decoded at once
 
 interface Job {

@@ -86,7 +86,7 @@ export class ScriptSource implements Source {
     for (;;) {
       const script = document.getElementById(`numbers-${at}`);
       if (script?.nextSibling) return fromBase64(script.textContent ?? ""); // read to its end
-      if (document.readyState !== "loading") throw new Error(`the page lacks numbers ${at}: it is not whole`);
+      if (document.readyState !== "loading") throw new Error(`numbers ${at} are missing: the page is incomplete`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }

@@ -35,12 +35,12 @@ export function actsOn(shared: PageState, asked: Asked, writes: boolean, pairs: 
   }
   const { word, references } = asked.followed ?? { word: null, references: [] };
   const like = references.find((each) => text.includes(each));
-  if (word && like) ask(`what makes “${word}” like “${like}”?`, { kind: "attribute", texts: [text], asked: { to: null, against: null, word, like } });
+  if (word && like) ask(`why is “${word}” similar to “${like}”?`, { kind: "attribute", texts: [text], asked: { to: null, against: null, word, like } });
   if (word && other && other.tokens.text.length === queries.tokens.text.length)
     for (const [what, says] of [["hidden_states", "states"], ["head_outputs", "heads"]] as const)
       ask(`which ${says} make “${word}” differ?`, { kind: "patch", texts: asked.texts, asked: { word, to: null, what } });
   const to = writes && token ? queries.tokens.text[token]!.trim() : "";
-  if (to && queries.tokens.start[token!]) ask(`what makes “${to}” follow?`, { kind: "attribute", texts: [Array.from(text).slice(0, queries.tokens.start[token!]).join("").trimEnd()], asked: { to, against: null, word: null, like: null } });
+  if (to && queries.tokens.start[token!]) ask(`why does “${to}” come next?`, { kind: "attribute", texts: [Array.from(text).slice(0, queries.tokens.start[token!]).join("").trimEnd()], asked: { to, against: null, word: null, like: null } });
   return acts;
 }
 

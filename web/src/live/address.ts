@@ -155,7 +155,7 @@ function held(): { asked: Partial<Asked>; number: number } | null {
 /** An address whose text it could not hold, and which this tab does not have either. */
 export class TextNotHeld extends Error {
   constructor() {
-    super("The text of this view is too long for an address, and this tab does not hold it any more: read it in once more.");
+    super("The text of this view is too long for an address, and this tab no longer has it: load the text again.");
   }
 }
 

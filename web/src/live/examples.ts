@@ -14,6 +14,6 @@ export function examplesOf({ models }: ServerState): Example[] {
   return [
     { ...plain, name: "What “it” looks at", texts: [writes === model ? "The trophy didn't fit in the suitcase because it was too big." : "The animal didn't cross the street because it was too tired."] },
     { ...plain, name: "Two senses of “bank”", texts: ["We sat on the river bank.", "I made a deposit at the bank."], followed: { word: "bank", references: writes === model ? [] : ["river", "deposit"] } }, // a large model would take seconds for 39 neutral sentences
-    writes >= 0 ? { ...plain, name: "A story to go on with", model: writes, texts: ["Once upon a time there was a little"], written: 20 } : { ...plain, name: "A long text", texts: [LONG] },
+    writes >= 0 ? { ...plain, name: "A story to continue", model: writes, texts: ["Once upon a time there was a little"], written: 20 } : { ...plain, name: "A long text", texts: [LONG] },
   ];
 }

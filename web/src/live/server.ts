@@ -9,8 +9,8 @@ export class ServerError extends Error {
   }
 }
 
-const GONE = "The server does not answer: it was stopped.";
-const OLD = "The server was started again: the link that opened this page is an old one.";
+const GONE = "The server doesn't respond. It was probably stopped.";
+const OLD = "The server was restarted, so the link that opened this page is out of date.";
 const LOOK = 300; // ms between two looks at a job's progress
 
 export interface ServerState {

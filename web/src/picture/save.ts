@@ -8,7 +8,7 @@ const AREA = 2 ** 28; // and in all
 /** Raise an Error where a picture would have more pixels than a browser draws. */
 export function checkPng(width: number, height: number): void {
   if (SHARP * Math.max(width, height) > SIDE || SHARP * SHARP * width * height > AREA) {
-    throw new Error(`PNG has room for ${SIDE.toLocaleString("en")} pixels on a side, and this view takes ${(SHARP * width).toLocaleString("en")} × ${(SHARP * height).toLocaleString("en")}: save SVG, or show fewer rows.`);
+    throw new Error(`A PNG can have ${SIDE.toLocaleString("en")} pixels per side, but this view needs ${(SHARP * width).toLocaleString("en")} × ${(SHARP * height).toLocaleString("en")}: save SVG, or show fewer rows.`);
   }
 }
 
@@ -24,7 +24,7 @@ export async function pngOf({ svg, width, height }: Picture): Promise<Blob> {
     [canvas.width, canvas.height] = [SHARP * width, SHARP * height];
     canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
     const blob = await new Promise<Blob | null>((told) => canvas.toBlob(told, "image/png"));
-    if (!blob) throw new Error("This browser cannot draw so large a picture as PNG: save SVG.");
+    if (!blob) throw new Error("This browser can't draw such a large PNG: save SVG.");
     return blob;
   } finally {
     URL.revokeObjectURL(address);

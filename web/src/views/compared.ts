@@ -33,7 +33,7 @@ export function otherOf(shared: PageState): Chosen {
 /** Why no difference of two calls' weights can be taken: their tokens, or words, are not the same; null where they are. */
 export function whyNot(page: Page, a: Call, b: Call, words: boolean): string | null {
   const found = differ(page.texts[a.queries]!, page.texts[b.queries]!, words) ?? differ(page.texts[a.keys]!, page.texts[b.keys]!, words);
-  return found && `No difference is shown, as weights belong to pairs of tokens and these are not the same: ${found}.`;
+  return found && `No difference is shown, because the token pairs are not the same: ${found}.`;
 }
 
 function differ(a: Text, b: Text, words: boolean): string | null {
@@ -43,7 +43,7 @@ function differ(a: Text, b: Text, words: boolean): string | null {
   const at = own.findIndex((name, n) => name !== other[n]);
   if (at >= 0) return `token ${at} is “${own[at]}” in ${a.name} and “${other[at]}” in ${b.name}`;
   if (!words || String(wordsOf(a)) === String(wordsOf(b))) return null;
-  return `their tokens make other words in ${a.name} than in ${b.name}`;
+  return `the tokens form different words in ${a.name} and in ${b.name}`;
 }
 
 /** Whether each word of some calls' texts can have a cell of its own in a map that is shown whole. */

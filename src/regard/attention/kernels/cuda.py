@@ -5,7 +5,7 @@ They are chosen only for calls in which every query may attend to something, bec
 
 No kernel is used unchecked: before its first use for a dtype, width and mask on a device it computes a small random
 case, which is compared with the blockwise path, and that again with NaN in one query, whose output has to be NaN and no
-other's. One that differs or raises is not used; `refused` says why. The logsumexp of a query with NaN is NaN or +inf.
+other's. One that differs or raises isn't used; `refused` says why. The logsumexp of a query with NaN is NaN or +inf.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ _checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it i
 
 
 def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
-    """Choose the fused kernel that is right for query, key, value, rule and dropout; None where none is.
+    """Choose the fused kernel that is right for query, key, value, rule and dropout; None if none is.
 
     It is "cudnn", "flash" or "efficient": cuDNN is the fastest on Hopper and later, flash before. Both take half
     precision only; efficient takes float32.
@@ -102,14 +102,14 @@ def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
 
 
 def _why_kernel_refused(kind: Kind) -> str | None:
-    """Return why a kernel is not used for a kind of call; None where it passed its check, which is made once."""
+    """Return why a kernel isn't used for a kind of call; None if it passed its check, which is made once."""
     if kind not in _checked:
         _checked[kind] = _check_cuda_kernel(kind)
     return _checked[kind]
 
 
 def _check_cuda_kernel(kind: Kind) -> str | None:
-    """Compare a small random case with the blockwise kernel; return how it fails, None where it does not."""
+    """Compare a small random case with the blockwise kernel; return how it fails, None if it doesn't."""
     generator = torch.Generator().manual_seed(0)
     heads, length = 4, 67
     shapes = ((heads, length), (heads // 2 if kind.grouped else heads, length))

@@ -51,7 +51,7 @@ def compute_with_statistics(
     wanted: Statistics | None,
     offset: int | None,
 ) -> KernelResult:
-    """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest."""
+    """Compute one attention call and the wanted statistics of its weights: in one sweep if that is the fastest."""
     if wanted is None:
         return compute(query, key, value, rule, dropout)
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
@@ -101,7 +101,7 @@ def _cpu_tiles_win(query: Tensor, key: Tensor, rule: ScoreRule, causal: bool, sd
 
 
 def kernels() -> dict[str, str]:
-    """Describe every kernel by name: "available" with what it is for, or why it is not available here."""
+    """Describe every kernel by name: "available" with what it is for, or why it isn't available here."""
     product = "oneDNN" if matmul.product() is matmul.onednn else "the BLAS of torch"
     size = "from about 700 x 700 unmasked scores a head"
     tiles = size if matmul.speed() >= CPU_SPEED else f"masks and rules that sdpa-cpu cannot have, {size}"

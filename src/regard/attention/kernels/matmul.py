@@ -28,12 +28,12 @@ VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """Compute x @ yᵀ by oneDNN. Copy a y whose rows are not adjacent in memory, in either order: it is very slow."""
+    """Compute x @ yᵀ by oneDNN. Copy a y whose rows aren't adjacent in memory, in either order: it is very slow."""
     return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
 
 
 def packed_for_onednn(y: Float[Tensor, "C K"], rows: int) -> Tensor:
-    """Return y as oneDNN orders it for products with so many rows, to be given in its place; it cannot be sliced."""
+    """Return y as oneDNN orders it for products with so many rows, to be given in its place; it can't be sliced."""
     return torch.ops.mkldnn._reorder_linear_weight(y, rows)
 
 
@@ -49,13 +49,13 @@ def product() -> Product:
         return blas if speed() * MARGIN < 1 else onednn
     known = {"blas": blas} | ({"onednn": onednn} if onednn_works() else {})
     if name not in known:
-        raise RegardError(f"{VARIABLE}: given {name!r}, needs {' or '.join(known)}")
+        raise RegardError(f"{VARIABLE}: got {name!r}, expected {' or '.join(known)}")
     return known[name]
 
 
 @functools.cache
 def speed() -> float:
-    """Look up how many times as fast as torch's BLAS oneDNN is on this CPU; 0 where the table lacks it or it fails."""
+    """Look up how many times as fast as torch's BLAS oneDNN is on this CPU; 0 if the table lacks it or it fails."""
     return SPEEDS.get((cpu_kind(), *library_versions()), 0.0) if onednn_works() else 0.0
 
 

@@ -91,7 +91,7 @@ def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, log
     """Return whether scores that a query may attend to are NaN or infinite.
 
     empty (B, H, L): rows of which mask and bias leave nothing. Where a bias does, the score is NaN all the same if
-    the product of query and key is: the kernel does not tell.
+    the product of query and key is: the kernel doesn't tell.
     """
     if rule.bias is not None and bool(empty.any()) and not math.isfinite(float(query.sum()) + float(key.sum())):
         return True

@@ -66,7 +66,7 @@ def with_distances_beside_sinks(
 
     A distance is of the weights on keys, as if they summed to 1; so it is the same without the sink, where they do.
 
-    query, key, rule, offset: as `compute` takes them. result: the statistics, with the sinks.
+    query, key, rule, offset: as in `compute`. result: the statistics, with the sinks.
     """
     if result.distance is None or result.sink_share is None:
         return result
@@ -88,7 +88,7 @@ def blockwise(
 ) -> MapStatistics:
     """Compute statistics on any device, tile by tile: row maxima and row sums first, then sums over the weights.
 
-    query, key, rule, wanted, offset, progress: as `compute` takes them.
+    query, key, rule, wanted, offset, progress: as in `compute`.
     """
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device

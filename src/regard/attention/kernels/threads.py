@@ -18,7 +18,7 @@ _here = threading.local()  # .working is set in worker threads
 def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run tasks on as many workers as the caller's torch has threads; return their results in order.
 
-    Workers take part in inference mode where the caller is in it (they do not inherit it), never in autograd or
+    Workers take part in inference mode where the caller is in it (they don't inherit it), never in autograd or
     autocast. Raises what a task raised, once no task is running any more.
     """
     inference = torch.is_inference_mode_enabled()

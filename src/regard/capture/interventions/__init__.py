@@ -1,1 +1,1 @@
-"""What is done to a forward pass, and how it is applied: ablations, patches and steering."""
+"""Interventions in a forward pass and how they are applied: ablations, patches and steering."""

@@ -1,4 +1,4 @@
-"""Say which attention calls of a pass are ablated and patched, apply that, and check that each met what it means.
+"""Report which attention calls of a pass are ablated and patched, apply that, and check that each met what it means.
 
 `attend` knows calls by names; those of a pass are spelled here, by `call_name`, and nowhere taken apart again.
 """
@@ -18,9 +18,9 @@ from regard.errors import OutOfRangeError, RegardError
 
 @dataclass(frozen=True, eq=False)
 class CallChange:
-    """What is done to the attention calls of a part: of some layers, None for all of them.
+    """Changes to the attention calls of a stack, in some layers (None for all).
 
-    change: as `attend` takes it, of one text of the batch, without layers; its queries, keys and positions are that
+    change: as in `attend`, of one text of the batch, without layers; its queries, keys and positions are that
     text's tokens. nth: which of each layer's calls, None for all of them.
     """
 
@@ -32,7 +32,7 @@ class CallChange:
     def for_attend(self, past: int = 0) -> Ablation:
         """The change of the calls that are meant, named by `call_name`.
 
-        past: how many tokens stand before the queries of the calls; nothing is done to these.
+        past: how many tokens are before the queries of the calls; nothing is done to these.
         """
         layers = [None] if self.layers is None else self.layers
         names = tuple(call_name(self.part, layer, self.nth) for layer in layers)
@@ -59,7 +59,7 @@ class AppliedAblations:
     past: int = 0
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
-        """Refuse a pass in which an ablation met something else than what it means.
+        """Raise an error for a pass in which an ablation met something else than what it means.
 
         lengths: tokens of the padded text, and of the target of an encoder-decoder.
         """

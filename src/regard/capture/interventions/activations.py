@@ -1,14 +1,14 @@
 """Name changed activations of a run: `interventions=[patch("values", layer=3, …), steer(vector, layer=6)]`.
 
-A patch puts in what another run had at some place:
+A patch inserts activations of another run:
 
-    what            is at layer n                                        of one position
+    what            at layer n                                           at one position
     --------------  ---------------------------------------------------  ------------------------------
-    hidden_states   what leaves layer n; "input" is what enters layer 0  (M,)
-    head_outputs    weights @ values of a head, before W_O               (E,) a head
-    values          the value vectors that weights multiply              (E,) a key head
-    weights         the weights of a query on all keys                   (S,) a head
-    feed_forward    what the feed-forward block adds to the states       (M,)
+    hidden_states   output of layer n; "input" is the input of layer 0   (M,)
+    head_outputs    weights @ values of a head, before W_O               (E,) per head
+    values          value vectors, which the weights multiply            (E,) per key head
+    weights         weights of a query on all keys                       (S,) per head
+    feed_forward    output of the feed-forward block                     (M,)
 
 Source of the method: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis";
 Meng et al. 2022, "Locating and Editing Factual Associations in GPT".
@@ -48,7 +48,7 @@ Source = Trace | PairTrace | Sequence[Trace | PairTrace] | Literal["zero"]
 
 @dataclass(frozen=True, eq=False)
 class Patch:
-    """A patch, as `patch` returns it. sources: the traces whose mean is put in, None for zero."""
+    """A patch, as `patch` returns it. sources: the traces whose mean is inserted, None for zero."""
 
     what: What
     layer: int | Literal["input"]
@@ -91,42 +91,42 @@ def patch(
     head: int | None = None,
     part: Part | None = None,
 ) -> Patch:
-    """Put what another run had at some place into this one.
+    """Insert activations of another run into this run (activation patching).
 
     Args:
-        what: "hidden_states" (what leaves the layer), "head_outputs" (weights @ values, before W_O), "values",
-            "weights" (the rows of the queries at `at`, on all keys) or "feed_forward" (what that block adds).
-        layer: counted from 0 as in `trace.attention`; of hidden states also "input", what enters layer 0.
-        source: the trace that it is taken from, several traces for their mean, or "zero".
-        at: a word (all its occurrences), an occurrence such as ("bank", 1), the number of a token, or a list of these;
-            None for all positions, of which both texts must then have the same number.
-        source_at: where it stands in the source, where that is not what `at` says; as many tokens.
-        head: the one that is patched, None for all; of values a key head, as `trace.values` counts them.
-        part: of an encoder-decoder "encoder", "decoder" or "cross", as in `regard.head`; the values of "cross" are at
-            tokens of the text, all else in it at tokens of the target.
+        what: "hidden_states" (output of the layer), "head_outputs" (weights @ values, before W_O), "values",
+            "weights" (rows of the queries at `at`, on all keys) or "feed_forward" (output of that block).
+        layer: counted from 0 as in `trace.attention`. For hidden states also "input", the input of layer 0.
+        source: the trace to copy from, several traces for their mean, or "zero".
+        at: a word (all its occurrences), an occurrence such as ("bank", 1), the number of a token, or a list of these.
+            None for all positions, if both texts have the same number of tokens.
+        source_at: the position in the source, if it differs from `at`, with the same number of tokens.
+        head: the head to patch, None for all. For values, a key head as in `trace.values`.
+        part: for an encoder-decoder, "encoder", "decoder" or "cross", as in `regard.head`. The values of "cross" are at
+            tokens of the text, its other activations at tokens of the target.
 
     Raises:
-        RegardError: a name, number, place or source of another kind, or a combination that means nothing.
+        RegardError: an argument has a wrong value, or the arguments don't fit each other.
     """
     if what not in WHATS:
-        raise RegardError(f"patch: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
+        raise RegardError(f"what: got {what!r}, expected one of {', '.join(map(repr, WHATS))}")
     check_intervention_part(part)
     if layer != "input":
         check_number("layer", layer)
     elif what != "hidden_states":
-        raise RegardError(f'patch: layer="input" is what enters layer 0, of hidden_states alone; given {what!r}')
+        raise RegardError(f'patch: layer="input" is the input of layer 0, for hidden_states only, not for {what!r}')
     if head is not None:
         check_number("head", head)
         if what not in OF_HEADS:
             raise RegardError(f"patch: {what} have no heads, leave out head={head}")
     if what not in OF_HEADS and part == "cross":
-        raise RegardError(f'patch: {what} belong to "encoder" or "decoder", given part="cross"')
+        raise RegardError(f'patch: {what} belong to "encoder" or "decoder", not to part="cross"')
     places, source_places = places_of_intervention("at", at), places_of_intervention("source_at", source_at)
     if source_places is not None and places is None:
-        raise RegardError("patch: source_at is given without at: say which positions are patched, too")
+        raise RegardError("patch: source_at needs at: pass the positions to patch as well")
     sources = _checked_patch_sources(source)
     if sources is None and source_places is not None:
-        raise RegardError('patch: source_at is given, and source="zero" has no positions')
+        raise RegardError('patch: source="zero" has no positions: leave out source_at')
     if sources is None and what == "weights":
         raise RegardError(
             'patch: weights sum to 1 and cannot be "zero": patch head_outputs with zero, or regard.ablate(regard.head)'
@@ -138,20 +138,20 @@ def _checked_patch_sources(source: Any) -> tuple[Trace | PairTrace, ...] | None:
     if isinstance(source, str) and source == "zero":
         return None
     sources = [source] if isinstance(source, (Trace, PairTrace)) else source
-    needs = 'a trace, several traces for their mean, or "zero"'
+    needs = 'a trace, traces for their mean, or "zero"'
     if not isinstance(sources, Sequence) or isinstance(sources, str):
-        raise RegardError(f"source: given {source!r:.60}, needs {needs}")
+        raise RegardError(f"source: got {source!r:.60}, expected {needs}")
     for trace in sources:
         if not isinstance(trace, (Trace, PairTrace)):
-            raise RegardError(f"source: given {type(trace).__name__}, needs {needs}")
+            raise RegardError(f"source: got {type(trace).__name__}, expected {needs}")
     if not sources:
-        raise RegardError(f"source: given none, needs {needs}")
+        raise RegardError(f"source: got none, expected {needs}")
     return tuple(sources)
 
 
 @dataclass(frozen=True, eq=False)
 class Steer:
-    """A push, as `steer` returns it: strength * vector is added. origin: what the vector is, for a status."""
+    """A steering intervention from `steer`: adds strength * vector. origin: describes the vector in a status."""
 
     vector: Float[Tensor, " M"]
     layer: int | Literal["input"]
@@ -174,26 +174,26 @@ class Steer:
 def steering_vector(
     towards: Trace | PairTrace, away_from: Trace | PairTrace, *, layer: int | Literal["input"], part: Part | None = None
 ) -> Float[Tensor, " M"]:
-    """Subtract the mean hidden state of one text from that of another, both as they leave a layer.
+    """Subtract the mean hidden state of one text from that of another, at the output of a layer.
 
-    The mean is over all tokens, special ones too. layer="input" is what enters layer 0;
+    The mean is over all tokens, including special tokens. layer="input" is the input of layer 0;
 
     Args:
-        towards, away_from: traces of the two texts; the mean of the second is what is subtracted.
-        part: the side of pairs.
+        towards, away_from: traces of the two texts. The mean of the second is subtracted.
+        part: the side of text pairs.
 
     Raises:
-        RegardError: something else than traces, or a layer that they do not have.
+        RegardError: an argument isn't a trace, or the traces don't have the layer.
     """
     _check_steering_layer(layer, part)
     means = []
     for trace in (towards, away_from):
         if not isinstance(trace, (Trace, PairTrace)):
-            raise RegardError(f"steering_vector: given {type(trace).__name__}, needs two traces")
+            raise RegardError(f"steering_vector: got {type(trace).__name__}, expected two traces")
         side = trace
         if isinstance(trace, PairTrace):
             if part is None:
-                raise RegardError('steering_vector: given pairs of texts: say part="encoder" or part="decoder"')
+                raise RegardError('steering_vector: for traces of text pairs, pass part="encoder" or part="decoder"')
             side = trace.encoder if part == "encoder" else trace.decoder
         assert isinstance(side, Trace)
         means.append(side.hidden_states[0 if layer == "input" else layer + 1].mean(0))
@@ -211,32 +211,32 @@ def steer(
     strength: int | float = 1.0,
     part: Part | None = None,
 ) -> Steer:
-    """Add strength × a vector to the hidden states that leave a layer.
+    """Add strength × a vector to the hidden states at the output of a layer.
 
     Args:
-        vector: (M,), such as `steering_vector` gives; or two traces (towards, away_from), whose vector that is.
-        layer: what leaves it is steered, counted from 0; "input" is what enters layer 0.
-        at: as in `regard.patch`; None for all positions, in `generate` of all tokens that are written, too.
-        strength: what the vector is multiplied by; negative to push the other way.
-        part: of an encoder-decoder, "encoder" or "decoder".
+        vector: (M,), such as from `steering_vector`, or two traces (towards, away_from) to compute it from.
+        layer: steer the output of this layer, counted from 0. "input" is the input of layer 0.
+        at: as in `regard.patch`. None for all positions, in `generate` including all written tokens.
+        strength: the factor of the vector. Use a negative number to steer the other way.
+        part: for an encoder-decoder, "encoder" or "decoder".
 
     Raises:
-        RegardError: an argument of another kind, or a vector that holds NaN or infinity.
+        RegardError: an argument has a wrong value, or the vector contains NaN or infinity.
     """
     _check_steering_layer(layer, part)
     places, origin = places_of_intervention("at", at), "a given vector"
     if not isinstance(vector, Tensor):
         if not isinstance(vector, Sequence) or len(vector) != 2:
-            raise RegardError(f"steer: given {type(vector).__name__}, needs a vector (M,) or two traces")
+            raise RegardError(f"steer: got {type(vector).__name__}, expected a vector (M,) or two traces")
         towards, away = vector
         vector = steering_vector(towards, away, layer=layer, part=part)
         origin = f"(the mean state of {towards.sides[0].text!r} less that of {away.sides[0].text!r})"
     if vector.ndim != 1 or not vector.is_floating_point():
-        raise RegardError(f"steer: given a tensor of shape {tuple(vector.shape)}, needs a vector (M,) of floats")
+        raise RegardError(f"steer: got a tensor of shape {tuple(vector.shape)}, expected a vector (M,) of floats")
     if not bool(torch.isfinite(vector).all()):
         raise RegardError("steer: the vector holds NaN or infinity")
     if isinstance(strength, bool) or not isinstance(strength, (int, float)) or strength != strength:
-        raise RegardError(f"strength: given {strength!r}, needs a number")
+        raise RegardError(f"strength: got {strength!r}, expected a number")
     return Steer(vector.detach(), layer, places, float(strength), part, origin)
 
 
@@ -245,4 +245,4 @@ def _check_steering_layer(layer: int | Literal["input"], part: Part | None) -> N
     if layer != "input":
         check_number("layer", layer)
     if part == "cross":
-        raise RegardError('steer: hidden states belong to "encoder" or "decoder", given part="cross"')
+        raise RegardError('steer: hidden states belong to "encoder" or "decoder", not to part="cross"')

@@ -1,10 +1,10 @@
-"""Name what is ablated in a forward pass, `interventions=[ablate(head(3, 5)), ...]`, and number its attention calls.
+"""Name ablations of a forward pass, `interventions=[ablate(head(3, 5)), ...]`, and number its attention calls.
 
-`head` and `edge` name a place in a model's attention, `ablate` says what is done there. Interventions are applied in
-the order of their list.
+`head` and `edge` name a place in a model's attention, and `ablate` ablates it. Interventions are applied in the order
+of their list.
 
-Module paths cannot identify calls: ALBERT calls one module for every layer, DiffLlama makes two calls a layer, and in a
-hybrid some layers make none. A call belongs to the layer that runs when it is made, as traces number layers.
+Module paths can't identify calls: ALBERT calls one module for every layer, DiffLlama makes two calls per layer, and
+some layers of a hybrid make none. A call belongs to the layer that is running, as traces number layers.
 """
 
 from collections import Counter
@@ -40,9 +40,9 @@ TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "
 
 @dataclass(frozen=True)
 class Head:
-    """One head of one layer. part: of an encoder-decoder, which attention is meant.
+    """A head of a layer. part: the attention of an encoder-decoder.
 
-    nth: which of a layer's calls is meant, where it makes several; None for all of them.
+    nth: the number of the call, if a layer makes several. None for all of them.
     """
 
     layer: int
@@ -57,10 +57,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Edge:
-    """The attention of one word or token to another: in some layers and heads, None for all of them.
+    """The attention of one word or token to another, in some layers and heads. None for all of them.
 
-    part: of an encoder-decoder, which attention is meant. Words are of the text in the encoder, of the target in the
-    decoder; in cross-attention the query is of the target and the key of the text.
+    part: the attention of an encoder-decoder. In the encoder, words are in the text, in the decoder in the target. In
+    cross-attention, the query is in the target and the key in the text.
     """
 
     query: Place
@@ -92,39 +92,39 @@ def ablate(target: Head | Edge) -> Ablate: ...
 def ablate(target: str, *, head: int = ..., query: int = ..., key: int = ...) -> HeadAblation | EdgeAblation: ...
 @arguments_named
 def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | EdgeAblation:
-    """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
+    """Ablate a head, which sets its output to zero, or an edge, which leaves it out of the softmax.
 
-    For `model.trace(text, interventions=[...])`. The weights of an ablated edge go to what is left, sinks included; a
-    query that loses every key has output and weights 0. A head that is ablated still has its weights.
+    For `model.trace(text, interventions=[...])`. The weight of an ablated edge goes to the remaining keys and sinks. A
+    query without any key has output and weights 0. An ablated head keeps its weights.
 
     Args:
         target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of a module such as
             "blocks.3.attn", or the start of one.
-        place: of a path: head, query and key, each a number from 0. Default: all of them. query and key name edges.
+        place: for a path: head, query and key, each a number from 0. Default: all. query and key name edges.
 
     Raises:
-        RegardError: target is something else, or a place is given without a path.
+        RegardError: target is something else, or a place comes without a path.
     """
     if isinstance(target, str) and place.keys() <= PLURALS.keys():
         numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in place.items()}
         kind = HeadAblation if place.keys() <= {"head"} else EdgeAblation
         return kind(layers=[target], **numbers)
     if place:
-        raise RegardError("ablate: give head, query and key after a path: ablate('blocks.3.attn', head=5)")
+        raise RegardError("ablate: pass head, query and key after a path: ablate('blocks.3.attn', head=5)")
     if not isinstance(target, (Head, Edge)):
-        raise RegardError(f"ablate: given {type(target).__name__}, needs regard.head(...) or regard.edge(...)")
+        raise RegardError(f"ablate: got {type(target).__name__}, expected regard.head(...) or regard.edge(...)")
     return Ablate(target)
 
 
 @arguments_named
 def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = None) -> Head:
-    """Name a head of a layer; layers count as in `trace.attention`, from 0, as heads do.
+    """Name a head of a layer. Layers and heads are counted from 0, as in `trace.attention`.
 
-    part: of an encoder-decoder "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
-    nth: where a layer makes several attention calls (DiffLlama), the one that is meant, from 0; None for all of them.
+    part: for an encoder-decoder, "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
+    nth: the call, from 0, if a layer makes several attention calls (DiffLlama). None for all of them.
 
     Raises:
-        RegardError: a layer or head that is no number from 0 on, or a part of another name.
+        RegardError: the layer or head isn't a number of 0 or more, or the part doesn't exist.
     """
     check_intervention_part(part)
     return Head(
@@ -144,28 +144,28 @@ def edge(
     heads: int | Collection[int] | None = None,
     part: Part | None = None,
 ) -> Edge:
-    """Name the edge from one word to another: words (all their occurrences), occurrences, or numbers of tokens.
+    """Name the edge from one word to another. Pass words (all their occurrences), occurrences, or token numbers.
 
-    layers, heads, part: as in `head`; without layers and heads in all of them. In "cross" the query is a word of the
-    target and the key one of the text.
+    layers, heads, part: as in `head`. Default: all layers and heads. In "cross", the query is a word of the target and
+    the key is a word of the text.
 
     Raises:
-        RegardError: a layer or head that is no number from 0 on, or a part of another name.
+        RegardError: a layer or head isn't a number of 0 or more, or the part doesn't exist.
     """
     check_intervention_part(part)
     return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
 
 
 def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> None:
-    """Raise RegardError for a part of another name, or one that is not among those needed."""
+    """Raise RegardError for a part of another name, or one that isn't among those needed."""
     if part is not None and part not in needs:
-        raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")
+        raise RegardError(f"part: got {part!r}, expected one of {', '.join(map(repr, needs))}")
 
 
 def check_number(what: str, value: object) -> int:
-    """The number. Raises RegardError, naming what it is of, for what is no number from 0 on."""
+    """The number. Raises RegardError, naming what it is of, for what isn't a number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise RegardError(f"{what}: given {value!r}, needs a number from 0 on")
+        raise RegardError(f"{what}: got {value!r}, expected a number of 0 or more")
     return value
 
 
@@ -175,7 +175,7 @@ def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
         return None
     numbers = tuple(check_number(what, number) for number in ((value,) if isinstance(value, (int, str)) else value))
     if not numbers:
-        raise RegardError(f"{what}s: given none, needs at least one, or None for all")
+        raise RegardError(f"{what}s: got none, expected at least one, or None for all")
     return numbers
 
 
@@ -187,18 +187,18 @@ def places_of_intervention(name: str, value: Any) -> Places | None:
     if isinstance(value, tuple) and not is_word(value):
         places = list(value)
     if not places:
-        raise RegardError(f"{name}: given none, needs at least one place, or None for all positions")
+        raise RegardError(f"{name}: got none, expected at least one position, or None for all")
     for place in places:
         if not is_word(place) and (not is_whole(place) or int(place) < 0):
             needs = 'a word, an occurrence such as ("bank", 1), the number of a token, or a list of these'
-            raise RegardError(f"{name}: given {place!r}, needs {needs}")
+            raise RegardError(f"{name}: got {place!r}, expected {needs}")
     return tuple(places)
 
 
 def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
     """The numbers of the tokens at places of a text, place by place; a word stands for all its occurrences.
 
-    name: of the argument, for messages.
+    name: of the argument, for error messages.
     """
     if places is None:
         return tuple(range(len(tokens)))
@@ -217,7 +217,7 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
 
 
 def written(places: Places | None) -> str:
-    """How places are said in a status."""
+    """Return places in the wording of a status."""
     if places is None:
         return "all positions"
     if len(places) > MAX_LISTED_PLACES:
@@ -239,8 +239,8 @@ Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record
 class CallId:
     """One attention call of a forward pass.
 
-    part: of an encoder-decoder, None for a model of one stack. layer: the number of the layer that makes it. nth: which
-    of the layer's calls it is. A trace shows it as `trace.attention[layer, nth]`, or `decoder.cross[layer, nth]`.
+    part: for an encoder-decoder, None for a model of one stack. layer: the number of the layer that makes it. nth:
+    which of the layer's calls it is. A trace shows it as `trace.attention[layer, nth]`, or `decoder.cross[layer, nth]`.
     """
 
     part: Part | None

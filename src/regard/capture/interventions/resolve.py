@@ -1,4 +1,4 @@
-"""Translate the interventions that a person names into what is done to attention calls and to states of a pass."""
+"""Translate the interventions that a user names into what is done to attention calls and to states of a pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ def rows_of(patch: Patch, count: int, size: int, feed_forward: FeedForward) -> F
     """The rows that a patch puts in, (heads or 1, positions or 1, width).
 
     count: how many positions are patched. size: how many keys they have, for weights. feed_forward: gives the
-    feed-forward outputs that a trace had, which traces do not hold.
+    feed-forward outputs that a trace had, which traces don't hold.
     """
     if patch.sources is None:
         return torch.zeros(1, 1, 1)
@@ -68,16 +68,16 @@ def _patch_rows_from_source(
     cross = patch.part == "cross"
     maps = side.cross if cross else side.attention
     if cross and not len(maps):
-        raise RegardError('source: it has no cross-attention, part="cross" needs the pair of an encoder-decoder')
+        raise RegardError('source: it has no cross-attention: part="cross" needs the trace of an encoder-decoder')
     several = [nth for layer, nth in calls_made(maps) if layer == patch.layer]
     if len(several) > 1:
         raise RegardError(
-            f"patch: layer {patch.layer} makes {len(several)} attention calls, its heads cannot be patched"
+            f"patch: layer {patch.layer} makes {len(several)} attention calls, so its heads cannot be patched"
         )
     if patch.what == "values":
         values = (side.cross_values if cross else side.values)[patch.layer]
         if values is None:
-            raise RegardError(f"source: it does not hold the values of layer {patch.layer}")
+            raise RegardError(f"source: the trace has no values for layer {patch.layer}")
         rows = values[:, index.to(values.device)]
     elif patch.what == "weights":
         weights = maps[patch.layer]
@@ -93,7 +93,7 @@ def _patch_rows_from_source(
         return rows
     if patch.head >= rows.shape[0]:
         what = "key heads" if patch.what == "values" else "heads"
-        raise RegardError(f"patch: head {patch.head} is out of range, the source has {what} 0 to {rows.shape[0] - 1}")
+        raise RegardError(f"patch: head {patch.head} is out of range: the source has {what} 0 to {rows.shape[0] - 1}")
     return rows[patch.head : patch.head + 1]
 
 
@@ -111,9 +111,9 @@ def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float
     if changed is not None and (cross, layer) in changed:
         output = changed[cross, layer]
     elif values is None:
-        raise RegardError(f"source: it does not hold the values of layer {layer}")
+        raise RegardError(f"source: the trace has no values for layer {layer}")
     elif changed is None and any(note.startswith(("ablated: ", "patched: ")) for note in trace.status.notes):
-        raise RegardError("source: a saved trace does not hold the outputs of heads that were ablated or patched in it")
+        raise RegardError("source: a saved trace doesn't have the outputs of heads that were ablated or patched")
     else:
         with torch.no_grad():
             output = dispatch.compute(weights.query, weights.key, values[None], weights.rule).output[0]
@@ -125,10 +125,10 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
     """(the trace whose tokens are queries, the one whose tokens are keys) of a part."""
     if isinstance(source, Trace):
         if part == "cross":
-            raise RegardError('source: given the trace of one text, part="cross" needs the pair of an encoder-decoder')
+            raise RegardError('source: part="cross" needs the trace of an encoder-decoder, with both of its texts')
         return source, source
     if part is None:
-        raise RegardError("source: given the pair of an encoder-decoder, this model reads a single text")
+        raise RegardError("source: got the trace of an encoder-decoder, but this model reads a single text")
     if part == "cross":
         return source.decoder, source.encoder
     side = source.encoder if part == "encoder" else source.decoder
@@ -136,7 +136,7 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
 
 
 def check_patch_source_states(states: Sequence[Any], source: Trace, name: str) -> None:
-    """Refuse a source whose states are not those that running its tokens again gives."""
+    """Raise an error for a source whose states aren't those that running its tokens again gives."""
     for state, again in zip(source.hidden_states, states, strict=False):
         scale = max(1.0, float(state.abs().max()))
         # padding and other kernels round otherwise; other weights, or an intervention, show far beyond that
@@ -152,7 +152,7 @@ Intervention = Ablate | Patch | Steer
 
 @dataclass
 class Changes:
-    """What is done to a pass: calls, to its attention calls; states, to its states. Each in list order."""
+    """Changes to a pass. calls: to its attention calls. states: to its states. Each in list order."""
 
     calls: list[CallChange] = field(default_factory=list)
     states: list[StateChange] = field(default_factory=list)
@@ -163,10 +163,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Pass:
-    """What interventions are translated for: text number of a batch, and its model.
+    """The pass that interventions are resolved for: the text's number in the batch, and its model.
 
-    target: of an encoder-decoder, the text that its decoder reads; None for any other model. stacks: of the model's
-    layers, empty where they are not needed. feed_forward: gives the feed-forward outputs that a trace had.
+    target: for an encoder-decoder, the text that its decoder reads; None for any other model. stacks: of the model's
+    layers, empty where they aren't needed. feed_forward: gives the feed-forward outputs that a trace had.
     """
 
     source: Encoded
@@ -177,14 +177,12 @@ class Pass:
     feed_forward: FeedForward
 
     def check_part(self, part: Part | None) -> None:
-        """Refuse a part that is missing, or not wanted."""
+        """Raise an error for a part that is missing, or not wanted."""
         if self.target is None and part is not None:
-            raise RegardError(f"interventions: {self.name} is not an encoder-decoder, leave out part={part!r}")
+            raise RegardError(f"interventions: {self.name} is not an encoder-decoder: leave out part={part!r}")
         if self.target is not None and part is None:
             ways = ", ".join(f"part={name!r}" for name in PARTS)
-            raise RegardError(
-                f"interventions: {self.name} is an encoder-decoder: say which attention is meant, one of {ways}"
-            )
+            raise RegardError(f"interventions: {self.name} is an encoder-decoder: choose the attention, one of {ways}")
 
     def queries(self, part: Part | None) -> Encoded:
         """The text whose tokens are a part's queries."""
@@ -195,7 +193,7 @@ class Pass:
         return self.source if self.target is None or part in ("encoder", "cross") else self.target
 
     def stack(self, layer: Any, part: Part | None) -> int:
-        """The number of a part's stack of layers. Refuses a layer that it does not have."""
+        """The number of a part's stack of layers. Refuses a layer that it doesn't have."""
         stack = 1 if part == "decoder" and len(self.stacks) > 1 else 0
         count = self.stacks[stack][1] if stack < len(self.stacks) else 0
         if layer != "input" and layer >= count:
@@ -270,10 +268,10 @@ def checked(intervention: object) -> Intervention:
     """The intervention itself."""
     if isinstance(intervention, (Head, Edge)):
         name = type(intervention).__name__.lower()
-        raise RegardError(f"interventions: given regard.{name}(...), needs regard.ablate(regard.{name}(...))")
+        raise RegardError(f"interventions: got regard.{name}(...), expected regard.ablate(regard.{name}(...))")
     if not isinstance(intervention, (Ablate, Patch, Steer)):
         needs = "regard.ablate(...), regard.patch(...) or regard.steer(...)"
-        raise RegardError(f"interventions: given {type(intervention).__name__}, needs {needs}")
+        raise RegardError(f"interventions: got {type(intervention).__name__}, expected {needs}")
     return intervention
 
 
@@ -281,7 +279,7 @@ def check_interventions(interventions: object) -> None:
     """Check that interventions are given, several of them, before a pass begins."""
     if not isinstance(interventions, Sequence) or isinstance(interventions, str):
         kind = type(interventions).__name__
-        raise RegardError(f"interventions: given {kind}, needs a list of what is done: [regard.ablate(...)]")
+        raise RegardError(f"interventions: got {kind}, expected a list of interventions: [regard.ablate(...)]")
     for intervention in interventions:
         checked(intervention)
 

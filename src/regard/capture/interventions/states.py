@@ -161,7 +161,7 @@ class StateHooks(LayerHooks):
         text_states, rows = states[change.text], change.rows.to(states)
         if rows.shape[-1] not in (1, text_states.shape[-1]):
             raise RegardError(
-                f"interventions: given vectors of {rows.shape[-1]} components, those of {self._name} have "
+                f"interventions: got vectors of {rows.shape[-1]} components, but {self._name} has "
                 f"{text_states.shape[-1]}"
             )
         if change.positions is None:
@@ -176,7 +176,7 @@ class StateHooks(LayerHooks):
 
 
 def is_hidden_states(value: object, least: int = 3) -> bool:
-    """Whether something is a tensor of hidden states, of so many axes or more."""
+    """Whether something is a tensor of hidden states, with at least this many axes."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
 
 

@@ -1,4 +1,4 @@
-"""What a watched block computed: its attention calls, and what was passed over or can't be seen, with reasons."""
+"""The result of a watched block: its attention calls, and what was skipped or can't be seen, with reasons."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -23,8 +23,8 @@ MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 class WatchedCalls(Calls):
     """The attention calls of a block, by (path, n-th call), and by path alone if it made one call.
 
-    passed_over: each softmax that was not taken for attention, once for each line.
-    notes: how the watched computation differs from the plain one. Printing the object lists all of it.
+    passed_over: each softmax that doesn't belong to attention, once per line of code.
+    notes: how the watched computation differs from the plain computation. Printing the object lists all of this.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class WatchedCalls(Calls):
         super().add(path, kernel, weights, ablations, where, **tensors)
 
     def take(self, call: Call) -> None:
-        """Keep a call, or hand it over."""
+        """Keep a call, or pass it on."""
         if self.on_call is not None:
             self.on_call(call)
             return
@@ -60,7 +60,7 @@ class WatchedCalls(Calls):
 
     @cached_property
     def unrecorded(self) -> dict[str, str]:
-        """What can't be seen, by path, with the reason."""
+        """Calls that can't be seen, by path, with the reason."""
         scripted: dict[str, str] = {}
         for path, part in self.sites.root.named_modules() if self.sites.root is not None else ():
             below = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in scripted)
@@ -80,7 +80,7 @@ class WatchedCalls(Calls):
         return RegardError(between.join([message, *self.others(), HIDDEN]))
 
     def others(self) -> Iterator[str]:
-        """Yield a line for each softmax that was passed over, and for everything that can't be seen."""
+        """Yield a line for each softmax that was skipped, and for everything that can't be seen."""
         passed_over = [
             f"softmax of {softmax.path} ({_short(softmax.where)}) passed over: {softmax.reason or NO_FACTOR}"
             for softmax in self.passed_over
@@ -100,7 +100,7 @@ class WatchedCalls(Calls):
         return "\n".join([f"Seen: {calls}", *(lines if self or any(self.others()) else []), *self.lines_below()])
 
     def lines_below(self) -> list[str]:
-        """Return the lines below the table: what was passed over and can't be seen, and the notes."""
+        """Return the lines below the table: what was skipped or can't be seen, and the notes."""
         others = list(self.others())
         lines = [line[0].upper() + line[1:] for line in others[:MAX_LISTED_OTHERS]]
         lines += [f"… and {len(others) - MAX_LISTED_OTHERS} more"] * (len(others) > MAX_LISTED_OTHERS)

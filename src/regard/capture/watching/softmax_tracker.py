@@ -7,7 +7,7 @@ to `claim` if it is attention (`judge`). The softmax keeps the reason if none of
 
 A product is judged by its axes: each axis of the two factors and of the result gets a letter, as in an einsum. The
 decision reads no numbers, so that it
-does not depend on the data and does not wait for a GPU.
+doesn't depend on the data and doesn't wait for a GPU.
 """
 
 import math
@@ -104,7 +104,7 @@ def _einsum_product(equation: str, a: Tensor, b: Tensor) -> Product | None:
 
 
 def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product:
-    """Describe `(weights * value).sum(dim)` as a product. ndim: of the terms."""
+    """Describe `(weights * value).sum(dim)` as a product. ndim: number of axes of the terms."""
     axes = [chr(ord("a") + n) for n in range(ndim)]
     summed = axes[dim % ndim]
 
@@ -206,7 +206,7 @@ class Softmax:
     """One softmax of the program, and what became of its result.
 
     where: file:line. learned: a learned matrix makes its axis. of_product: its scores are queries · keys. reason: why
-    it is no attention. ablations: what is done to it, looked up once for all products of its weights.
+    it isn't attention. ablations: what is done to it, looked up once for all products of its weights.
     """
 
     path: str
@@ -221,7 +221,7 @@ class Softmax:
 
 
 class Track:
-    """What is known of a tensor on the way. kind: of KINDS.
+    """The known properties of a tensor. kind: of KINDS.
 
     known_axes: what each axis is, or the view that says so. softmax: of weights and what was made of them. learned,
     of_product: what made scores. log: weights of log_softmax. undropped: the weights without dropout. exponential: what
@@ -248,7 +248,7 @@ class Track:
 
     @property
     def axes(self) -> Axes:
-        """What each axis is."""
+        """The meaning of each axis."""
         if isinstance(self.known_axes, View):
             self.known_axes = self.known_axes.axes()
         return self.known_axes
@@ -427,7 +427,7 @@ def is_learned(tensor: Tensor) -> bool:
 
 
 def _shared(track: Track) -> object:
-    """What weights or an exp have in common with their sums."""
+    """The properties that weights or an exp share with their sums."""
     return track.exponential or track.softmax
 
 

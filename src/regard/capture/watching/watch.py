@@ -1,4 +1,4 @@
-"""`watch`: the attention of any PyTorch module, unchanged, or of everything that runs in this thread."""
+"""`watch` records the attention of any PyTorch module, unchanged, or of everything that runs in this thread."""
 
 import json
 import math
@@ -44,29 +44,29 @@ def watch(
             for batch in loader:
                 ...  # a training loop
 
-    Watching changes no output, gradient or random number, except that compiled modules run eagerly inside the block, in
-    other threads too, and PyTorch's fast path for nn.TransformerEncoder is off. `seen.notes` says so.
+    Watching doesn't change outputs, gradients or random numbers. Inside the block, compiled modules run eagerly, also
+    in other threads, and PyTorch's fast path for nn.TransformerEncoder is off. `seen.notes` lists this.
 
     Args:
         module: any PyTorch module, also inside DataParallel or compiled. Default: everything in this thread.
-        interventions: ablations to apply meanwhile, such as `regard.ablate("blocks.3.attn", head=5)`.
-        copy: copy each query, key and mask. Without it, reading a call raises `RegardError` if its tensors were written
-            to since.
-        keep: how many calls of each path to keep, the last. Default: all.
-        every: watch the first pass of every n-th training step (training mode, gradients on). Passes without a change
-            of the weights in between are one step. Default: watch everything, or 100 if log is given.
+        interventions: ablations to apply in the block, such as `regard.ablate("blocks.3.attn", head=5)`.
+        copy: copy each query, key and mask. Without it, reading a call raises `RegardError` if its tensors have changed
+            since.
+        keep: keep the last `keep` calls of each path. Default: all.
+        every: watch the first pass of every n-th training step (training mode, gradients on). Passes between two
+            updates of the weights are one step. Default: watch everything, or 100 with log.
         log: where to write statistics of each head instead of keeping calls: a path of JSON lines, a TensorBoard
             SummaryWriter, or a function of (step, rows). A row has a path, call and head, and means over texts and
             queries: entropy (nats), largest_weight, distance (tokens) and first_token, the first key's weight.
 
     Raises:
-        RegardError: no attention was computed in the block (its first step, with every), with a line for each softmax
-            that was passed over and all that can't be seen; or an intervention fits no call; or an argument is wrong.
+        RegardError: the block (or its first step, with every) computed no attention, an intervention fits no call, or
+            an argument is wrong. The first error lists each softmax that was skipped and everything that can't be seen.
     """
     if module is not None and not isinstance(module, nn.Module):
-        raise RegardError(f"watch: given {type(module).__name__}, needs a torch.nn.Module, or nothing")
+        raise RegardError(f"watch: got {type(module).__name__}, expected a torch.nn.Module, or nothing")
     if any(number is not None and not (is_whole(number) and number >= 1) for number in (keep, every)):
-        raise RegardError("watch: keep and every need to be whole numbers, 1 or more")
+        raise RegardError("watch: keep and every must be whole numbers of 1 or more")
     every = 100 if log is not None and every is None else every
     if every is not None and (module is None or interventions):
         raise RegardError("watch: every needs a module, and no interventions")
@@ -94,7 +94,7 @@ def watch(
 
 @contextmanager
 def watching(mode: WatchMode) -> Iterator[None]:
-    """Watch by a mode inside the block."""
+    """Watch everything inside the block with a mode."""
     with ExitStack() as stack:
         # What is compiled before or inside the block runs as it was written: dynamo can't trace a function mode.
         stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -111,19 +111,19 @@ def _as_ablation(intervention: object) -> Ablation:
     if isinstance(intervention, Ablation):
         return intervention
     if not isinstance(intervention, Ablate):
-        raise RegardError(f"watch: given {type(intervention).__name__}, needs what regard.ablate(...) returns")
+        raise RegardError(f"watch: got {type(intervention).__name__}, expected regard.ablate(...)")
     target = intervention.target
     if target.part is not None:
-        raise RegardError("watch: `part` names a stack of a model that was loaded: give the path of a module instead")
+        raise RegardError("watch: `part` names a stack of a loaded model: pass the path of a module instead")
     if not isinstance(target, Edge):
         return HeadAblation(layers=[target.layer], heads=[target.head])
     if not isinstance(target.query, int) or not isinstance(target.key, int):
-        raise RegardError("watch: words are not known here: give the positions of an edge's query and key")
+        raise RegardError("watch: words are unknown here: pass the positions of an edge's query and key")
     return EdgeAblation(layers=target.layers, heads=target.heads, queries=[target.query], keys=[target.key])
 
 
 class StepLogger:
-    """Opens a block around the first training pass of every n-th step, and logs the calls that `add` was given."""
+    """Watches the first training pass of every n-th step, and logs the calls passed to `add`."""
 
     def __init__(self, module: nn.Module, every: int, log: Any) -> None:
         self.module, self.every, self.step = module, every, -1
@@ -139,7 +139,7 @@ class StepLogger:
 
     @contextmanager
     def watching(self, block: Callable[[], AbstractContextManager[None]], seen: WatchedCalls) -> Iterator[None]:
-        """Enter the block around each pass to watch. seen: its calls, if there is no log."""
+        """Enter the block around each pass to watch. seen: keeps its calls if there is no log."""
         self._block, self._seen = block, seen
         hooks = [
             self.module.register_forward_pre_hook(self._before, prepend=True),

@@ -1,6 +1,6 @@
 """See attention calls as they are computed: a function mode that runs each function as it was written.
 
-It observes and does not answer: outputs, gradients and random numbers stay the same to the bit. Next to each call it
+It observes and doesn't answer: outputs, gradients and random numbers stay the same to the bit. Next to each call it
 keeps a lazy map, of query and key where the call says them, else of the weights that the program computed. A call is
 answered differently only if an ablation applies to it.
 """
@@ -165,7 +165,7 @@ class WatchMode(TorchFunctionMode):
         if site is None:
             return
         if ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1]).ablations:
-            raise RegardError(f"{site.path}: flex_attention can be watched, not ablated")
+            raise RegardError(f"{site.path}: flex_attention can be watched but not ablated")
         q, k = self._kept(q), self._kept(k)
 
         def make() -> AttentionMap:
@@ -268,7 +268,7 @@ def ablated_weights(
     """
     heads_alone = all(isinstance(change, HeadAblation) for change in ablations.outputs)
     if ablations.values or ablations.weights or not heads_alone:
-        raise RegardError(f"{path}: its attention is written by hand, so it can be ablated and not patched")
+        raise RegardError(f"{path}: its attention is hand-written, so it can be ablated but not patched")
     maps = [layout.as_map(tensor, heads) for tensor in (weights, plain)]
     new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
     batch, rows, queries, keys = (slice(0, size) for size in new.shape)
@@ -277,7 +277,7 @@ def ablated_weights(
         assert place is not None
         whole = shown.sum(-1, keepdim=True)
         if bool((whole > 1 + ROUNDING).any() | (shown < 0).any()):
-            raise RegardError(f"{path}: its weights are no part of a softmax, so its edges can't be ablated")
+            raise RegardError(f"{path}: its weights don't come from a softmax, so its edges can't be ablated")
         lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # else what rounding left would count as a sink
         cut = shown.masked_fill(place, 0.0)
         rest = cut.sum(-1, keepdim=True) + lacking

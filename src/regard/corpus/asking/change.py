@@ -6,7 +6,7 @@ other. It grows with the spread within the groups, changed or not, so what is te
 
     T = 2 APD - (mean of 1 - cosine within the first group) - (within the second)
 
-pairs of an occurrence with itself left out: its mean is 0 where both groups are drawn from one population. Means of
+pairs of an occurrence with itself left out: its mean is 0 if both groups are drawn from one population. Means of
 cosines of unit vectors follow from sums, so nothing of size R × R is made, and no occurrence is left out.
 
 The test permutes which occurrences (or whole documents) belong to which group: with p = (1 + #{T* ≥ T}) / (1 + rounds)
@@ -39,7 +39,7 @@ def sense_share_test(
     rounds: int,
     seed: int = 0,
 ) -> list[float | None]:
-    """Compute each sense's p, corrected for their number; None of one that is not tested.
+    """Compute each sense's p, corrected for their number; None of one that isn't tested.
 
         z = |c / n - d / m| / sqrt(s (1 - s) (1 / n + 1 / m)),    c of n and d of m occurrences, s = (c + d) / (n + m)
 
@@ -48,7 +48,7 @@ def sense_share_test(
 
     labels: each occurrence's sense, 0 to senses - 1. first: whether it is in the first group. units: the number of what
     it changes groups with, its document's or its own; all occurrences of a unit are in one group. rounds: how many
-    permutations are drawn, by seed. A sense of fewer than 5 occurrences, and one that all occurrences have, is not
+    permutations are drawn, by seed. A sense of fewer than 5 occurrences, and one that all occurrences have, isn't
     tested, nor is any where a group is empty.
     """
     _, which = np.unique(units, return_inverse=True)
@@ -90,7 +90,7 @@ def _sense_share_deviations(
 
 @dataclass(frozen=True)
 class Change:
-    """How far a word's embeddings differ between two groups.
+    """The difference of a word's embeddings between two groups.
 
     apd: average pairwise distance. within: the mean of 1 - cosine within each group. statistic: T, what is tested.
     p: of the permutation test. units: how many of what was permuted each group has: occurrences, or documents.
@@ -109,7 +109,7 @@ class Change:
 def average_pairwise_distance(one: Float[np.ndarray, "n M"], other: Float[np.ndarray, "m M"]) -> float:
     """Compute the mean of 1 - cosine over all pairs of one vector of each group."""
     if not len(one) or not len(other):
-        raise RegardError(f"change: given groups of {len(one)} and {len(other)} occurrences, each needs one at least")
+        raise RegardError(f"change: got groups of {len(one)} and {len(other)} occurrences, expected at least one each")
     return float(1 - unit(one).mean(0, dtype=np.float64) @ unit(other).mean(0, dtype=np.float64))
 
 
@@ -117,7 +117,7 @@ def within_distance(vectors: Float[np.ndarray, "n M"]) -> float:
     """Compute the mean of 1 - cosine over all pairs of two different vectors."""
     count = len(vectors)
     if count < 2:
-        raise RegardError(f"change: given a group of {count} occurrence(s), each needs two at least")
+        raise RegardError(f"change: got a group of {count} occurrence(s), expected at least two in each")
     total = unit(vectors).sum(0, dtype=np.float64)
     return float(1 - (total @ total - count) / (count * (count - 1)))
 
@@ -132,7 +132,7 @@ def permutation_test(
 ) -> Change:
     """Measure the change between two groups of occurrences, and test it by permutations."""
     if rounds < 1:
-        raise RegardError(f"rounds: given {rounds}, needs 1 or more")
+        raise RegardError(f"rounds: got {rounds}, expected 1 or more")
     apd, within = average_pairwise_distance(one, other), (within_distance(one), within_distance(other))
     points = np.concatenate([unit(one), unit(other)])
     points = points - points.mean(0, dtype=np.float64).astype(np.float32)  # distances stay, and sums keep their digits
@@ -140,7 +140,7 @@ def permutation_test(
     which = np.arange(len(points))
     if documents is not None:
         if np.intersect1d(*documents).size:
-            raise RegardError("change: a document is in both groups, so that documents cannot change groups")
+            raise RegardError("change: a document is in both groups, so documents can't be exchanged between groups")
         _, which = np.unique(np.concatenate(documents), return_inverse=True)
     units = _Units.of(points, which)
     in_first = np.zeros(len(units.counts), dtype=bool)
@@ -191,6 +191,6 @@ class _Units:
         return (apart**2).sum(1) - variance / n - other_variance / m
 
     def rounding(self, first: Bool[np.ndarray, " units"]) -> float:
-        """How much two statistics may differ that are the same sums in another order."""
+        """The rounding error between two statistics that are the same sums in a different order."""
         n, m = self.counts[first].sum(), self.counts[~first].sum()
         return float(1e-5 * self.squares.sum() / (n + m) * (1 / n + 1 / m))

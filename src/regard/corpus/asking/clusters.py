@@ -3,7 +3,7 @@
 The number of senses is the k of 2 to 8 with the largest mean silhouette (Rousseeuw 1987), among those k whose smallest
 cluster has two occurrences and 2 % of all. Senses are told apart if it reaches 0.25, below which Kaufman and Rousseeuw
 (1990) see no substantial structure, and if the mean separation reaches 0.08. Otherwise all occurrences are one cluster,
-which says nothing of how many senses there are.
+which says nothing of the number of senses.
 
 An occurrence's separation is its mean cosine with the others of its cluster, less that with the nearest other cluster:
 the silhouette without its division by the larger distance. Why both: the silhouette has no scale. Words with one sense
@@ -17,7 +17,7 @@ dimensions a sense is no dense spot. Average linkage, Ward, spectral clustering 
 Whether a word of the context gives an occurrence its sense is checked by ablation: the edges from the occurrence's
 tokens to that word's tokens are cut in every layer and head, and the occurrence is embedded again: does it now lie
 nearest to another sense's centroid? Beside it stands the same for a word of the excerpt that is drawn at random. What
-reaches the occurrence through other tokens stays: a small share does not say that the word counts for nothing.
+reaches the occurrence through other tokens stays: a small share doesn't say that the word counts for nothing.
 """
 
 import math
@@ -69,11 +69,11 @@ class Clusters:
 
     @property
     def k(self) -> int:
-        """Return how many senses there are."""
+        """Return the number of senses."""
         return len(self.centroids)
 
     def separates(self, k: int) -> bool:
-        """Tell whether so many senses lie far enough apart to be told apart; True if that was not measured."""
+        """Return whether so many senses lie far enough apart to be told apart; True if that was not measured."""
         return self.silhouettes.get(k, SILHOUETTE) >= SILHOUETTE and self.separations.get(k, SEPARATION) >= SEPARATION
 
     def sizes(self) -> list[int]:
@@ -86,7 +86,7 @@ class Clusters:
         return [int(each) for each in own[np.argsort(self.distances[own], kind="stable")][:top]]
 
     def assign(self, vectors: Float[np.ndarray, "n M"]) -> Int[np.ndarray, " n"]:
-        """Tell which sense's centroid is nearest to each vector, by cosine."""
+        """Find the sense whose centroid is nearest to each vector, by cosine."""
         return (unit(vectors) @ self.centroids.T).argmax(1)
 
 
@@ -95,7 +95,7 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
     if len(vectors) == 0:
         raise RegardError("senses: there are no occurrences to cluster")
     if k is not None and not 1 <= k <= len(vectors):
-        raise RegardError(f"k: given {k}, needs 1 to {len(vectors)}: the word has {len(vectors)} occurrences")
+        raise RegardError(f"k: got {k}, expected 1 to {len(vectors)}: the word has {len(vectors)} occurrences")
     points = unit(vectors)
     tried: dict[int, tuple[float, float]] = {}
     notes: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
             k = 1
     labels, centroids = _k_means(points, k, seed)
     if len(centroids) < k:
-        raise RegardError(f"k: given {k}, but only {len(centroids)} clusters differ: needs a smaller k")
+        raise RegardError(f"k: got {k}, but only {len(centroids)} clusters differ: pass a smaller k")
     if k > 1 and not tried:
         tried = {k: silhouette_and_separation(points, labels)}
     order = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
@@ -225,7 +225,7 @@ def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int
 
 @dataclass(frozen=True)
 class CutEffect:
-    """What cutting did to occurrences of a sense.
+    """The effect of ablation on occurrences of a sense.
 
     changed: the share that changes its nearest centroid. moved: the mean of 1 - cosine between the embeddings with and
     without. random_changed, random_moved: the same for a word drawn at random.

@@ -1,6 +1,6 @@
 """Look up a word in a store: its occurrences, with where they are, their vectors, and the text around them.
 
-What is no word of a store is looked up as consecutive words: "don't", "the bank", 银行. A store's words are those of
+What isn't a word of a store is looked up as consecutive words: "don't", "the bank", 银行. A store's words are those of
 `word_spans`: "don't" has two, and each character of scripts without blanks is one. Of such a run, the rarest word that
 the store keeps is looked up, and the text around it compared.
 """
@@ -33,9 +33,9 @@ FIELDS = ("word", "lemma")  # what a word may be looked up by
 class Line:
     """One occurrence in its context, a line of a concordance.
 
-    left, right: what stands before and after it in its text, as many characters as were asked for. start, end: its
+    left, right: what stands before and after it in its text, as many characters as were requested. start, end: its
     characters in the whole document. source, line: the file it was read from, and where in it. metadata: of its
-    document. similarity: the cosine with what was asked for. shard, row: where the store keeps it.
+    document. similarity: the cosine with what was requested. shard, row: where the store keeps it.
     """
 
     left: str
@@ -102,7 +102,7 @@ class Occurrences:
         return found
 
     def texts(self) -> "dict[tuple[str, int], DocumentPart]":
-        """Read the parts of documents that they stand in, by shard and part."""
+        """Read the parts of documents that they are in, by shard and part."""
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
             wanted.setdefault(shard, set()).add(part)
@@ -118,9 +118,9 @@ class Occurrences:
         return found
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
-        """Put each into its context of so many characters on either side; runs of blanks and line breaks become one."""
+        """Put each into its context with `context` characters on each side, with single blanks."""
         if context < 0:
-            raise RegardError(f"context: given {context}, needs 0 or more characters")
+            raise RegardError(f"context: got {context}, expected 0 or more characters")
         texts, lines = self.texts(), []
         for n, (shard, part) in enumerate(zip(self.shard, self.part.tolist(), strict=True)):
             there = texts[shard, part]
@@ -150,7 +150,7 @@ class DocumentPart:
 def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
     """Find the occurrences that the store keeps in some rows of its shards, in the order given."""
     if len(shards) != len(rows):
-        raise RegardError(f"rows: given {len(rows)} rows of {len(shards)} shards, needs one shard for each")
+        raise RegardError(f"rows: got {len(rows)} rows of {len(shards)} shards, expected one shard for each row")
     wanted: dict[str, list[int]] = {}
     for shard, row in zip(shards, rows, strict=True):
         wanted.setdefault(shard, []).append(int(row))
@@ -158,12 +158,12 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
     places = {key: n for n, key in enumerate(zip(found.shard, found.row.tolist(), strict=True))}
     for key in zip(shards, rows, strict=True):
         if key not in places:
-            raise RegardError(f"shard {key[0]}: the embedding index has no row {key[1]} there")
+            raise RegardError(f"shard {key[0]}: the embedding index has no row {key[1]} in it")
     return found.take([places[key] for key in zip(shards, rows, strict=True)])
 
 
 def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
-    """Make occurrences of rows with `COLUMNS`, sorted as they stand in the texts."""
+    """Make occurrences of rows with `COLUMNS`, sorted as they are in the texts."""
     numbers = {name: n for n, name in enumerate(tables.shards)}
     shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)
     part, start, end = (rows.numbers(name) for name in ("part", "start", "end"))
@@ -185,10 +185,10 @@ def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]
 def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store."""
     if by not in FIELDS:
-        raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
+        raise RegardError(f"by: got {by!r}, expected {' or '.join(FIELDS)}")
     wanted = normal(word.strip())
     if not wanted:
-        raise RegardError("word is empty: give a word of the embedding index")
+        raise RegardError("word is empty: pass a word of the embedding index")
     found = _by(tables, by, wanted)
     if len(found):
         return found
@@ -262,7 +262,7 @@ def _missing(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
 
 
 def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
-    """Why a run does not occur: which of its words the store does not keep, or that they do not stand so together."""
+    """Why a run doesn't occur: which of its words the store doesn't keep, or that they don't stand so together."""
     instead = _instead(tables, "word", wanted)
     if words == [wanted]:
         return instead
@@ -274,7 +274,7 @@ def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str
 
 
 def _instead(tables: StoreTables, by: str, wanted: str) -> str:
-    """Say why a store lacks a word (not finished, some words, tokens, no lemmas), or which words are like it."""
+    """Report why a store lacks a word (not finished, some words, tokens, no lemmas), or which words are like it."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma and has no lemmas"

@@ -63,7 +63,7 @@ def principal_axes(
     """Place vectors, scaled to length 1, on the axes of most variance; and the share of it that each keeps.
 
     Principal axes (Pearson 1901) of the M × M covariance, so that any number of vectors is placed. Each axis' largest
-    component is positive, so that pictures do not flip.
+    component is positive, so that pictures don't flip.
     """
     points = unit(vectors).astype(np.float64)
     points -= points.mean(0)
@@ -141,13 +141,13 @@ def word_at(trace: Trace, place: WordSpan) -> Word:
 
 
 def word_there(trace: Trace, place: WordSpan) -> Word | None:
-    """Find the tokens of a place in the trace of its text; None where the tokenizer has none there."""
+    """Find the tokens of a place in the trace of its text; None if the tokenizer has none there."""
     tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
     return Word(place.form, place.start, place.end, tokens) if tokens else None
 
 
 def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
-    """Return what leaves a layer; of the last one the contextual embeddings."""
+    """Return what leaves per layer; of the last one the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
     return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
@@ -174,7 +174,7 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
     If the tokenizer splits the window's text into other tokens, the text is cut to as many whole words as fit.
     """
     if len(found) != 1:
-        raise RegardError(f"passage: given {len(found)} occurrences, needs one")
+        raise RegardError(f"passage: got {len(found)} occurrences, expected one")
     shard, row, number = found.shard[0], int(found.row[0]), int(found.part[0])
     part = found.texts()[shard, number]
     start, end = int(found.start[0]) - part.start, int(found.end[0]) - part.start
@@ -198,7 +198,7 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
     span = slice(*cut.spans[window])
     first, last = int(cut.starts[span].min()), int(cut.ends[span].max())
     if not first <= start < end <= last:
-        raise RegardError(f"shard {shard}: row {row} lies outside its window {window}: other settings, or another text")
+        raise RegardError(f"shard {shard}: row {row} is outside its window {window}: other settings, or another text")
     if ids(first, last) == cut.windows[window].ids:
         return passage(first, last, True)
     if first > 0 and not part.text[first - 1].isspace():
@@ -217,12 +217,12 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
 
 
 def _passage_word_begin(text: str, first: int, last: int) -> int:
-    """Where the next word begins; where there is no blank before `last`, there."""
+    """Where the next word begins; if there is no blank before `last`, there."""
     found = BLANK.search(text, first, last)
     return found.end() if found else last
 
 
 def _passage_word_end(text: str, first: int, last: int) -> int:
-    """Where the word before the last one ends; where there is no blank behind `first`, there."""
+    """Where the word before the last one ends; if there is no blank behind `first`, there."""
     blanks = list(BLANK.finditer(text, first, last))
     return blanks[-1].start() if blanks else first

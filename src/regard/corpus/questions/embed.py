@@ -1,4 +1,4 @@
-"""Hold what `regard embed` read and wrote: counts, and nothing left out in silence."""
+"""Store what `regard embed` read and wrote: counts, and nothing left out in silence."""
 
 import os
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Embedded(Answer):
-    """What a store holds, what was left out and why. missing: which words have no row, as `missing_words` says it."""
+    """The content of a store, and what was left out and why. missing: words without a row, from `missing_words`."""
 
     format: ClassVar[str] = "regard embed"
 
@@ -48,7 +48,7 @@ class Embedded(Answer):
         return f"What is in {self.report.store}"
 
     def findings(self) -> list[str]:
-        """Say how many embeddings there are, how fast they were made, and which words have none."""
+        """Say the number of embeddings, how fast they were made, and which words have none."""
         report, counts = self.report, self.report.counts
         numbers: dict[str, object] = {name: counts.get(name, 0) for name in ("documents", "tokens", "rows")}
         numbers |= {
@@ -63,7 +63,7 @@ class Embedded(Answer):
         return list(self.report.notes)
 
     def rows(self) -> list[Row]:
-        """One row a document that could not be read: its source, line and the reason."""
+        """One row per document that could not be read: its source, line and the reason."""
         return [{"source": each.source, "line": each.line, "reason": each.reason} for each in self.report.rejected]
 
     def panels(self) -> list[Panel]:
@@ -98,12 +98,12 @@ class Embedded(Answer):
 
 
 def embedded(paths: Sequence[str], out: Path, *, settings: Settings, **options: Any) -> Embedded:
-    """Embed texts, as `embed` takes them and its options, and look for the words that the store was to keep."""
+    """Embed texts, as in `embed` and its options, and look for the words that the store was to keep."""
     return Embedded(embed(paths, out, settings=settings, **options), missing_words(out, settings.where))
 
 
 def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
-    """Name the words that a store was to keep and of which it has no row; empty where each has one."""
+    """Name the words that a store was to keep and of which it has no row; empty if each has one."""
     if where is None:
         return ""
     with StoreTables(os.fspath(store)) as tables:

@@ -58,7 +58,7 @@ ORDERS = {
 
 
 def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
-    """Put occurrences into contexts of so many characters on either side."""
+    """Put occurrences into contexts with this many characters on either side."""
     texts = found.texts()
     spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
     keys = zip(found.shard, found.part.tolist(), strict=True)
@@ -98,11 +98,11 @@ class Concordance(Answer):
     everywhere: bool = False
 
     def title(self) -> str:
-        """Say which word."""
+        """Report which word."""
         return f"{quoted(self.word)} in the corpus"
 
     def findings(self) -> list[str]:
-        """Say how often the word occurs, how many of its lines are here, and which is nearest to the sentence."""
+        """Report how often the word occurs, how many of its lines are here, and which is nearest to the sentence."""
         numbers = {
             "word": quoted(self.word), "total": self.total, "shown": len(self.lines), "everywhere": self.everywhere,
             "nearest": self.sort == "meaning" and self.like is not None,
@@ -129,7 +129,7 @@ class Concordance(Answer):
         """Refuse to show more lines than a page draws."""
         if len(self.lines) > MOST:
             raise RegardError(
-                f"page: {self.word!r} has {len(self.lines):,} lines, {MOST:,} are the most that a page shows: ask for "
+                f"page: {self.word!r} has {len(self.lines):,} lines, a page shows at most {MOST:,}: ask for "
                 "the first of them (top=, --top), --csv has all"
             )
         return self
@@ -170,11 +170,11 @@ def find(
     """Find the occurrences of a word."""
     chosen = ("meaning" if like is not None else "source") if sort is None else sort
     if chosen not in SORTS:
-        raise RegardError(f"sort: given {chosen!r}, needs {', '.join(SORTS)}")
+        raise RegardError(f"sort: got {chosen!r}, expected {', '.join(SORTS)}")
     if top is not None and top < 1:
-        raise RegardError(f"top: given {top}, needs 1 or more")
+        raise RegardError(f"top: got {top}, expected 1 or more")
     if everywhere and like is None:
-        raise RegardError("everywhere: needs like, a sentence with the word, to compare other words with")
+        raise RegardError("everywhere needs like: pass a sentence with the word, to compare other words with")
     tables.layer_index(layer)
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
@@ -210,7 +210,7 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     """Embed a word in a sentence as the store's rows were."""
     spans = find_spans(sentence, word)
     if len(spans) > 1:
-        raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
+        raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, expected once")
     used = tables.layer if layer is None else layer
     vector: Float[np.ndarray, " M"] = embed_places(tables.model, [WordSpan(sentence, *spans[0])], [used])[0, 0]
     return vector

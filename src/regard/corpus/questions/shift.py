@@ -1,9 +1,9 @@
-"""Tell whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
+"""Return whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
 
 `change` beside it measures and tests the change. Senses are clusters of both groups' occurrences together: one is
 gained where it has at most 2 % of the first group and 10 % of the second or more, has 5 occurrences or more, and where
 its shares differ by more than chance (`sense_shares`, p ≤ 0.05 corrected for the number of senses); and lost the other
-way round. Where the shares are such and the test does not bear it out, it is "unsure".
+way round. Where the shares are such and the test doesn't bear it out, it is "unsure".
 """
 
 from collections.abc import Sequence
@@ -148,9 +148,9 @@ Fate = Literal["gained", "lost", "kept", "unsure"]
 
 @dataclass(frozen=True)
 class SharedSense:
-    """A sense in both groups: how many occurrences, and which share, each group has of it, with good examples.
+    """A sense in both groups: the number of occurrences, and which share, each group has of it, with good examples.
 
-    p: that chance alone makes shares as different as these of any sense; None where it is not tested, of a sense of
+    p: that chance alone makes shares as different as these of any sense; None if it isn't tested, of a sense of
     fewer than 5 occurrences or of one that all occurrences have.
     """
 
@@ -166,7 +166,7 @@ class SharedSense:
 class Shift(Answer):
     """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
 
-    k: how many senses were asked for, None where the silhouette was to say it. context: characters on either side.
+    k: how many senses were requested, None if the silhouette was to say it. context: characters on either side.
     """
 
     format: ClassVar[str] = "regard shift"
@@ -186,7 +186,7 @@ class Shift(Answer):
     context: int = CONTEXT
 
     def findings(self) -> list[str]:
-        """Say how the test of the word ended, and which senses came or went."""
+        """Report how the test of the word ended, and which senses came or went."""
         return shift_sentences(self)
 
     def exactness(self) -> list[str]:
@@ -234,11 +234,9 @@ def find_shift(
 ) -> Shift:
     """Compare a word in two stores, or by a column of one store's metadata."""
     if (other is None) == (column is None):
-        raise RegardError(
-            "shift: needs a second embedding index, or a column of the metadata to compare by: give one of them"
-        )
+        raise RegardError("shift: needs a second embedding index, or a metadata column to compare by: pass one of them")
     if examples < 0:
-        raise RegardError(f"examples: given {examples}, needs 0 or more")
+        raise RegardError(f"examples: got {examples}, expected 0 or more")
     check_seed(seed)
     notes = list(tables.notes)
     if other is not None:
@@ -279,11 +277,11 @@ def find_shift(
 
 
 def _check_same_model(one: StoreTables, other: StoreTables) -> None:
-    """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
+    """Raise an error for two stores whose vectors can't be compared: of other weights, or of words beside tokens."""
     first, second = one.manifest.model, other.manifest.model
     if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
         raise RegardError(
-            f"shift: the embedding indexes are of two models, {first.name} and {second.name}: use the same model"
+            f"shift: the embedding indexes have two models, {first.name} and {second.name}: use the same model"
         )
     units = [each.manifest.settings.get("unit") for each in (one, other)]
     if units[0] != units[1]:
@@ -303,7 +301,7 @@ def _shift_groups_by_column(
     wanted = list(there if values is None else values)
     if len(wanted) != 2 or wanted[0] == wanted[1]:
         listed = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
-        raise RegardError(f"given {len(wanted)} value(s) of {column!r}, needs two: values says which of {listed}")
+        raise RegardError(f"got {len(wanted)} value(s) of {column!r}, expected two: pass values= of {listed}")
     missing = [value for value in wanted if value not in there]
     if missing:
         listed = ", ".join(there[:12])
@@ -336,7 +334,7 @@ def _sense(
 
 
 def _fate_of_sense(before: float, after: float, p: float | None) -> Fate:
-    """What became of a sense, of its shares and their test."""
+    """The fate of a sense, from its shares and their test."""
     came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
     if not came and not went:
         return "kept"

@@ -1,4 +1,4 @@
-"""What reading a corpus gives: documents, and what could not be read, each with its place."""
+"""The results of reading a corpus: documents, and unreadable items, each with its location."""
 
 import base64
 import datetime
@@ -38,7 +38,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Rejected:
-    """What could not be read: the file, its line or row (None: all of the file, or no line of it), and why."""
+    """An unreadable item: the file, its line or row (None: all of the file, or no line of it), and why."""
 
     source: str
     line: int | None
@@ -59,7 +59,7 @@ DEFAULT = Columns()
 def to_document(source: str, line: int, cells: Mapping[str, object], columns: Columns) -> Document | Rejected:
     """Make a document of a row, whole; or say why it is none.
 
-    source, line: where it stands. cells: the row's values by their columns, None where there is none. Columns that are
+    source, line: where it stands. cells: the row's values by their columns, None if there is none. Columns that are
     neither text nor id become metadata: strings as they stand, dates and times in ISO format, bytes in base64, all else
     in JSON; None is left out.
     """
@@ -69,12 +69,12 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     text = cells[columns.text]
     name = f"{source}:{line}" if columns.id is None else cells[columns.id]
     if not isinstance(text, str):
-        return Rejected(source, line, f"column {columns.text!r} is {_document_cell_type(text)}, needs a string")
+        return Rejected(source, line, f"column {columns.text!r} is {_document_cell_type(text)}, expected a string")
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str) or not name.strip():
         given = "blank" if isinstance(name, str) else _document_cell_type(name)
-        return Rejected(source, line, f"column {columns.id!r} is {given}, needs a string or a whole number")
+        return Rejected(source, line, f"column {columns.id!r} is {given}, expected a string or a whole number")
     rest = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
     for column, string in ((columns.text, text), (columns.id, name), *rest.items(), *((each, each) for each in rest)):
         if said := lone_surrogate_in_document(string):
@@ -89,7 +89,7 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
 
 
 def missing_document_column(needed: Iterable[str], there: Iterable[str]) -> str:
-    """Say which column is missing and which there are; nothing where none is."""
+    """Report which column is missing and which there are; nothing if none is."""
     there = list(there)
     missing = [name for name in needed if name not in there]
     if not missing:
@@ -99,12 +99,12 @@ def missing_document_column(needed: Iterable[str], there: Iterable[str]) -> str:
 
 
 def repeated_document_column(names: Iterable[str]) -> str:
-    """Say which column is there twice, so that one would hide the other; nothing where none is."""
+    """Report which column is there twice, so that one would hide the other; nothing if none is."""
     return next((f"column {name[:60]!r} is there twice" for name, count in Counter(names).items() if count > 1), "")
 
 
 def lone_surrogate_in_document(text: str) -> str:
-    """Name the first half of a surrogate pair without the other, which no UTF-8 can hold; nothing where none is."""
+    """Name the first half of a surrogate pair without the other, which no UTF-8 can hold; nothing if none is."""
     found = None if text.isascii() else _SURROGATE.search(text)
     return f"a lone surrogate, U+{ord(found[0]):04X} at place {found.start()}" if found else ""
 

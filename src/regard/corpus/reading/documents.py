@@ -2,8 +2,8 @@
 
 The same paths give the same files in the same order: as named, and sorted by name within a folder. Links below a folder
 or a pattern may lead anywhere, so they are followed only on request; a link that is named itself is followed. Each file
-and folder is read once, under its first name, however many paths and links lead to it; so links cannot lead round in
-circles. Hidden files in folders are passed over. Everything else that is not read is reported with its place and the
+and folder is read once, under its first name, however many paths and links lead to it; so links can't lead round in
+circles. Hidden files in folders are passed over. Everything else that isn't read is reported with its place and the
 reason.
 """
 
@@ -56,7 +56,7 @@ _LONGEST = 40  # code points before a place that decide whether it is inside suc
 
 
 class Unseen(Rejected):
-    """What could not be looked at: where it is a folder, nobody knows what is in it now."""
+    """A file or folder that can't be read. The content of such a folder is unknown."""
 
 
 def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path]:
@@ -67,13 +67,13 @@ def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path
 def find_files_and_rejected(
     paths: Sequence[str], folder: Path = Path(), *, follow_links: bool = False
 ) -> list[Path | Rejected]:
-    """Find files as `find_files` does, and between them what is not read, with the reason.
+    """Find files like `find_files`, and between them what isn't read, with the reason.
 
     folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
     follow_links: whether links in folders and those that patterns match are read too.
     """
     if isinstance(paths, str) or not paths:
-        raise RegardError(f"paths: given {paths!r}, needs a list of files, folders, patterns or '-'")
+        raise RegardError(f"paths: got {paths!r}, expected a list of files, folders, patterns or '-'")
     found: list[Path | Rejected] = []
     names: dict[tuple[int, int], Path] = {}
     for given in paths:
@@ -119,7 +119,7 @@ def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bo
 def _walk(
     paths: Iterable[Path], names: dict[tuple[int, int], Path], folder: Path, named: int | None
 ) -> tuple[list[Path | Rejected], bool]:
-    """List files that are not listed yet, and those in folders and below, in order; and tell whether any can be read.
+    """List files that aren't listed yet, and those in folders and below, in order; and tell whether any can be read.
 
     names: of each file and folder on the disk the path under which it is listed, added to here. named: how many parts
     of each path are no link to pass over, None to follow every link.
@@ -152,7 +152,7 @@ def _walk(
                 inside = sorted(each for each in os.listdir(at) if not each.startswith("."))
                 ahead += [path / each for each in reversed(inside)]
             elif not stat.S_ISREG(status.st_mode):
-                found.append(Rejected(name, None, "it needs to be a regular file"))
+                found.append(Rejected(name, None, "it isn't a regular file"))
             elif kind_of(path) is None:
                 found.append(Rejected(name, None, f"it is of no known kind; {NEEDED}"))
             else:
@@ -193,7 +193,7 @@ def read_documents(
     follow_links: whether links in folders are read too.
 
     The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
-    Of documents with the same id the first is read and the others are told.
+    If documents have the same id, the first is read and the others are reported.
     """
     return _read_all(find_files_and_rejected(paths, folder, follow_links=follow_links), columns, most, folder)
 
@@ -315,6 +315,6 @@ def _end_of_document_part(text: str, first: int, last: int) -> int:
 
 
 def _between_whole_characters(text: str, first: int, place: int) -> bool:
-    """Tell whether a place is between two characters as a reader sees them: it cuts no accent or emoji in two."""
+    """Return whether a place is between two characters as a reader sees them: it cuts no accent or emoji in two."""
     start = max(first, place - _LONGEST)
     return any(match.end() == place for match in _CHARACTER.finditer(text, start, place + 1))

@@ -1,6 +1,6 @@
 """Open the files of a corpus as bytes, uncompressed on the way, and read them as text or rows in bounded memory.
 
-Rows are those of .jsonl, .csv and .parquet; what is wrong with one does not keep the next from being read.
+Rows are those of .jsonl, .csv and .parquet; what is wrong with one doesn't keep the next from being read.
 """
 
 import codecs
@@ -53,7 +53,7 @@ class Stream(Protocol):
 
 
 def kind_of(path: Path) -> tuple[str, str] | None:
-    """Tell a file's kind and its compression from its name: (".csv", ".gz"), (".csv", ""); None where it is unknown."""
+    """Return a file's kind and compression from its name: (".csv", ".gz"), (".csv", ""); None if it is unknown."""
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     if endings and endings[-1] in KINDS:
         return endings[-1], ""
@@ -78,7 +78,7 @@ def opened(path: Path) -> Iterator[Stream]:
 
 
 def reason(error: Exception) -> str:
-    """Say in one line why something could not be read; error: of FAULTS."""
+    """Report in one line why something could not be read; error: of FAULTS."""
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror}"
     said = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -119,9 +119,9 @@ def text_blocks(stream: Stream) -> Iterator[str]:
 
 
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
-    """Say which byte is no UTF-8. before: how many bytes came before those that the error is about."""
+    """Report which byte isn't UTF-8. before: how many bytes came before those that the error is about."""
     byte, place = error.object[error.start], before + error.start
-    hint = "; it begins as UTF-16 does, needs UTF-8" if _document_begins_as_utf16(error.object, before) else ""
+    hint = "; it looks like UTF-16, expected UTF-8" if _document_begins_as_utf16(error.object, before) else ""
     return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
 
 
@@ -153,7 +153,7 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
     """Read the rows of comma-separated values, whose first names the columns; blank lines hold none.
 
     A row's line is the one that it begins in. A row with more or fewer cells than there are columns is refused, and so
-    is one whose quotes do not match, from which reading goes on in the next line.
+    is one whose quotes don't match, from which reading goes on in the next line.
     """
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(_text_lines(stream), strict=True)
@@ -208,7 +208,7 @@ def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -
     except RegardError as error:
         return Rejected(source, number, f"invalid JSON: {error}")
     if not isinstance(cells, dict):
-        return Rejected(source, number, f"needs a JSON object, given {type(cells).__name__}")
+        return Rejected(source, number, f"got {type(cells).__name__}, expected a JSON object")
     return to_document(source, number, cells, columns)
 
 
@@ -225,7 +225,7 @@ def _text_lines(stream: Stream) -> Iterator[str]:
 
 
 def _no_header(names: list[str], columns: Columns) -> str:
-    """Say why a first row does not name the columns; nothing where it does."""
+    """Report why a first row doesn't name the columns; nothing if it does."""
     if any("\0" in name for name in names):
         return "binary: character U+0000 in the names of the columns"
     if said := _first_bad_document_byte(names, range(1, len(names) + 1)):
@@ -235,7 +235,7 @@ def _no_header(names: list[str], columns: Columns) -> str:
 
 
 def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:
-    """Name the first byte that is no UTF-8; nothing where none is."""
+    """Name the first byte that isn't UTF-8; nothing if none is."""
     for name, cell in zip(names, cells, strict=True):
         if not cell.isascii() and (found := _ESCAPED.search(cell)):
             return f"invalid UTF-8: byte {ord(found[0]) - 0xDC00:#04x} at character {found.start()} in column {name}"
@@ -243,7 +243,7 @@ def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> s
 
 
 def _broken_off(source: str, line: int, error: Exception) -> Rejected:
-    """Say that a file can be read no further than a line."""
+    """Report that a file can be read no further than a line."""
     return Rejected(source, line + 1, f"{reason(error)}; nothing after line {line:,} is read")
 
 
@@ -252,7 +252,7 @@ MOST_ROWS = 1024
 
 
 def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read."""
+    """Read rows, numbered from 1. A row group that can't be read is refused, and the next one read."""
     import pyarrow
     import pyarrow.parquet
 
@@ -283,7 +283,7 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
 
 
 def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
-    """Say why a file holds no texts; nothing where it does."""
+    """Report why a file holds no texts; nothing if it does."""
     import pyarrow
 
     schema = file.schema_arrow
@@ -294,12 +294,12 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
     plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
     if not any(holds(plain) for holds in (*is_text, pyarrow.types.is_null)):
-        return f"column {columns.text!r} is {kind}, needs string"
+        return f"column {columns.text!r} is {kind}, expected string"
     return "" if file.metadata.num_rows else "it has no rows"
 
 
 def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
-    """Read a batch's cells row by row; in the place of one that cannot be read stands the error."""
+    """Read a batch's cells row by row; in the place of one that can't be read stands the error."""
     table = []
     for column in batch.columns:
         try:
@@ -329,5 +329,5 @@ def _to_document(source: str, row: int, cells: dict[str, object], columns: Colum
 
 
 def _why_parquet_unreadable(error: Exception) -> str:
-    """Say why a file cannot be read; what Arrow raises may be an OSError or a ValueError."""
+    """Report why a file can't be read; what Arrow raises may be an OSError or a ValueError."""
     return reason(error) if isinstance(error, FAULTS) else f"cannot be read: {str(error).splitlines()[0]}"

@@ -2,7 +2,7 @@
 
 One layer's weights (B, H, L, L) exist at a time. Definitions are those of `AttentionMap` and of
 `regard.explain.weights.head_scores`; what a head's scores are sums over are the queries that are counted: tokens that
-are not special, not the first of their window, and that no other window has further from its edges.
+aren't special, not the first of their window, and that no other window has further from its edges.
 """
 
 from dataclasses import dataclass
@@ -112,9 +112,9 @@ def count_repeats_for_store(ids, counted):
 
 @dataclass(frozen=True, eq=False)
 class LayerSums:
-    """What one layer did. Of each token, means over the heads: entropy, received, distance, special (B, L).
+    """The sums of one layer. Of each token, means over the heads: entropy, received, distance, special (B, L).
 
-    heads: (H, len(SUMS)) in float64. mean: the mean of the heads' weights (B, L, L), None where it is not wanted.
+    heads: (H, len(SUMS)) in float64. mean: the mean of the heads' weights (B, L, L), None if it isn't wanted.
     """
 
     entropy: Float[np.ndarray, "B L"]

@@ -1,4 +1,4 @@
-"""Make the tables of a shard: run its documents' windows through the model, and keep what is asked for of every word.
+"""Make the tables of a shard: run its documents' windows through the model, and keep what is requested of every word.
 
 The same documents give the same tables.
 """
@@ -136,7 +136,7 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
 
 
 def _part(document: Document, row: int, cut: CutText, reading: DocumentReader) -> tuple[_CutPart, list[Span]]:
-    """The words of a part that are kept, and spans of those that are not read whole."""
+    """The words of a part that are kept, and spans of those that aren't read whole."""
     settings, causal = reading.settings, reading.size.causal
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
@@ -159,7 +159,7 @@ def _part(document: Document, row: int, cut: CutText, reading: DocumentReader) -
 
 
 def _unread(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
-    """The characters of a part that the model does not read as they stand. unknown: the id that stands for such."""
+    """The characters of a part that the model doesn't read as they stand. unknown: the id that stands for such."""
     spans, at = [], 0
     for token in sorted(cut.encoded.tokens, key=lambda token: (token.start, token.end)):
         if document.text[at : token.start].strip():
@@ -181,7 +181,7 @@ def _span(document: Document, start: int, end: int, kind: str) -> Span:
 
 
 def texts_table(documents: Sequence[Document]) -> "pa.Table":
-    """Make texts.parquet: a row a part."""
+    """Make texts.parquet: a row per part."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {

@@ -1,6 +1,6 @@
 """Cut a part of a document into the windows a model reads, find its words, and say which window each is taken from.
 
-Words are as `word_spans` has them.
+Words are as in `word_spans`.
 """
 
 import functools
@@ -26,7 +26,7 @@ class Units:
     """The words (or tokens) of a text that are kept, in order: n of each.
 
     words: as they are looked up. start, end: characters of the text. first: the number of the first token, of all of
-    the text's; count: how many tokens. lemmas: None where none were asked for.
+    the text's; count: the number of tokens. lemmas: None if none were requested.
     """
 
     words: list[str]
@@ -106,7 +106,7 @@ def check_lemma_language(language: str) -> None:
 
 @functools.lru_cache(maxsize=1 << 17)
 def find_lemma(form: str, language: str) -> str:
-    """Return the lemma of a word as it stands, composed and case-folded; the word itself where none is known."""
+    """Return the lemma of a word as it stands, composed and case-folded; the word itself if none is known."""
     import simplemma
 
     return normal(str(simplemma.lemmatize(form, lang=language)))
@@ -119,7 +119,7 @@ def _interned_word_looked_up(word: str) -> str:
 
 @dataclass(frozen=True)
 class WindowSize:
-    """How texts are cut for a model. causal: whether it looks back alone, so that a window's right edge is none."""
+    """How texts are cut into windows. causal: whether the model only looks back, so the right edge doesn't count."""
 
     window: int
     stride: int
@@ -184,7 +184,7 @@ def window_of_each_word(
     """Return the window that each run of tokens first to last is taken from: where it stands furthest from an edge.
 
     spans: the windows' tokens [start, stop). causal: whether a window's right side is no edge, as where the text begins
-    or ends. -1 where no window has all of a run; of two alike the earlier one.
+    or ends. -1 if no window has all of a run; of two alike the earlier one.
     """
     best, chosen = np.full(len(first), -1), np.full(len(first), -1)
     for number, (start, stop) in enumerate(spans):

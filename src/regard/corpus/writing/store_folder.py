@@ -40,9 +40,9 @@ PART = ".part"  # how the folders end that are being written
 
 @dataclass(frozen=True, eq=False)
 class ShardTables:
-    """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for.
+    """The tables of a shard: see `regard.corpus.schema`. heads: None if no statistics were requested.
 
-    tokens: how many its texts have, special ones included, each counted once however many windows read it.
+    tokens: how many its texts have, including special tokens, each counted once however many windows read it.
     """
 
     texts: "pa.Table"
@@ -54,7 +54,7 @@ class ShardTables:
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
-    """Write a shard into folder/name, whole or not at all; one that is there already is left as it is.
+    """Write a shard into folder/name, atomically; one that is there already is left as it is.
 
     Rows have to be sorted by (word, document, start): `sort_rows` does it.
     """
@@ -138,7 +138,7 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """What one shard will hold. name: of its folder."""
+    """The planned content of a shard. name: of its folder."""
 
     name: str
     documents: list[Document]
@@ -192,20 +192,24 @@ QUARANTINE = "quarantine.parquet"
 
 
 def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
-    """Check that a store is not among what is read: the next run would read the store as well."""
+    """Check that a store isn't among what is read: the next run would read the store as well."""
     place = store.resolve()
     for given in paths:
         folder = Path(given).resolve()
         if given != "-" and folder.is_dir() and (folder == place or folder in place.parents):
-            raise RegardError(f"--out: the store {str(store)!r} is inside {given!r}, which is to be read: give another")
+            raise RegardError(
+                f"--out: the store {str(store)!r} is inside {given!r}, which is one of the inputs: use another"
+            )
     for path in files:
         if str(path) != "-" and place in path.resolve().parents:
-            raise RegardError(f"--out: the store {str(store)!r} holds {str(path)!r}, which is to be read: give another")
+            raise RegardError(
+                f"--out: the store {str(store)!r} holds {str(path)!r}, which is one of the inputs: use another"
+            )
 
 
 @contextmanager
 def opened_store_folder(store: Path) -> Iterator[None]:
-    """Make a store's folder where it is not there, and keep other runs out of it inside the block.
+    """Make a store's folder where it isn't there, and keep other runs out of it inside the block.
 
     Where the block fails, what is half-written is removed, and a store in which no shard was written.
     """
@@ -248,14 +252,14 @@ def _make_store_folder(store: Path) -> bool:
     """Make the store's folder; return whether it was not there."""
     try:
         if store.exists() and not store.is_dir():
-            raise RegardError(f"--out: {str(store)!r} is a file, needs a folder")
+            raise RegardError(f"--out: {str(store)!r} is a file, expected a folder")
         if not store.parent.is_dir():
             raise RegardError(f"--out: cannot make {str(store)!r}, there is no folder {str(store.parent)!r}")
         made = not store.exists()
         if not made and not (store / NAME).exists():
             others = sorted(path.name for path in store.iterdir() if path.name not in (LOCK, SHARDS))
             if others:
-                raise RegardError(f"--out: the folder {str(store)!r} holds something else than a store ({others[0]!r})")
+                raise RegardError(f"--out: the folder {str(store)!r} isn't empty and isn't a store ({others[0]!r})")
         (store / SHARDS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
@@ -284,7 +288,7 @@ class Compared:
 
 
 class StoredTexts:
-    """The documents of a store, in the order in which they were read; shards that are not there have none."""
+    """The documents of a store, in the order in which they were read; shards that aren't there have none."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         """Look at the shards of a folder. shards: their names, in order."""
@@ -313,14 +317,14 @@ def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
             why = each.reason.removeprefix("cannot be read: ")
             raise RegardError(
                 f"folder {each.source!r} cannot be listed ({why}), and the store has texts of {count:,} files in it: "
-                "make it readable, or give another --out"
+                "make it readable, or use another --out"
             )
 
 
 def compare(
     read: Iterable[Document | Rejected], stored: StoredTexts, found: Compared, *, by_id: bool, prune: bool = False
 ) -> Iterator[Document | Rejected]:
-    """Yield what is read and, unless they are pruned, the store's documents that are not read again.
+    """Yield what is read and, unless they are pruned, the store's documents that aren't read again.
 
     Each stands where it was before: then its shard is the same.
     """

@@ -1,1 +1,1 @@
-"""What made a hidden state what it is: contributions and layer updates, exactly; rollout; ablations, measured."""
+"""Causes of a hidden state: exact contributions and layer updates, rollout, and measured ablations."""

@@ -16,11 +16,11 @@ from regard.trace.trace import PairTrace, Trace, is_causal
 
 @dataclass(frozen=True)
 class Effect:
-    """moved: 1 - cosine of the place's contextual embedding with and without the ablation; 0 where nothing changed.
+    """moved: 1 - cosine of the place's contextual embedding with and without the ablation; 0 if nothing changed.
 
     The other two are Kullback-Leibler divergences, in nats, of the next-token distribution under the ablation from the
     one without it: next_token after the text's last token, after_place after the place's last token, where the model
-    has read no further than the word. Both are None where the model has no language head, or one that fills gaps
+    has read no further than the word. Both are None if the model has no language head, or one that fills gaps
     (BERT's) and says nothing of what comes next.
     """
 
@@ -64,16 +64,16 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
 
     Its edges are left out of every softmax, and the other weights of the row grow: the text keeps its length and
     positions. A source word is hidden from the encoder's and the decoder's tokens, a target word from the decoder's.
-    place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
+    place: a word that occurs once, an occurrence, or a token's number. part: for an encoder-decoder, whose text it is
     of, the "encoder"'s or the "decoder"'s.
     """
     if not isinstance(trace, (Trace, PairTrace)):
         kind = type(trace).__name__
-        raise RegardError(f"removal: given {kind}, needs the trace of a text, or of a text and its target")
+        raise RegardError(f"removal: got {kind}, expected the trace of a text, or of a text and its target")
     if part not in (STACKS if isinstance(trace, PairTrace) else (None,)):
         ways = " or ".join(map(repr, STACKS))
         needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
-        raise RegardError(f"removal: part: given {part!r}, {trace.sides[0].status.model} needs {needs}")
+        raise RegardError(f"removal: part: got {part!r}, but {trace.sides[0].status.model} needs {needs}")
     own = trace.sides[0 if part == "encoder" else -1]
     across = [_removal_from_keys(trace.sides[-1], own, place, "cross")] if part == "encoder" else []
     return [_removal_from_keys(own, own, place, part), *across]

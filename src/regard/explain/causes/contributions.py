@@ -1,22 +1,22 @@
-"""Split an attention block's output exactly into what each source token gave, through each head.
+"""Split an attention block's output exactly into contributions of each source token through each head.
 
     contribution_hs = weight_hs · value_s · W_O[h],  Σ_hs contribution_hs + bias = the block's output
 
-Weights alone mislead: a large weight on a short value vector moves nothing. A source's contribution through a head is
-weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
-All sources, all heads, the residual and the biases add up to what the block gives. Behind a norm they still do with the
-norm's own statistics held fixed, for then it is linear (Kobayashi et al. 2021, "Incorporating Residual and
-Normalization Layers into Analysis of Masked Language Models"): a layer norm behind the residual (BERT), or an RMS norm
-between the projection and the residual (Gemma 2, OLMo 2). Of a parallel block (GPT-J, GPT-NeoX) the vector is the
-residual with attention's part alone, before what the feed-forward adds beside it.
+Weights alone can mislead: a large weight on a short value vector changes little. A source's contribution through a head
+is weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+The contributions of all sources and heads, the residual and the biases add up to the block's output. This also holds
+after a norm whose statistics are held fixed, because the norm is then linear (Kobayashi et al. 2021, "Incorporating
+Residual and Normalization Layers into Analysis of Masked Language Models"): a layer norm after the residual (BERT), or
+an RMS norm between the projection and the residual (Gemma 2, OLMo 2). For a parallel block (GPT-J, GPT-NeoX), the
+vector is the residual plus attention's output, without the feed-forward output.
 
-Attention rollout is how much of each input token has reached a token, if attention were all that mixes them:
+Attention rollout estimates how much of each input token reaches a token, if only attention mixed tokens:
 
     rollout = Ã_n · … · Ã_1 · Ã_0,  Ã_l = 0.5 A_l + 0.5 I
 
 A_l is the mean of the layer's heads, I the residual connection (Abnar & Zuidema 2020, "Quantifying Attention Flow in
-Transformers"). It knows nothing of value vectors; see contributions for what does. Of a decoder that reads an
-encoder it follows the target's own tokens and nothing else: what comes in through cross-attention is not in it.
+Transformers"). Rollout ignores value vectors, unlike contributions. For an encoder-decoder's decoder, it follows only
+the target's tokens: cross-attention isn't included.
 """
 
 from collections.abc import Sequence
@@ -44,12 +44,12 @@ TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from wha
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Tabular):
-    """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
+    """The components of a token's vector, or a word's mean vector, at the output of an attention block, in float64.
 
-    shares, residual_share and bias_share sum to 1, and the share of a part that points away is negative. residual: what
-    was there before. bias: of the projection and of the norm. vector: what the model computed.
-    error: how far the parts' sum is from it, relative to its norm, or attention's own from the projection's output,
-    relative to its heads' parts, whichever is larger.
+    shares, residual_share and bias_share sum to 1. A component that points away has a negative share. residual: the
+    input of the block. bias: of the projection and the norm. vector: the output that the model computed.
+    error: the larger of two differences: between the components' sum and vector, relative to its norm, and between the
+    sum of the heads and the projection's output, relative to the heads' parts.
     """
 
     residual: Float[Tensor, " M"]
@@ -77,7 +77,7 @@ class Contributions(Tabular):
         return self._weights * (values @ direction[..., None])[..., 0]
 
     def rows(self) -> list[Row]:
-        """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
+        """One row per head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
         heads = enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
         rows: list[Any] = [("source", head, source, *numbers) for head, row in heads
                            for source, numbers in enumerate(zip(*row, strict=True))]  # fmt: skip
@@ -86,18 +86,18 @@ class Contributions(Tabular):
         return [dict(zip(("part", "head", "source", "norm", "share"), row, strict=True)) for row in rows]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
-        """Return what one source gave through one head."""
+        """Return the contribution of one source through one head."""
         group = head * self._values.shape[0] // self._weights.shape[0]
         return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
 
     def heads(self) -> Float[Tensor, "H M"]:
-        """Sum the sources: what each head gave."""
+        """Sum over sources: the contribution of each head."""
         grouped = self._weights.view(len(self._values), -1, self._values.shape[1])
         context = (grouped @ self._values).flatten(0, 1)  # (H, E)
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
-        """Sum the heads: what each source gave, the vectors whose norms Kobayashi et al. (2020) compare."""
+        """Sum over heads: the contribution of each source, whose norms Kobayashi et al. (2020) compare."""
         given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
         each = self._weights.shape[0] // self._values.shape[0]
         for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
@@ -106,14 +106,14 @@ class Contributions(Tabular):
 
 
 def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None = None) -> Contributions:
-    """Split a word's or token's vector, as it leaves the attention block of a layer, into its parts.
+    """Split a word's or token's vector, at the output of a layer's attention block, into its components.
 
-    place: a word, one of its occurrences (`trace.word`), or a token's number. part: "cross" is, of a decoder, the block
-    that looks at the encoder, whose tokens the sources then are.
+    place: a word, one of its occurrences (`trace.word`), or a token's number. part: "cross" selects a decoder's
+    cross-attention block. The sources are then the encoder's tokens.
 
     Raises:
-        RegardError: no such word, token or layer, or another part; the trace does not hold what is needed; the block
-            has a shape that was not verified; or the parts do not add up to what the model computed.
+        RegardError: the word, token, layer or part doesn't exist, the trace doesn't have the values needed, the block's
+            structure isn't verified, or the components don't add up to the model's output.
     """
     return contributions_of_places(trace, [tokens_of(trace, place)], layer, part=part)[0]
 
@@ -121,7 +121,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
 def contributions_of_places(
     trace: Trace, places: Sequence[Sequence[int]], layer: int, *, part: Part | None = None
 ) -> list[Contributions]:
-    """As `contributions`, of several words: split the vector of each, given by its tokens."""
+    """Compute `contributions` for several words, each given by its tokens."""
     cross, layer = asks_for_cross_attention("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
@@ -134,11 +134,11 @@ def contributions_of_places(
         raise RegardError(f"{name}: no exact split is known for a block of this shape: {block.reason}")
     if block is None:
         raise RegardError(
-            f"contributions of layer {layer}: the trace does not hold its output projection: it was traced with "
+            f"contributions of layer {layer}: the trace doesn't contain its output projection: it was traced with "
             "attention_outputs=False, or saved without attention_outputs=True (--save-attention-outputs)"
         )
     if value is None:
-        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
+        raise RegardError(f"contributions of layer {layer}: the trace doesn't contain its values")
     try:
         return split(maps[layer][:, [row for rows in places for row in rows]], value, block, places)
     except InexactError as apart:
@@ -151,12 +151,12 @@ def split(
     block: AttentionOutput,
     places: Sequence[Sequence[int]],
 ) -> list[Contributions]:
-    """Split a block's output at several places, each the mean over some rows.
+    """Split a block's output at several positions, each the mean over some rows.
 
-    weights: of the rows of all places, in order. values: all of the layer's.
+    weights: of the rows of all positions, in order. values: all values of the layer.
 
     Raises:
-        InexactError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.
+        InexactError: the components' sum differs from the model's output by more than 1e-5 of its norm.
     """
     chosen, norm = [row for rows in places for row in rows], block.norm
     summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
@@ -215,10 +215,10 @@ def split(
 def given_by_sources(
     parts: Sequence[Contributions], toward: Float[Tensor, "P M"], top: int
 ) -> tuple[Float[Tensor, "P S"], Int[Tensor, "P k"], Float[Tensor, "P k"], Float[Tensor, "P M"]]:
-    """Project what each source gave, through all heads, onto a direction for each of several splits of one block.
+    """Project each source's contribution, through all heads, onto a direction for each of several splits of one block.
 
-    Returns these shares, the `top` sources with the largest and the length of what they gave, and the sum of all
-    sources. What a source gave is in the heads' width unless its length is needed.
+    Returns these shares, the `top` sources with the largest shares, the lengths of their contributions, and the sum of
+    all sources. Contributions stay in the heads' width unless their length is needed.
     """
     values, projection = parts[0]._values, parts[0]._projection
     weights, toward = torch.stack([part._weights for part in parts], 1), toward.to(values.device)  # (H, P, S)
@@ -240,7 +240,7 @@ def _contribution_in_float64(tensor: Tensor) -> Tensor:
 
 
 def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
-    """Whether the heads' parts add up to what the model computed, for a few tokens from the first to the last."""
+    """Whether the heads' contributions add up to the model's output, for a few tokens from the first to the last."""
     _, length, size = weights.shape
     if not length or not size:
         return False
@@ -255,7 +255,7 @@ def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: Atten
 def contribution_norms(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
 ) -> Float[Tensor, "H S"] | None:
-    """Compute ‖W_O · value‖ of every head and key; None where the parts do not add up to what the model computed.
+    """Compute ‖W_O · value‖ for every head and key, or None if the components don't add up to the model's output.
 
     Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight").
     """
@@ -279,13 +279,13 @@ BAND = 1 << 22  # weights that are in memory at once
 def rollout(
     trace: Trace, places: Sequence[Place] | None = None, *, layer: int | None = None
 ) -> Float[Tensor, "places S"]:
-    """Compute for each place the part of every input token in it after a layer (default: the last), in float64.
+    """Compute each input token's fraction in each position after a layer (default: the last), in float64.
 
-    places: words, occurrences or token numbers, None for every token; a word's row is the mean over its tokens. A row
-    sums to 1, or to less where sinks take attention away. Memory is O(places × S) beside one band of weights.
+    places: words, occurrences or token numbers, None for every token. A word's row is the mean over its tokens. A row
+    sums to 1, or less with sinks. Memory is O(places × S) plus one band of weights.
 
     Raises:
-        RegardError: no such word, token or layer, or the maps are not square (cross-attention).
+        RegardError: the word, token or layer doesn't exist, or the maps aren't square (cross-attention).
     """
     refuse_pairs(trace)
     layer, _ = check_heads(trace, layer, None)
@@ -295,7 +295,7 @@ def rollout(
         if weights.shape[1:] != (length, length):
             raise RegardError(
                 f"rollout: the map of layer {number} is {weights.shape[1]} × {weights.shape[2]} for {length} tokens; "
-                "it needs self-attention, where queries and keys are of one text"
+                "it needs self-attention, with queries and keys in one text"
             )
     wanted = [tokens_of(trace, place) for place in (range(length) if places is None else places)]
     rows = torch.zeros(len(wanted), length, dtype=torch.float64, device=maps[0].device)

@@ -1,4 +1,4 @@
-"""How a word got from layer to layer: what of each update came from attention, from which tokens, and from the rest.
+"""A word's path through the layers: the fractions of each update from attention, by token, and from the rest.
 
 Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That update is split exactly: what the attention block
 did (what leaves it less what entered the layer), what the cross-attention block of a decoder did then, and what the
@@ -31,7 +31,7 @@ LARGEST_SHARES = "largest shares through attention"  # what heads a column of th
 
 @dataclass(frozen=True)
 class UpdateSource:
-    """What one token gave through all heads of an attention block: its share of the update, and its length."""
+    """A token's contribution through all heads of an attention block: its share of the update, and its length."""
 
     token: int
     text: str
@@ -41,7 +41,7 @@ class UpdateSource:
 
 @dataclass(frozen=True)
 class Attending:
-    """What an attention block did to the word in one layer.
+    """The effect of an attention block on the word in one layer.
 
     share, length: of the whole block. share is sources_share, what all tokens gave, + bias_share, of the projection and
     of the norm, + norm_share, how a norm behind the residual (post-norm) rescaled what was there; 0 in other blocks.
@@ -60,7 +60,7 @@ class Attending:
 class LayerUpdate(Tabular):
     """One layer's update of a word's vector; shares are NaN where it did not move at all.
 
-    attention, cross: None where the layer has none. error: how far the parts' sum is from the update, or a part from
+    attention, cross: None if the layer has none. error: how far the parts' sum is from the update, or a part from
     what the model computed, relative to the vector's length, whichever is larger; refused above 1e-5.
     """
 

@@ -70,7 +70,7 @@ def probability(model: Model, token: str | int, *, at: Place | None = None) -> O
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
         found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model._session.original)
         if found is None:
-            raise RegardError(f"outcome: {model.name} has no probabilities of labels: take the logit")
+            raise RegardError(f"outcome: {model.name} has no label probabilities: use the logit")
         return found[place]
 
     return Outcome(name, number)
@@ -87,7 +87,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
         side = trace.sides[-1]
         own = side.last_hidden_state[tokens_of(side, place)].double().mean(0)
         if own.shape != target.shape:
-            raise RegardError(f"cosine: given a vector of {len(target)} components, embeddings have {len(own)}")
+            raise RegardError(f"cosine: got a vector of {len(target)} components, but embeddings have {len(own)}")
         return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
 
     return Outcome(f"cosine of {written((place,))} and {name}", number, logits=False)
@@ -115,7 +115,7 @@ def chosen_outcome(
         place: dict[str, Any] = {} if at is None else {"at": at}
         return alone(model, to, **place) if against is None else logit_difference(model, to, against, **place)
     if word is None:
-        raise RegardError("outcome: needs to, a next token or label, or word, a word of the text")
+        raise RegardError("outcome: pass to (a next token or label) or word (a word of the text)")
     reference = trace.sides[-1][word if like is None else like]
     return cosine(word, reference, "its vector in the clean text" if like is None else quoted(like))
 
@@ -124,11 +124,11 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     """Compute the outcome as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         given = type(outcome).__name__
-        raise RegardError(f"outcome: given {given}, needs an Outcome, such as outcomes.probability(...)")
+        raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
     found = outcome.number(trace)
     if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
         raise RegardError(
-            f"outcome {outcome.name!r} gives a plain number: gradients need one that is computed of the trace's "
+            f"outcome {outcome.name!r} returns a plain number: gradients need a tensor that is computed of the trace's "
             "contextual embeddings or logits, as a tensor"
         )
     return found
@@ -151,14 +151,14 @@ def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
     """Return the logits at a place, None for the last token; those of a classifier of whole texts, which have none."""
     side = trace.sides[-1]
     if side.logits is None:
-        raise RegardError(f"outcome: {side.status.model} has no language head: give a cosine, or a function of a trace")
+        raise RegardError(f"outcome: {side.status.model} has no language head: pass a cosine, or a function of a trace")
     if side.logits.ndim == 1:
         if at is not None:
             where = written((at,))
             raise RegardError(f"outcome: {side.status.model} labels the whole text: leave out the position {where}")
         return side.logits
     if side.labels and at is None:
-        raise RegardError(f"outcome: {side.status.model} labels each token: say at which word")
+        raise RegardError(f"outcome: {side.status.model} labels each token: choose a word")
     return side.logits[-1 if at is None else tokens_of(side, at)[0 if side.labels else -1]]
 
 

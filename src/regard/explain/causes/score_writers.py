@@ -1,4 +1,4 @@
-"""Group the parts of a query or key by what wrote them, and name each group as a person reads it."""
+"""Group the parts of a query or key by what wrote them, and name each group as a user reads it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -23,7 +23,7 @@ def group_of(writer: Writer, by: By) -> Writer:
     """Return the group that a writer belongs to, as a writer of which what is left open is None.
 
     By "layer" a layer's attention, feed-forward and biases are one, and embeddings are another with the biases before
-    the first layer; by "source" heads and layers are joined, and what is no attention stays by its kind.
+    the first layer; by "source" heads and layers are joined, and what isn't attention stays by its kind.
     """
     if by == "token":
         return writer

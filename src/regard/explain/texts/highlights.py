@@ -114,7 +114,7 @@ def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[lis
 
 
 def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
-    """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
+    """The words by how far they moved; none where the trace doesn't hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
     if not {0, last} <= set(kept_numbers(trace.hidden_states)):
         return []
@@ -193,7 +193,7 @@ def _links(
 def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor) -> list[Link]:
     """Find the most distinctive link between content words that are far apart, and the next one of its row.
 
-    It is the largest of its row, of a head whose largest weights are not on diagonals: those follow positions.
+    It is the largest of its row, of a head whose largest weights aren't on diagonals: those follow positions.
     """
     some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
     others = (place >= 0) & ((place[some, None] - place).abs() > 1)

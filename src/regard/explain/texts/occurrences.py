@@ -26,10 +26,10 @@ from regard.trace.trace import PairTrace, Trace
 class Occurrence(Tabular):
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
-    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
+    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace doesn't hold.
     attends: per layer, mean of heads. heads: single heads. link: of all heads of the layers that a trace holds, the
     weight on another word that is most beyond what others give at that distance or to that token
-    (`regard.explain.weights.specific_weights`); the same word again and unknown tokens aside. None where nothing is.
+    (`regard.explain.weights.specific_weights`); the same word again and unknown tokens aside. None if nothing is.
     """
 
     label: str
@@ -56,12 +56,12 @@ class Occurrence(Tabular):
         return [cosine(first, state) if len(state) == len(first) > 0 else None for state in states]
 
     def cosines_to_state_before(self) -> list[float]:
-        """Compare each state but the first with the one before it; the last is the last hidden state. All are held."""
+        """Compare each state with the previous state. The last is the last hidden state. All are kept."""
         states = [*filter(None, self.hidden_states[:-1]), self.last_hidden_state]
         return [cosine(*pair) for pair in pairwise(torch.tensor(states, dtype=torch.float64))]
 
     def rows(self) -> list[Row]:
-        """One row a layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
+        """One row per layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
 
         head: None for the mean of heads. kind: "token" for the largest others, "sink" for an attention sink, "special"
         for all special tokens together.
@@ -96,9 +96,9 @@ class OccurrencePair:
 class ComparedWord:
     """A reference word beside one occurrence: cosine of token embeddings, of contextual ones, and of every state.
 
-    The reference's contextual embedding and states are its own as a text of its own. The two cosines
+    The reference's contextual embedding and states are its own as a separate text. The two cosines
     `token_embeddings` and `last_hidden_state` are of two spaces: nothing follows from their difference. `states[n]` is
-    of states n of both, as `Neutral` has them; the last is `last_hidden_state`.
+    of states n of both, as in `Neutral`; the last is `last_hidden_state`.
     """
 
     word: str
@@ -112,7 +112,7 @@ Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words 
 
 
 def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:
-    """Find where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
+    """Find where the word occurs in each text. Raises RegardError if it isn't in one of them; the text is named."""
     found = []
     for number, trace in enumerate(traces):
         try:
@@ -198,7 +198,7 @@ def occurrences(
 
 
 def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
-    """Name occurrence nth (from 0) of count in a text: the text's label, with a letter where there are several."""
+    """Name occurrence nth (from 0) of count in a text: the text's label, with a letter if there are several."""
     return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
@@ -247,10 +247,10 @@ class Brought:
 
 @dataclass(frozen=True)
 class WordUpdates:
-    """An occurrence's layer updates, or the reason why they cannot be split exactly.
+    """An occurrence's layer updates, or the reason why they can't be split exactly.
 
-    most: the largest share that another word of the text has in any of them, special tokens and sinks aside; None
-    where none has one above 0.
+    most: the largest share that another word of the text has in any of them, without special tokens and sinks; None
+    if none has one above 0.
     """
 
     occurrence: str

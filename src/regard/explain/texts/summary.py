@@ -1,4 +1,4 @@
-"""What attention does to a word, or to every token: all that `regard see` shows, as plain numbers.
+"""What attention does to a word or every token: the numbers of `regard see`.
 
 Everything here is made of dataclasses of strings, integers, floats and lists, so that the terminal, the pictures and
 `--json` show the very same thing. Layers and heads count from 0.
@@ -55,14 +55,14 @@ AT_ONCE = 1 << 23  # weights of all heads that an overview holds at once
 class Summary:
     """All that is shown of some texts.
 
-    layers: the numbers of those with attention, also where a trace does not hold it. labels: what tables call the
+    layers: the numbers of those with attention, also where a trace doesn't hold it. labels: what tables call the
     texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`: text t's attention sinks.
-    highlights: of each text, what is most worth a look; empty where a word is followed. massive: the
-    occurrences and reference words with massive activations; None where no word is followed or a trace does not hold
+    highlights: of each text, what is most worth a look; empty if a word is followed. massive: the
+    occurrences and reference words with massive activations; None if no word is followed or a trace doesn't hold
     all hidden states.
     layer_updates: how much of what each layer added to them came from attention. predictions: of models with a
     language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
-    logit_lenses: what each layer would say at such places, where that was asked for. target: of encoder-decoders, the
+    logit_lenses: what each layer would say at such places, if that was requested. target: of encoder-decoders, the
     other side. neutral: of each reference word, its cosines
     to the followed word in neutral sentences; empty without reference words or such sentences, or where
     `control.refused` says why. control: what the sentences can be taken for, None without them. difference: of two
@@ -96,7 +96,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Target:
-    """What the decoder of an encoder-decoder did to the targets of some texts, and where it looked in them.
+    """The results of an encoder-decoder's decoder for the targets of some texts.
 
     summary: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a
     text. of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in
@@ -119,10 +119,10 @@ def summarise(
     texts = [trace for trace in traces if isinstance(trace, Trace)]
     pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
     if texts and pairs:
-        raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
+        raise RegardError("got traces of single texts and of text pairs: pass only one kind")
     if not texts and not pairs:
         kinds = ", ".join(sorted({type(trace).__name__ for trace in traces})) or "no traces"
-        raise RegardError(f"given {kinds}: needs traces; of a text read in windows those that `unfold` gives")
+        raise RegardError(f"got {kinds}, expected traces: for a text read in windows, pass the traces from `unfold`")
     if pairs:
         return _summarise_pairs_of_texts(pairs, word, references, control, layer, head, top, names, lens_of, generated)
     layer, head = check_heads(texts[0], layer, head)
@@ -148,7 +148,7 @@ def _summarise_pairs_of_texts(
     target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
         raise RegardError(
-            f"{control_name('with', '--compare')} compares words of the texts: {word!r} is in their targets alone"
+            f"{control_name('with', '--compare')} compares words of the texts: {word!r} is only in their targets"
         )
     if lens_of is not None:
         target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))
@@ -253,7 +253,7 @@ def _lenses_of_texts(
         if not places:
             needs = "follow a word of the target" if source else "follow a word, or put a mask into the text"
             says = f"{trace.status.model} says something"
-            raise RegardError(f"next: there is no place in the text at which {says}: {needs}")
+            raise RegardError(f"next: there is no position in the text at which {says}: {needs}")
         for token, label in places:
             made.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
     return made
@@ -268,7 +268,7 @@ def _predicted_places_of_text(
 
 
 def layer_looked_at(summary: Summary) -> int | None:
-    """Find the layer in which the occurrences attend most to another word, sinks aside: its index in their `attends`.
+    """Find the layer in which the occurrences attend most to another word, without sinks: its index in their `attends`.
 
     The largest weights of the occurrences are summed. None if a trace holds no layer.
     """
@@ -283,7 +283,7 @@ def layer_looked_at(summary: Summary) -> int | None:
 
 
 def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
-    """Tell whether an occurrence's cosines to reference words, or to this one, can be compared with neutral sentences.
+    """Return whether an occurrence's cosines to reference words, or to one, can be compared with neutral sentences.
 
     They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
     """
@@ -303,7 +303,7 @@ class StateCosines:
     """A word's cosines, state by state, to one reference word; if word is None, to itself as it enters layer 0.
 
     paths: one for each occurrence; [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the
-    last hidden state; None for a state that a trace does not hold. neutral: mean and range in neutral sentences.
+    last hidden state; None for a state that a trace doesn't hold. neutral: mean and range in neutral sentences.
     """
 
     word: str | None

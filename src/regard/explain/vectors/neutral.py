@@ -1,8 +1,8 @@
-"""Measure how near a word is to reference words where nothing is said of its meaning: the control of its movement.
+"""Measure a word's similarity to reference words in neutral sentences: the control of its movement.
 
-A word's cosine to a reference word means little alone: the word has one in every sentence. So the word is put into
-neutral sentences, and its states there are held against the reference word's own, state n against state n, as those of
-the texts are. What a text does to the word is what leaves the range of these.
+A word's cosine to a reference word means little alone, because the word has a cosine in every sentence. So regard puts
+the word into neutral sentences and compares its states with those of the reference word, state by state, as in the
+texts. A text has an effect on the word if its cosine is outside the range of these.
 """
 
 import math
@@ -49,7 +49,7 @@ class Neutral:
     """A reference word beside the followed one in neutral sentences: mean, smallest and largest cosine of every state.
 
     [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the contextual embeddings, behind the
-    final norm where there is one; None of a state that a trace does not hold. The reference word is a text of its own.
+    final norm if there is one; None of a state that a trace doesn't hold. The reference word is a separate text.
     sentences: how many have the word.
     """
 
@@ -75,10 +75,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Control:
-    """What the neutral sentences can be taken for.
+    """The neutral sentences as a control.
 
     sentences: those in which the word is made of the same tokens as in a text. refused: why there is no range, None
-    where there is one. otherwise: the labels of occurrences that are of tokens of which too few sentences have it.
+    if there is one. otherwise: the labels of occurrences that are of tokens of which too few sentences have it.
     """
 
     sentences: list[str]
@@ -87,14 +87,14 @@ class Control:
 
 
 def not_special(trace: Trace) -> list[int]:
-    """Return the numbers of the tokens that are not special."""
+    """Return the numbers of the tokens that aren't special."""
     return [n for n, token in enumerate(trace.tokens) if not token.special]
 
 
 def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
-    """Compare the length of a token's state with the median, in the layer where that is most; by the id() of its trace.
+    """Compare the length of a token's state with the median, in the layer if that is most; by the id() of its trace.
 
-    The median of a layer is that of all traces' tokens which are not special. others: measured by it as well.
+    The median of a layer is that of all traces' tokens which aren't special. others: measured by it as well.
     """
     found = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
     for n in range(len(traces[0].hidden_states)):
@@ -178,7 +178,7 @@ def largest_difference(
 
 
 def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"] | None:
-    """Tell whether a cosine of contextual embeddings leaves the neutral range, at the two decimals that are shown."""
+    """Return whether a cosine of contextual embeddings leaves the neutral range, at the two decimals that are shown."""
     low, high = neutral.low[-1], neutral.high[-1]
     if low is None or high is None or not math.isfinite(cosine):
         return None
@@ -189,7 +189,7 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
 def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
     """Compare a word's states with those of a reference word, all of its own tokens, in the same space: state by state.
 
-    The last is the cosine of the contextual embeddings; None for a state that one of the traces does not hold.
+    The last is the cosine of the contextual embeddings; None for a state that one of the traces doesn't hold.
     """
     tokens = not_special(reference)
     held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
@@ -201,7 +201,7 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
 
 
 def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:
-    """Return mean, smallest and largest number of each state, None where one of them is not known."""
+    """Return mean, smallest and largest number of each state, None if one of them isn't known."""
     states = []
     for column in zip(*rows, strict=True):
         values = [value for value in column if value is not None and math.isfinite(value)]

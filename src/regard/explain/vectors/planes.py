@@ -26,7 +26,7 @@ class Plane:
 def plane(vectors: Float[Tensor, "n M"]) -> Plane:
     """Compute the plane that keeps most of the variance of these vectors. Needs two of them or more.
 
-    Signs are fixed (the largest component of each axis is positive), so that pictures do not flip from run to run.
+    Signs are fixed (the largest component of each axis is positive), so that pictures don't flip from run to run.
     """
     vectors = vectors.double()
     centre = vectors.mean(0)

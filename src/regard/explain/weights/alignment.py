@@ -1,10 +1,10 @@
-"""Which words of the source a translation's words come from, as an encoder-decoder's cross-attention has it.
+"""Align the words of a translation with source words, by an encoder-decoder's cross-attention.
 
-Row i of a decoder reads target token i and writes token i + 1, so a target token has two rows: the one before it, that
-writes it, and its own, that reads it. In a trained model one layer's rows look at the source of what they write
-(Bahdanau et al. 2015) and another's, lower down, at the source of what they have just read (Chen et al. 2020, "Accurate
-Word Alignment Induction from Neural Machine Translation"). Which layers these are is found without a gold standard: the
-two are independent views of one alignment, so the two layers are taken whose views agree most.
+Row i of a decoder reads target token i and writes token i + 1, so a target token has two rows: the previous row, which
+writes it, and its own row, which reads it. In a trained model, one layer's rows attend to the source of the token that
+they write (Bahdanau et al. 2015), and a lower layer's rows attend to the source of the token that they read (Chen et
+al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation"). regard finds these layers without a gold
+standard: they are independent views of one alignment, so it chooses the two layers whose views agree most.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,10 +38,10 @@ class Aligned:
 class Alignment:
     """The alignment of one text and its target.
 
-    written_layer, read_layer: the layers shown. agreement: how far these two views agree, at most 1, 0 for not at all.
-    head: the one head whose weights these are, None for the mean of heads. tokens: one entry a target token.
-    `weights[n][i][j]`: what row i, which reads target token i and writes token i + 1, gives source token j in layer
-    layers[n], of all layers that the trace holds. sinks: source tokens that are attention sinks of the cross-attention.
+    written_layer, read_layer: the layers shown. agreement: between these two views, at most 1, 0 for none.
+    head: the head of these weights, None for the mean of heads. tokens: one entry per target token.
+    `weights[n][i][j]`: the weight from row i, which reads target token i and writes token i + 1, to source token j in
+    layer layers[n], for all layers of the trace. sinks: source tokens that are attention sinks of the cross-attention.
     """
 
     text: int
@@ -57,11 +57,11 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Across:
-    """A word and the other side of cross-attention, one entry a layer: mean of heads, or the head that is asked for.
+    """A word and the other side of cross-attention, one entry per layer: mean of heads, or the requested head.
 
-    Of a target word: what it gives each source token, in the rows that write it (none where it is the first token) and
-    in those that read it. Of a source word: what each target token gives it, when it is written and when it is read;
-    these do not add up to 1.
+    For a target word: its attention to each source token, in the rows that write it (none for the first token) and in
+    those that read it. For a source word: the attention from each target token, when it is written and when it is read.
+    These don't add up to 1.
     """
 
     occurrence: str
@@ -76,7 +76,7 @@ def align(
 
     layers: whose rows to show (as tokens are written, as they are read); without it, the two that `choose` finds for
     this pair. head: of this head's weights instead of the mean of heads. top: how many tokens a row names. Layers and
-    heads that do not exist are for the caller to refuse.
+    heads that don't exist are for the caller to refuse.
     """
     numbers, weights = list(kept_numbers(pair.decoder.cross)), cross_attention_rows(pair, head)
     written, read = choose([pair], head) if layers is None else layers
@@ -107,7 +107,7 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
 
 
 def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
-    """The agreement of every two layers: of tokens that are not special, and what they give such that are no sinks."""
+    """The agreement of every two layers: of tokens that aren't special, and what they give such that are no sinks."""
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
@@ -118,12 +118,12 @@ def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N 
     """Cross-attention of every layer that the trace holds, the mean of heads or one head."""
     maps = [pair.decoder.cross[n] for n in kept_numbers(pair.decoder.cross)]
     if not maps:
-        raise RegardError(f"the trace of {pair.status.model} holds no cross-attention")
+        raise RegardError(f"the trace of {pair.status.model} has no cross-attention")
     return torch.stack([w.dense().mean(0) if head is None else w[head] for w in maps])
 
 
 def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Tensor, "N N"]:
-    """How far the rows that write a token, of one layer, agree with those that read it, of another: [writing, reading].
+    """The agreement between the writing rows of one layer and the reading rows of another: [writing, reading].
 
     The mean cosine of a target token's two rows, over the tokens `own` (none of them the first), less that of rows of
     different tokens: layers whose rows all look at one place agree on nothing.
@@ -140,7 +140,7 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find what a word of the target gives each source token, layer by layer; of several tokens the mean."""
+    """Find the attention of a target word to each source token, layer by layer, as mean over its tokens."""
     weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
@@ -152,7 +152,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find what each target token gives a source word, layer by layer: the sum over its tokens."""
+    """Find the attention of each target token to a source word, layer by layer, as sum over its tokens."""
     read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder
@@ -172,7 +172,7 @@ def _each(
 
 
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
-    """Say why `choose` took an alignment's layers. texts: over so many."""
+    """Report why `choose` chose an alignment's layers. texts: the number of texts."""
     written, read = alignment.written_layer, alignment.read_layer
     best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     if written == read:

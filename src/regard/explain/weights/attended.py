@@ -1,4 +1,4 @@
-"""Rows of attention weights as a person reads them: the tokens they go to, special ones and sinks apart."""
+"""Rows of attention weights as a user reads them: the tokens they go to, special ones and sinks separately."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Attended:
 
     @property
     def apart(self) -> float:
-        """What special tokens and sinks take together."""
+        """The weight on special tokens and sinks."""
         return self.special + sum(share.weight for share in self.sinks)
 
 
@@ -54,7 +54,7 @@ def attended(
     weights: Float[Tensor, "R S"], tokens: Sequence[Token], layer: int, head: int | None, top: int,
     sinks: Collection[int] = (), *, whole: bool = True,
 ) -> list[Attended]:  # fmt: skip
-    """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others."""
+    """Sort rows of weights as a user reads them: special tokens and sinks separately, then the largest others."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)
     named[numbered] = False
@@ -98,7 +98,7 @@ def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     """List the attention calls whose maps the trace of one text holds, of which there has to be one."""
     refuse_pairs(trace)
     if not (held := call_numbers(trace.attention)):
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+        raise RegardError(f"the trace of {trace.status.model} has no attention")
     return held
 
 
@@ -109,7 +109,7 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
     for call in calls:
         maps.append(trace.attention[call])
         if maps[-1].shape[1:] != (size, size):
-            raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: its heads have no scores")
+            raise RegardError(f"layer {call[0]} has keys that aren't tokens of the text, so its heads have no scores")
     return maps
 
 
@@ -131,7 +131,7 @@ class WordLink:
 def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
     """Number the tokens of other words than one: not its own, no sinks, not special, with a letter or a digit.
 
-    What a tokenizer does not know is no word. own, sinks: the numbers of the word's tokens, and of those that are
+    What a tokenizer doesn't know isn't a word. own, sinks: the numbers of the word's tokens, and of those that are
     attention sinks.
     """
     return [

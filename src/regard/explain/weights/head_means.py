@@ -1,20 +1,20 @@
-"""Name every head's scores as means over many texts: traces, a corpus, or random tokens that are repeated or exchanged.
+"""Compute every head's scores as means over texts: traces, a corpus, or repeated or exchanged random tokens.
 
-Repeated random tokens: nothing but the repetition can be followed there. The test of Olsson et al. 2022, "In-context
-Learning and Induction Heads": of a text w x y … w x y …, an induction head at the second w looks behind the first, at
-x. `head_scores` says what previous, duplicate and induction are.
+Repeated random tokens: heads can only follow the repetition. This is the test of Olsson et al. 2022, "In-context
+Learning and Induction Heads": in a text w x y … w x y …, an induction head at the second w attends to x, the token
+after the first w. `head_scores` defines previous, duplicate and induction.
 
-Exchanged tokens tell whether a head follows where a token stands or what it says. The tokens of a text's first three
-quarters change places, all but the very first, at which many heads look whatever it is. Those of the last quarter stay,
-and their attention to the tokens that moved is compared, w of the text as it was, w' of the exchanged one. Token j now
-stands at m(j):
+Exchanged tokens show whether a head follows positions or content. The tokens in the first three quarters of a text are
+exchanged, except for the very first token, to which many heads always attend. The tokens in the last quarter stay, and
+their attention to the exchanged tokens is compared: w in the original text, w' in the exchanged text. Token j is now at
+m(j):
 
-    position    how alike w[i, j] and w'[i, j] are: the same place, another token
-    content     how alike w[i, j] and w'[i, m(j)] are: the same token, another place
+    position    similarity of w[i, j] and w'[i, j]: the same position, another token
+    content     similarity of w[i, j] and w'[i, m(j)]: the same token, another position
 
-Alike is the Bray-Curtis similarity Σ min(a, b) / (Σ (a + b) / 2), from 0 (nothing in common) to 1 (equal). A head that
-looks everywhere evenly is alike in both, one that follows both at once in neither. What the keys hold is contextual:
-exchanged tokens are not the same vectors, as their neighbours are others.
+The similarity is Bray-Curtis, Σ min(a, b) / (Σ (a + b) / 2), from 0 (nothing in common) to 1 (equal). A head with even
+attention is similar in both, and a head that follows both at once is similar in neither. Keys are contextual: exchanged
+tokens have other vectors, because their neighbours differ.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ CROSS_SCORES = ("written", "read", "successor", "special")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMeans(Tabular):
-    """The scores of every head by their names, (layers, H) each; NaN where no query has such a key.
+    """The scores of every head by their names, (layers, H) each; NaN if no query has such a key.
 
     entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with a
     token after them (nexts), with an earlier token of their id (duplicates) and with one that has a token behind it
@@ -76,7 +76,7 @@ class HeadMeans(Tabular):
         return self.counts.get(OVER.get(name, "queries"), self.counts["queries"])
 
     def rows(self) -> list[Row]:
-        """List one row a head: layer, head, and every score."""
+        """List one row per head: layer, head, and every score."""
         layers, heads = next(iter(self.scores.values())).shape
         return [
             {"layer": self.layer(row), "head": head}
@@ -102,10 +102,10 @@ class HeadMeans(Tabular):
 def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
     """Average the head scores of several texts, each text counting by how many of its queries a score is of."""
     if not found:
-        raise RegardError("mean_scores: given no scores, needs those of one text or more")
+        raise RegardError("mean_scores: got no scores, expected those of at least one text")
     calls = found[0].calls
     if any(each.calls != calls for each in found):
-        raise RegardError("mean_scores: the traces hold different layers, the same are needed")
+        raise RegardError("mean_scores: the traces have different layers, expected the same")
     counts = {name: sum(getattr(each, name) for each in found) for name in COUNTS}
     scores = {}
     for name in NAMES:
@@ -120,7 +120,7 @@ def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a score measures, and the target of a head's attention if it has a high score.
+    """The meaning of a score, and the target of a head's attention if its score is high.
 
     looks_at: the target in a few words, empty if no overview lists the score. says: the meaning as a sentence. unit:
     "share", "likeness", "nats" or "tokens". mean_of: the tokens that the score averages over, if not all.
@@ -188,9 +188,9 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
     """
     for pair in pairs:
         if not isinstance(pair, PairTrace):
-            raise RegardError(f"cross_head_scores: given {type(pair).__name__}, needs the traces of text and target")
+            raise RegardError(f"cross_head_scores: got {type(pair).__name__}, expected the traces of text and target")
     if not pairs:
-        raise RegardError("cross_head_scores: given no trace, needs one or more")
+        raise RegardError("cross_head_scores: got no trace, expected at least one")
     layers = kept_numbers(pairs[0].decoder.cross)
     sums: dict[str, list[torch.Tensor]] = {name: [] for name in CROSS_SCORES}
     for pair in pairs:
@@ -207,7 +207,7 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
                 sums["successor"].append(weights[:, :, row, origin + 1])
             sums["special"].append(weights[:, :, row, sorted(set(apart))].sum(-1))
     if not sums["written"]:
-        raise RegardError("cross_head_scores: no target token has a source that is not special: there is no score")
+        raise RegardError("cross_head_scores: no target token attends to ordinary tokens, so there is no score")
     empty = np.full(tuple(sums["written"][0].shape), np.nan)
     scores = {name: torch.stack(each).mean(0).numpy() if each else empty for name, each in sums.items()}
     counts = {"queries": len(sums["written"]), "successors": len(sums["successor"])}
@@ -232,14 +232,14 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
         raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models with a single stack")
     check_seed(seed)
     if length < 2 or repeats < 1:
-        raise RegardError(f"random tokens: given {length} tokens, {repeats} times, needs 2 or more, once or more")
+        raise RegardError(f"random tokens: got {length} tokens {repeats} times, expected 2 or more at least once")
     before, after = special_around(model)
     whole = length * repeats + len(before) + len(after)
     if model.limit is not None and whole > model.limit:
-        raise RegardError(f"random tokens: given {whole} with special ones, {model.name} takes {model.limit} at most")
+        raise RegardError(f"random tokens: got {whole} with special tokens, {model.name} takes at most {model.limit}")
     pool = _plain_ids(model)
     if len(pool) < length:
-        raise RegardError(f"random tokens: given {length}, {model.name} has {len(pool)} that can be drawn")
+        raise RegardError(f"random tokens: got {length}, but {model.name} has only {len(pool)} to draw from")
     drawn = np.random.default_rng(seed).choice(pool, length, replace=False).tolist()
     return [*before, *drawn * repeats, *after]
 
@@ -282,13 +282,13 @@ def content_or_position(
 ) -> HeadMeans:
     """Compare the attention of texts with that of the same texts with tokens exchanged, for every head.
 
-    Gives position, content, and looked: how much the queries looked at the tokens that changed places; where that is
+    Gives position, content, and looked: how much the queries looked at the tokens that changed places; if that is
     next to nothing, the other two say little. They are means over texts and exchanges; NaN where a head looks at none
     of these tokens.
     """
     texts = list(check_texts(texts, "content_or_position", ", or a list of ids for each"))
     if not texts or exchanges < 1:
-        raise RegardError(f"content_or_position: given {len(texts)} texts, {exchanges} exchanges, needs 1 or more")
+        raise RegardError(f"content_or_position: got {len(texts)} texts, {exchanges} exchanges, expected 1 or more")
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: content_or_position is for models with a single stack")
     check_seed(seed)
@@ -299,7 +299,7 @@ def content_or_position(
         trace = _trace(model, text)
         places = [n for n, token in enumerate(trace.tokens) if not token.special]
         if len(places) < MIN_TOKENS:
-            raise RegardError(f"content_or_position: a text has {len(places)} tokens, needs {MIN_TOKENS} or more")
+            raise RegardError(f"content_or_position: a text has {len(places)} tokens, expected {MIN_TOKENS} or more")
         stay = len(places) // 4
         region, queries = torch.tensor(places[1:-stay]), torch.tensor(places[-stay:])
         ids = torch.tensor([token.id for token in trace.tokens])

@@ -15,7 +15,7 @@ causal models the first sees itself alone), each score is a mean over q of a par
                 id[j - 1] = id[i]
 
 The means of the last two are over the queries that have such a j. Olsson et al. measure induction ("prefix matching")
-on random tokens that are repeated, where nothing but the repetition can be followed: `model.trace(ids=ids + ids)` gives
+on random tokens that are repeated, if nothing but the repetition can be followed: `model.trace(ids=ids + ids)` gives
 that number; that of a natural text is of its own repetitions. A score says where a head looks, not what that does.
 
 Clark et al. 2019, "What Does BERT Look At?"; Voita et al. 2019, "Analyzing Multi-Head Self-Attention" (who count how
@@ -80,7 +80,7 @@ class HeadScores(Tabular):
         return {name: getattr(self, name) for name in NAMES}
 
     def rows(self) -> list[Row]:
-        """List one row a head: layer, call (which of the layer's), head, and every score."""
+        """List one row per head: layer, call (which of the layer's), head, and every score."""
         scores, heads = self.by_name(), range(self.same.shape[1])
         return [
             {"layer": layer, "call": nth, "head": head}
@@ -112,7 +112,7 @@ def head_scores(trace: Trace) -> HeadScores:
 
 
 class _ScoreSums:
-    """What the scores of one map (H, L, L) are made of, from one pass over its rows.
+    """The sums behind the scores of one map (H, L, L), from one pass over its rows.
 
     received: what each key gets from all queries (H, L). counted: what it gets from those that count.
     """

@@ -65,7 +65,7 @@ def steps(
     """Compute every step of one query of an attention map; value has the vectors that are weighted.
 
     Raises:
-        RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
+        RegardError: there is no such query or head, or the record isn't within 1e-5 of the map's own weights.
     """
     if not 0 <= query < map.query.shape[2]:
         raise RegardError(f"query {query} is out of range: there are queries 0 to {map.query.shape[2] - 1}")
@@ -88,7 +88,7 @@ def steps(
     sink = None if rule.sinks is None else float(rule.sinks[head])
     largest = max(float(scores.max()), -torch.inf if sink is None else sink)
     if largest == -torch.inf:
-        raise RegardError(f"query {query} may attend to nothing: there are no weights to compute")
+        raise RegardError(f"query {query} can't attend to any key, so it has no weights")
     exponentials = (scores - largest).exp()
     total = exponentials.sum() + (0.0 if sink is None else torch.tensor(sink - largest).double().exp())
     weights = exponentials / total
@@ -108,7 +108,7 @@ def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | 
     Layers and heads count from 0, or from the end: -1 is the last.
 
     Raises:
-        RegardError: there is no such token, layer or head, or another part is named, or the trace does not hold the
+        RegardError: there is no such token, layer or head, or another part is named, or the trace doesn't hold the
             layer's values.
     """
     cross = asks_for_cross_attention("head_steps", part)
@@ -118,7 +118,7 @@ def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | 
     layer = from_zero("layer", layer, len(maps), "there are")
     value = values[layer]
     if value is None:
-        raise RegardError(f"the trace does not hold the values of layer {layer}")
+        raise RegardError(f"the trace has no values for layer {layer}")
     return steps(maps[layer], value, token, head=head)
 
 
@@ -129,7 +129,7 @@ MAX_NAMED_TOKENS = 4  # tokens at each end of a direction
 class ScoreDirections(Tabular):
     """The pairs of directions of one head over a text, the strongest first. In float64.
 
-    strength: singular values. share: each one's part of the sum of all squared scores (masked ones too), less the mean
+    strength: singular values. share: each one's part of the sum of all squared scores (masked ones too), minus the mean
     key's. queries, keys: how much of each query and key lies along each, columns of length 1; where both have one sign
     the score grows, and a pair may be turned over (both its signs changed) as one likes: here the largest key is
     positive.
@@ -157,7 +157,7 @@ class ScoreDirections(Tabular):
         }  # fmt: skip
 
     def rows(self) -> list[Row]:
-        """List one row a direction: its number, strength and share, and the tokens at its ends."""
+        """List one row per direction: its number, strength and share, and the tokens at its ends."""
         return [
             {"direction": n, "strength": float(self.strength[n]), "share": float(self.share[n])}
             | {end: ", ".join(names) for end, names in self.ends(n).items()}

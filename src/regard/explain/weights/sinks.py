@@ -1,18 +1,18 @@
-"""Attention sinks: tokens that take attention whatever they mean.
+"""Attention sinks: tokens that receive attention regardless of their meaning.
 
-    excess = (share - equal) / (1 - equal),  a sink where excess ≥ 0.2 in more than half of all heads
+    excess = (share - equal) / (1 - equal),  a sink if excess ≥ 0.2 in more than half of all heads
 
-share is the mean weight that a token gets from the others that see it, equal what it would get if each of them
-spread its weight evenly. After Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
+share is the mean weight of a token from the other tokens that see it, and equal is its weight if each of them
+attended evenly. After Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
 
-A softmax has to put its weight somewhere. Heads that have nothing to say put it on a token that every query can see,
-most often the first one: "attends to Anna 0.94" is then said of Anna's place and not of Anna. Special tokens take such
-weight too, and are marked by the tokenizer; this module finds the others.
+A softmax always distributes all of its weight. If a head finds nothing relevant, it attends to a token that every query
+can see, usually the first token. A weight of 0.94 on "Anna" is then about Anna's position, not about Anna. Special
+tokens also receive such weight, and the tokenizer marks them. This module finds the other sinks.
 
-The criterion. The excess is 0 for an equal share and 1 for all of it, in texts of any length. A token is a sink where
-its excess is EXCESS or more in more than half of all heads of all layers that are looked at. Of the first token
-of a causal model FIRST is enough: every token sees it, so that its share falls as texts grow. Any other token has to be
-seen by SEEN_BY others: the mean of fewer is noise.
+The criterion: the excess is 0 for an equal share and 1 for the whole weight, in texts of any length. A token is a sink
+if its excess is EXCESS or more in more than half of all heads of all layers. For the first token of a causal model,
+FIRST is enough: every token sees it, so its share falls as texts grow. Any other token must be seen by SEEN_BY others,
+because the mean of fewer is noise.
 """
 
 import math
@@ -48,7 +48,7 @@ class Sink:
 
 
 def sinks(trace: Trace) -> list[Sink]:
-    """Find the attention sinks of a text, special tokens aside, in all layers that the trace holds."""
+    """Find the attention sinks of a text, without special tokens, in all layers that the trace holds."""
     return sinks_of([trace.attention[n] for n in kept_numbers(trace.attention)], trace.tokens)
 
 
@@ -67,8 +67,8 @@ def sinks_of(
 ) -> list[Sink]:
     """Find the sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
 
-    received: what the maps' `received()` gives, where it is known already. Maps whose keys are not these tokens alone
-    do not count.
+    received: what the maps' `received()` gives, where it is known already. Maps whose keys aren't these tokens alone
+    don't count.
     """
     size = len(tokens)
     known = [None] * len(maps) if received is None else received

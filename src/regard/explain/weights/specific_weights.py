@@ -1,18 +1,18 @@
-"""Weights that are about the two tokens themselves: more than distance, or the key alone, accounts for.
+"""Weights that depend on both tokens: more than the distance or the key alone explains.
 
     divergence = weight · ln(weight / expected),  expected = the largest of (by distance, by key, equal)
 
-by distance: the mean weight that the head's other queries give the token which stands as far from them, on the same
-side; the mean over all of them, or over the eight nearest where that is larger (far off, some heads take a place for
-another one by a fixed shift, for stretches of a text). by key: the mean weight that the other queries which see this
-key give it. equal: one by the number of keys that the query sees. In nats: the key's term in the Kullback-Leibler
-divergence of the row from what is expected.
+by distance: the mean weight from the head's other queries to the token at the same distance, on the same side. This is
+the mean over all of them, or over the eight nearest if that is larger (far away, some heads attend at a fixed shift in
+stretches of a text). by key: the mean weight to this key from the other queries that see it. equal: 1 / the number of
+keys that the query sees. The divergence is in nats: the key's term in the Kullback-Leibler divergence of the row from
+the expected row.
 
-A head that looks at the token before, whatever it is, has large weights that say nothing about these tokens, and so has
-one in which every token looks at the same place (positional heads and sinks: Voita et al. 2019, "Analyzing Multi-Head
-Self-Attention"; Clark et al. 2019, "What Does BERT Look At?"). What all three fail to account for belongs to this query
-and this key. The head with the largest divergence is the one worth looking at for a word. Special tokens, attention
-sinks, and tokens of the query's own word do not count as keys.
+If a head always attends to the previous token, its large weights are not about these tokens. The same holds if every
+token attends to the same position (positional heads and sinks: Voita et al. 2019, "Analyzing Multi-Head
+Self-Attention"; Clark et al. 2019, "What Does BERT Look At?"). The weight that all three means fail to explain belongs
+to this query and key. The head with the largest divergence is the most informative for a word. Special tokens,
+attention sinks, and tokens of the query's own word don't count as keys.
 """
 
 import math
@@ -44,7 +44,7 @@ DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # of
 
 @dataclass(frozen=True)
 class SpecificWeight:
-    """What a word (or a token: the mean over `queries`) gives one key in one head.
+    """The weight from a word (or a token: the mean over `queries`) to a key in a head.
 
     weight: the mean over the queries. by_distance, by_key: means over other queries, and divergence, in nats, as the
     module has them, each the mean over the queries.
@@ -66,7 +66,7 @@ def specific_weights(
 ) -> list[list[SpecificWeight]]:  # fmt: skip
     """Find, in each layer, the weight of each word with the largest divergence; the largest of these first.
 
-    groups: the tokens of each word; by default every token that is not special and not in apart is one, of more than
+    groups: the tokens of each word; by default every token that isn't special and not in apart is one, of more than
     512 as many, evenly apart. apart: the numbers of the tokens that are attention sinks. layers: by default all that
     the trace holds; head: one head of each, by default that with the largest divergence. words_alone: keys are tokens
     of words that are spelled otherwise than the word, and no punctuation. Words with none above 0 are left out.
@@ -115,7 +115,7 @@ def word_links(
     """Find what each word's tokens give a token of another word with the largest divergence, of all heads.
 
     words: the tokens of each; apart: the numbers of the tokens that are attention sinks; layers: by default all.
-    None where nothing is beyond the expected; of several alike the first layer's.
+    None if nothing is beyond the expected; of several alike the first layer's.
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
     for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
@@ -142,7 +142,7 @@ def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
 
 
 def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
-    """Return the weights of all heads of a run of layers as one tensor, which is read sooner; a large map itself."""
+    """Return the weights of all heads of a run of layers as one tensor, which is read faster; a large map itself."""
     if sum(math.prod(weights.shape) for weights in maps) > SMALL:
         return maps[0]
     return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
@@ -219,7 +219,7 @@ def _divergences_of_large_map(
 def divergence_maps(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[DivergenceMap]:
-    """Compute the weights of each layer of a short text, and their divergences: 0 where no word attends to another.
+    """Compute the weights of each layer of a short text, and their divergences: 0 if no word attends to another.
 
     attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. heads: the others
     have divergences of 0.
@@ -241,7 +241,7 @@ def divergence_maps(
 def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
     """Find the head in which each token's weight on another word has the largest divergence.
 
-    maps: of each layer, as `divergence_maps` has them. Returned are (query, key, layer, head, weight, divergence) of
+    maps: of each layer, as in `divergence_maps`. Returned are (query, key, layer, head, weight, divergence) of
     pairs with a divergence of at least 0.25 nats, the largest first.
     """
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
@@ -322,7 +322,7 @@ def _sampled_sums(
 
 
 def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
-    """Divide sums by how many numbers they are of, 0 where there are none."""
+    """Divide sums by how many numbers they are of, 0 if there are none."""
     total, many = sums
     return torch.where(_above(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
@@ -344,10 +344,10 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
 
 
 def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
-    """Choose the layer and head that say most about a whole text, by its weight with the largest divergence.
+    """Choose the most informative layer and head for a whole text, by the weight with the largest divergence.
 
     The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a
-    single large weight may be chance. found: of each layer, what `specific_weights` gives. None where none has any.
+    single large weight may be chance. found: of each layer, what `specific_weights` gives. None if none has any.
     """
     chosen = [weight for weights in found for weight in weights]
     for name in ("layer", "head"):
@@ -360,7 +360,7 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
 
 
 def text_choice(layer: int, head: int | None = None) -> str:
-    """Say why a layer was chosen for a text, of all layers or of those of one head."""
+    """Report why a layer was chosen for a text, of all layers or of those of one head."""
     whose = "its attention" if head is None else f"head {head} there"
     usual = "what the distance alone or the attended token alone predicts"
     return f"Layer {layer} was chosen because {whose} differs most from {usual}."

@@ -1,1 +1,1 @@
-"""What made an outcome: a next token's logit, or how near two words are."""
+"""Causes of an outcome: a next token's logit, or the similarity of two words."""

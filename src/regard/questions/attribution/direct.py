@@ -60,7 +60,7 @@ TABLE: list[list[Template]] = [
 
 
 def parts_sentences(result: "Attribution") -> list[str]:
-    """Say which component, head and source token contribute most."""
+    """Report which component, head and source token contribute most."""
     parts, sources = result.by(), result.by("source", words=result.unit == "word")
     numbers = largest_ends(parts) | {"outcome": result.outcome, "value": plain(result.value)}
     if "head " not in numbers.get("most", ""):
@@ -274,7 +274,7 @@ class Attribution(Answer):
         return f"Contributions to the {self.outcome} ({plain(self.value)})"
 
     def exactness(self) -> list[str]:
-        """Say how exactly the components sum to the outcome."""
+        """Report how exactly the components sum to the outcome."""
         return [exactly_split("components", "outcome", self.error)]
 
     def data(self) -> dict[str, object]:
@@ -300,25 +300,25 @@ def attribution(
     Args:
         model: the model of the trace.
         trace: a trace without interventions.
-        place: the word or token of the outcome: in a causal model the position before the token. None for a model that
-            labels the whole text.
+        place: the word or token of the outcome. In a causal model, this is the position before the token. None for a
+            model that labels the whole text.
         token, to: the token, by its text (with a space before it if it has one) or id, or a classifier's label. A
             classifier's activations after its last layer are frozen, as the statistics of norms are.
         against: a token or label whose logit is subtracted.
         toward: instead of a token, a direction (M,): the outcome is the cosine of the last hidden state with it.
 
     Raises:
-        RegardError: no such place or token, both or neither of token and direction, a model without a language head, or
-            one whose outcome has no known exact split.
+        RegardError: the place or token doesn't exist, token and direction are both or neither passed, the model has no
+            language head, or no exact split is known for its outcome.
     """
     split = splitter(model, trace, "attribution", outcome_path)
     token = to if token is None else token
     if (token is None) == (toward is None) or (against is not None and token is None):
-        raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
+        raise RegardError("attribution: pass a token (optionally with against=) or a direction toward=")
     named = partial(class_or_token_id, model.labels, model._tokenizer, what="attribution")
     ids = [None if each is None else named(each) for each in (token, against)]
     if token is not None and ids[0] == ids[1]:
-        raise RegardError(f"attribution: given {against!r} against itself: needs two that differ")
+        raise RegardError(f"attribution: got {against!r} against itself: pass two different tokens")
     return split_outcome(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
 
 
@@ -368,7 +368,7 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
             )
         return float(torch.cosine_similarity(state, direction, dim=0)), "cosine to the direction"
     if trace.logits is None:
-        raise RegardError(f"attribution: the trace of {trace.status.model} holds no logits: give toward=, a direction")
+        raise RegardError(f"attribution: the trace of {trace.status.model} has no logits: pass a direction, toward=")
     logits = trace.logits.double() if trace.logits.ndim == 1 else trace.logits[rows].double().mean(0)
     for token in (outcome.token, outcome.against):
         if token is not None and not 0 <= token < len(logits):

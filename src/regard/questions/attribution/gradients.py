@@ -57,7 +57,7 @@ LARGE_GAP = 0.05  # of the outcome's change
 
 
 def tokens_sentences(result: "TokenAttribution") -> list[str]:
-    """Say which token or word contributes most, after a warning if the scores miss their sum."""
+    """Report which token or word contributes most, after a warning if the scores miss their sum."""
     numbers = largest_ends(result.by(result.unit)) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
     if result.baseline is not None:
         numbers["baseline"] = plain(result.baseline, result.outcome)
@@ -67,7 +67,7 @@ def tokens_sentences(result: "TokenAttribution") -> list[str]:
 
 
 def heads_sentences(result: "HeadAttribution") -> list[str]:
-    """Say which head contributes most, and from which token it takes most."""
+    """Report which head contributes most, and from which token it takes most."""
     numbers = largest_ends(result.by()) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
     call, head, _ = max(result.best(sum(map(len, result.scores))), key=lambda best: best[2])
     if "most" in numbers:
@@ -165,7 +165,7 @@ class TokenAttribution(Answer):
         return f"Contribution of each {self.unit} to the {self.outcome_name} ({plain(self.outcome)})"
 
     def exactness(self) -> list[str]:
-        """Say how exact the scores are."""
+        """Report how exact the scores are."""
         if self.gap is None:
             return ["Gradient × input is a linear estimate. The scores need not sum to the outcome."]
         gap = f"{self.gap:.1e}" if self.gap < 0.01 else plain(self.gap)
@@ -203,23 +203,23 @@ def attribute_to_tokens(
     Args:
         model: the model of the trace.
         trace: a trace without interventions.
-        outcome: one that gives a tensor, such as those of `regard.outcomes`.
+        outcome: an outcome that returns a tensor, such as those of `regard.outcomes`.
         method: "integrated gradients" or "gradient x input".
         steps: of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is more than 5 % of the outcome's
             change. The smallest gap wins.
         baseline: the embedding at every token: the vocabulary's "mean", "zero", or that of a token's id.
 
     Raises:
-        RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
+        RegardError: the method is unknown, the outcome isn't a tensor, or the embeddings can't be replaced.
     """
     try:
         from captum.attr import InputXGradient, IntegratedGradients
     except ImportError:
         raise RegardError('gradients at tokens need Captum: pip install "regard[captum]"') from None
     if method not in ("gradient x input", "integrated gradients"):
-        raise RegardError(f"method: given {method!r}, needs 'gradient x input' or 'integrated gradients'")
+        raise RegardError(f"method: got {method!r}, expected 'gradient x input' or 'integrated gradients'")
     if steps is not None and (not is_whole(steps) or steps < 1):
-        raise RegardError(f"steps: given {steps!r}, needs a whole number, 1 or more")
+        raise RegardError(f"steps: got {steps!r}, expected a whole number, 1 or more")
 
     def forward(*embeddings: Float[Tensor, "1 _ _"]) -> Float[Tensor, " 1"]:
         """Compute the outcome with these token embeddings of each text."""
@@ -260,7 +260,7 @@ def _baseline(
     table = model._session.original.get_input_embeddings()
     count = table.num_embeddings
     if baseline != "mean" and not (is_whole(baseline) and 0 <= baseline < count):
-        raise RegardError(f"baseline: given {baseline!r}, needs 'mean', 'zero' or one of the ids 0 to {count - 1}")
+        raise RegardError(f"baseline: got {baseline!r}, expected 'mean', 'zero' or one of the ids 0 to {count - 1}")
     with torch.no_grad():
         ids = torch.arange(count) if baseline == "mean" else torch.tensor([baseline])
         return table(ids.to(like.device)).mean(0).to(like).expand_as(like)
@@ -318,7 +318,7 @@ class HeadAttribution(Answer):
         return f"Estimated contribution of each head to the {self.outcome_name} ({plain(self.outcome)})"
 
     def exactness(self) -> list[str]:
-        """Say that the numbers are estimates."""
+        """Report that the numbers are estimates."""
         return ["One gradient estimates all contributions to first order. Ablate a head to measure its effect."]
 
     def data(self) -> dict[str, object]:
@@ -345,7 +345,7 @@ def attribute(
     trace, side = traces[0], traces[0].sides[-1]
     unit: Unit = "word" if by == "word" else "token"
     if to is not None and side.logits is None:
-        raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
+        raise RegardError(f"to: {model.name} has no language head: pass word and like, two words of the text")
     token = None if at is None else tokens_of(side, place_in(side, at))[0 if side.labels else -1]
     if method == "direct" and word is None:  # by default the last token; of a label the whole text
         token = len(side.tokens) - 1 if token is None and not side.labels else token
@@ -366,10 +366,10 @@ def attribute(
 def attribute_to_heads(model: Model, trace: AnyTrace, outcome: Outcome) -> HeadAttribution:
     """Attribute an outcome to all heads, by one gradient.
 
-    trace: of this model, without interventions. outcome: one that gives a tensor, such as those of `regard.outcomes`.
+    trace: of this model, without interventions. outcome: returns a tensor, such as those of `regard.outcomes`.
 
     Raises:
-        RegardError: an outcome that is no tensor, or heads that are not seen.
+        RegardError: the outcome isn't a tensor, or regard can't see the heads.
     """
     done, own = gradient_run(model, trace, heads=True)
     value = number_of(outcome, own)

@@ -1,1 +1,1 @@
-"""What a causal model wrote, plain or with its states steered."""
+"""Text that a causal model wrote, plain or with steered states."""

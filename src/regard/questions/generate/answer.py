@@ -1,4 +1,4 @@
-"""Hold what a causal model wrote, and, where it was steered, what it wrote so beside it."""
+"""The text that a causal model wrote, and its steered text if there is one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -61,10 +61,9 @@ STEERED: list[list[Template]] = [
 class WrittenToken:
     """A token that was written. token, id: its numbers in the text and the vocabulary.
 
-    probability: what the model gave it, temperature aside; rank: 0 for the likeliest. likeliest: the tokens it found
-    likeliest in that place, first. layers: what each state would have written there (logit lens), with the rank and
-    probability of this token; none where that isn't known. links: the most distinctive weights, if any stand out, of
-    the row that wrote it.
+    probability: from the model, without temperature. rank: 0 for the likeliest. likeliest: the likeliest tokens at this
+    position, best first. layers: the token that each state predicts (logit lens), with the rank and probability of this
+    token; empty if unknown. links: the most distinctive weights, if any, of the row that wrote the token.
     """
 
     token: int
@@ -83,19 +82,19 @@ class WrittenToken:
 
     @property
     def late(self) -> int:
-        """How many layers would have written it, from the last layer back."""
+        """The number of layers that would have written it, counted back from the last."""
         others = [n for n, layer in enumerate(self.layers) if layer.rank > 1]
         return len(self.layers) - 1 - max(others, default=0)
 
 
 @dataclass(frozen=True)
 class Writing:
-    """What was written after `given` tokens. ended: "end", "stop" or "length", as `Generated` has it.
+    """The text written after `given` tokens. ended: "end", "stop" or "length", as in `Generated`.
 
-    special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
-    special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
-    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks. lens: how exact the logit lens is,
-    or why there is none.
+    special, sinks, prompt, own: the fractions of attention to special tokens, to attention sinks, to the rest of the
+    prompt and to written tokens, as means over layers, heads and the rows that wrote. received: the same for each
+    token, including special tokens and sinks. sink_tokens: the tokens that are sinks. lens: how exact the logit lens
+    is, or why there is none.
     """
 
     given: int
@@ -111,10 +110,10 @@ class Writing:
 
 
 def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens | None = None) -> Writing:
-    """Look at what a causal model wrote after the first `given` tokens of a trace.
+    """Summarize the text that a causal model wrote after the first `given` tokens of a trace.
 
-    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens. readout: makes that of the model,
-    for the logit lens.
+    ended: why it stopped, a key of `ENDED`. names: spells the model's tokens. readout: makes the model's readout for
+    the logit lens.
     """
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
@@ -135,7 +134,7 @@ def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens |
 
 
 def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]:
-    """List the tokens after the first `given` ones, with their probabilities and what else was likely."""
+    """List the tokens after the first `given` tokens, with their probabilities and other likely tokens."""
     tokens = []
     for n, logits in enumerate([] if trace.logits is None else trace.logits[given - 1 : -1], given):
         own, chances = trace.tokens[n], logits.double().softmax(-1)
@@ -176,7 +175,7 @@ def telling(written: "Written") -> WrittenToken | None:
 
 
 def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
-    """What each token gets from the rows that wrote, mean of layers, heads and rows; zero where nothing was written."""
+    """The attention to each token from the rows that wrote, as mean over layers, heads and rows, or zero."""
     total = torch.zeros(len(trace.tokens), dtype=torch.float64)
     layers = kept_numbers(trace.attention)
     start, stop = given - 1, len(trace.tokens) - 1
@@ -245,7 +244,7 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 
 
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
-    """List what was written, the least likely token first, and what else was likely."""
+    """List the written tokens, the least likely first, with other likely tokens."""
     rows: list[list[Cell]] = []
     for own in sorted(tokens, key=lambda token: token.probability):
         others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
@@ -333,7 +332,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Generation(TracesAnswer):
-    """What a model wrote. steered: what it wrote with its states pushed. push: how they were."""
+    """The text that a model wrote. steered: its text with steered states. push: how they were steered."""
 
     format: ClassVar[str] = "regard generate"
     findings = generation_sentences
@@ -345,7 +344,7 @@ class Generation(TracesAnswer):
 
     @property
     def each(self) -> list[tuple[str, Written]]:
-        """What was written, by what it is called."""
+        """The written texts, by name."""
         return [("plain", self.plain), *([] if self.steered is None else [("steered", self.steered)])]
 
     def title(self) -> str:
@@ -353,7 +352,7 @@ class Generation(TracesAnswer):
         return f"Text generated after {shortened(self.plain.given, MAX_TITLE)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
-        """Say which probabilities are shown, and how exact the logit lens is."""
+        """Report which probabilities are shown, and how exact the logit lens is."""
         lens = list(dict.fromkeys(own.how.lens for _, own in self.each if own.how.lens))
         return ["Probabilities are the model's own, before temperature and top-k.", *lens]
 
@@ -364,7 +363,7 @@ class Generation(TracesAnswer):
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
-        """List one row a written token, in the text's order: how likely it was, and what else was likely there."""
+        """List one row per written token, in the text's order: how likely it was, and what else was likely there."""
         rows: list[Row] = []
         for name, token in ((name, token) for name, written in self.each for token in written.how.tokens):
             row: Row = {} if self.steered is None else {"written": name}
@@ -374,7 +373,7 @@ class Generation(TracesAnswer):
         return rows
 
     def data(self) -> dict[str, object]:
-        """Say how the states were steered, and what was written, token by token."""
+        """Report how the states were steered, and what was written, token by token."""
         return {
             "steering": self.push or None,
             "written": [
@@ -414,7 +413,7 @@ def generated(plain: Generated, steered: Generated | None = None, push: str = ""
     for done in both:
         trace = done.trace
         if not isinstance(trace, Trace):
-            raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")
+            raise RegardError("generation: got an encoder-decoder's target, expected text from a causal model")
         found = writing(trace, done.start, done.ended, names_of(trace), readout)
         written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, found))
     return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)

@@ -52,14 +52,14 @@ class GenerateQuery(Query):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """How tokens are chosen, as `Model.generate` takes it; nothing for the likeliest ones."""
+        """Sampling options as in `Model.generate`, empty for greedy decoding."""
         if self.top_k is None and self.temperature is None:
             return {}
         temperature = 1.0 if self.temperature is None else self.temperature
         return {"do_sample": True, "temperature": temperature} | ({} if self.top_k is None else {"top_k": self.top_k})
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         super().check(texts, targets, called=called)
         for name in ("towards", "away"):
             if self.steered and getattr(self, name) is None:
@@ -93,7 +93,7 @@ class GenerateQuery(Query):
 
 
 def usual_number_of_tokens(model: "Model", text: str) -> int:
-    """How many tokens to write at the most where nobody says: `USUAL`, or as many as fit."""
+    """The default maximum number of tokens to write: `USUAL`, or as many as fit."""
     if model.tokenizer is None or model.limit is None:
         return USUAL
     return max(1, min(USUAL, model.limit - len(model.tokenizer(text, verbose=False)["input_ids"])))

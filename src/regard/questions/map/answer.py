@@ -1,4 +1,4 @@
-"""Hold one layer's attention over a whole text, as `matrix` and `windowed` find it; all numbers count from 0."""
+"""One layer's attention over a whole text, from `matrix` or `windowed`. Everything is counted from 0."""
 
 import math
 import re
@@ -223,11 +223,11 @@ class Matrix(TracesAnswer):
     """One layer's attention over a whole text, of one head or (head None) the mean of all.
 
     near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
-    the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
-    shown. unattended: how many tokens get less than 0.05 from every other one, in each head. picture: mean weights of
-    cells, query down and key across; None of a text that was read in windows, which has a band in its place, and no
-    traces. received: what the keys of each of the picture's columns, or of as many parts of the text, receive, as in
-    Receiver, mean over them. why: the reason for the layer, where it was chosen.
+    the largest weights between tokens more than far apart, special ones and attention without sinks, in any of the
+    heads shown. unattended: how many tokens get less than 0.05 from every other one, in each head. picture: mean
+    weights of cells, query down and key across; None of a text that was read in windows, which has a band in its place,
+    and no traces. received: what the keys of each of the picture's columns, or of as many parts of the text, receive,
+    as in Receiver, mean over them. why: the reason for the layer, where it was chosen.
     """
 
     format: ClassVar[str] = "regard map"
@@ -268,11 +268,11 @@ class Matrix(TracesAnswer):
         return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {self.whose}"
 
     def exactness(self) -> list[str]:
-        """Say why it is this layer, where nobody asked for one."""
+        """Report why it is this layer, where nobody asked for one."""
         return [self.why] if self.why else []
 
     def rows(self) -> list[Row]:
-        """List one row a far pair: its head, weight and distance, the tokens and their numbers."""
+        """List one row per far pair: its head, weight and distance, the tokens and their numbers."""
         return [
             {
                 "head": pair.head, "weight": pair.weight, "distance": pair.distance, "query": pair.query.token,

@@ -37,10 +37,10 @@ class MapQuery(Query):
     far: int = option(default=64, least=0)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Refuse options and files that do not go together."""
+        """Raise an error for options and files that don't go together."""
         if source.open_file is not None:
             others = {"FILE": source.texts, "--window": source.window, "--model": source.model}
-            refuse_both("--open", others, "the saved trace is shown as it is, give one of them")
+            refuse_both("--open", others, "the saved trace is shown as it is, pass one of them")
         if source.window is not None:
             if self.layer is None:
                 raise RegardError("--window needs --layer: choose a layer, such as --layer 2")

@@ -1,7 +1,6 @@
 """Summarise a layer's whole attention matrix: the largest receivers, the largest distant weights, a small picture.
 
-Everything is exact, from one pass over the matrix; the matrix itself never exists. Tokens, layers and heads count
-from 0.
+Everything is exact and from one pass, without storing the matrix. Tokens, layers and heads are counted from 0.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -76,7 +75,7 @@ def matrix(
     special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
     length = weights.shape[1]
     if weights.shape[2] != len(trace.tokens):
-        raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
+        raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
     figures = weights.statistics(LISTED, (CELLS, CELLS), progress)
     values, keys, received, picture = figures.values, figures.keys, figures.received, figures.pooled
     entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
@@ -101,7 +100,7 @@ def matrix(
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
-    """Return the map of the heads that are asked for. Raises RegardError where there is no such head."""
+    """Return the map of the requested heads. Raises RegardError if a head doesn't exist."""
     if head is None:
         return weights
     return one_head(weights, from_zero("head", head, weights.shape[0], "the layer has"))
@@ -117,7 +116,7 @@ def matrix_of(
     about: Read,
     traces: Sequence[Trace],
 ) -> Matrix:
-    """Make the numbers for a person from the sums of a pass."""
+    """Compute the numbers to show from the sums of a pass."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
@@ -208,11 +207,11 @@ def windowed(
     far: int = 64,
     progress: Progress | None = None,
 ) -> Matrix:
-    """Compute `matrix` of one layer from the traces of a plan's windows, which may come one after another and go again.
+    """Compute `matrix` of one layer from the traces of a plan's windows, which needn't be in memory at the same time.
 
-    A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands
-    the band that there is; of a single window, its matrix. The special tokens that a window has and the whole text has
-    not count as special, and stand in no cell of the band. Each window has attention sinks of its own.
+    A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces its picture, or for
+    a single window, its matrix. A window's additional special tokens count as special and are in no cell of the band.
+    Each window has its own attention sinks.
     """
     text, tokens = plan.encoded.text, plan.encoded.tokens
     if len(plan.spans) == 1:
@@ -228,7 +227,7 @@ def windowed(
             heads = heads_shown(trace.attention[layer], head).shape[0]
             whole = _Whole(plan, causal, heads, Distant(far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
-            raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
+            raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
         sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
         whole.add(number, heads_shown(trace.attention[layer], head), [token.special for token in trace.tokens], sinks)
         statuses.append(trace.status)
@@ -309,7 +308,7 @@ class _Whole:
                 self.largest[keys] = torch.maximum(self.largest[keys], largest)
 
     def sums(self) -> MapSums:
-        """What came in, as means."""
+        """Return the collected sums as means."""
         (heads, length), plan, sums = self.received.shape, self.plan, self.band
         band = Band(sums.first, sums.count, sums.means(heads), len(plan.spans), plan.window, plan.stride)
         near, figures = self.near.means(), self.totals / length

@@ -1,4 +1,4 @@
-"""Hold a translation: texts and targets, with the source words that each target word attends to."""
+"""A translation: texts and targets, with the source words that each target word attends to."""
 
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -146,7 +146,7 @@ class Translation(Seen):
     """Texts and their targets, in the form of `Seen`, with the alignment of their cross-attention."""
 
     def findings(self) -> list[str]:
-        """Say which source words the target's words attend to."""
+        """Report which source words the target's words attend to."""
         return alignment_findings(self.summary)
 
     def rows(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Hold what is seen of a followed word, or of whole texts, and let one line of Python look at texts (`see`)."""
+"""The results for a followed word or whole texts, and `see`, which computes them in one line of Python."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -40,10 +40,10 @@ MAX_NAMED_PARTS = 6  # of a text that a tokenizer doesn't know or drops
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen(TracesAnswer):
-    """What `see` found: the summary as plain numbers, and the traces that it is of, or their windows.
+    """The result of `see`: the summary as plain numbers, and its traces or their windows.
 
-    layer, head: the single heads that were asked for, which the plot shows and the page opens at. read: of texts
-    that were read in windows the whole traces, which the page has. shape: of the plot, "slide" or "column".
+    layer, head: the requested heads, which the plot shows and where the page opens. read: the whole traces of texts
+    that were read in windows, for the page. shape: of the plot, "slide" or "column".
     """
 
     format: ClassVar[str] = "regard see"
@@ -67,7 +67,7 @@ class Seen(TracesAnswer):
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Report what the tokenizer did not read, and embeddings that are not explained."""
+        """Report what the tokenizer did not read, and embeddings that aren't explained."""
         statuses = self.about.statuses
         difference = max((status.embedding_difference or 0.0 for status in statuses), default=0.0)
         notes = [f"The known parts of the embeddings differ from their sum by {difference:.1e}."]
@@ -83,7 +83,7 @@ class Seen(TracesAnswer):
         return notes
 
     def rows(self) -> list[Row]:
-        """Where each occurrence looks, a row a layer and token; without a word the sharpest links, a row each."""
+        """Where each occurrence looks, a row per layer and token; without a word the sharpest links, a row each."""
         summary, target = self.summary, self.summary.target
         occurrences = summary.occurrences or (target.summary.occurrences if target is not None else [])
         if occurrences:
@@ -116,7 +116,7 @@ class Seen(TracesAnswer):
         return data
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the head that was asked for, else at the first that the sentences name."""
+        """Open at the head that was requested, else at the first that the sentences name."""
         summary = self.summary
         if self.layer is not None or self.head is not None:
             return {"layer": self.layer, "head": self.head, "word": summary.word}
@@ -143,7 +143,7 @@ class Seen(TracesAnswer):
         return page.overview_of(self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page: the texts with their attention, and the word's movement, or why it is not shown."""
+        """Put together the page: the texts with their attention, and the word's movement, or why it isn't shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
@@ -151,7 +151,7 @@ class Seen(TracesAnswer):
     def plot(
         self, *names: str, layer: int | None = None, head: int | None = None, shape: "Shape | None" = None
     ) -> "Figure":
-        """Draw what `regard see --figure` draws, or the panels of these names.
+        """Draw the plot of `regard see --figure`, or the panels with these names.
 
         layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
         """
@@ -176,7 +176,7 @@ class Seen(TracesAnswer):
         return parts
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw its picture, and say what it could not show."""
+        """Draw the plot, and list what it can't show."""
         from regard.questions.see.picture.whole import paint_seen
 
         return paint_seen(self.summary, self.traces, self.layer, self.head, self.shape)
@@ -258,34 +258,34 @@ def see(
     head: int | None = None,
     top: int = 5,
 ) -> Seen:
-    """Look at a word in texts or traces, or without one at what is most worth a look: what `regard see` prints.
+    """Show what attention does to a word in texts or traces, or an overview without a word, like `regard see`.
 
     Args:
-        texts: one or several, or traces of one kind. Each window of a long text is shown as a text of its own, if it
-            has the word.
-        word: in every text.
-        references: words to compare it with, each read as a text of its own. For traces, the traces of these words:
+        texts: one or several, or traces of one kind. Each window of a long text that has the word is shown as a
+            separate text.
+        word: a word that is in every text.
+        references: words to compare it with, each read as a separate text. For traces, pass the traces of these words:
             `model.trace(["money", "river"])`.
-        control: neutral sentences with {} in the word's place, which separate what the texts do to the word from what
-            any sentence does. Default: sentences of the package. For traces, traces of such sentences:
+        control: neutral sentences with {} for the word, to separate the effect of your texts from that of any sentence.
+            Default: the package's sentences. For traces, pass traces of such sentences:
             `model.trace(regard.neutral_sentences("bank"))`. Default: none, and movement isn't reported.
-        target: of an encoder-decoder, what its decoder reads: one, or one for each text (`model.generate` writes one).
-        window, stride: read each text in overlapping windows of so many tokens, as `Model.trace` does.
-        model: what `regard.load` gives or takes. Default: the default model.
-        layer, head: also show these. top: how many tokens to name.
+        target: the text of an encoder-decoder's decoder: one, or one per text (`model.generate` writes one).
+        window, stride: read each text in overlapping windows, as in `Model.trace`.
+        model: a model from `regard.load`, or an argument for it. Default: the default model.
+        layer, head: also show these. top: the number of tokens to list.
 
-    Returns a `Seen`, which shows itself, has the numbers as `.summary`, the sentences as `.findings()`, the traces
-    as `.traces`, and draws itself with `.plot()`.
+    Returns a `Seen`, which displays itself. It has the numbers (`.summary`), the sentences (`.findings()`), the traces
+    (`.traces`) and a plot (`.plot()`).
 
     Raises:
-        RegardError: as `regard.load` and `Model.trace`, or the word is not in the texts, there is no such layer or
-            head, or a trace comes with target, window, stride or model.
+        RegardError: as in `regard.load` and `Model.trace`, or the word isn't in the texts, a layer or head doesn't
+            exist, or a trace comes with target, window, stride or model.
     """
     listed = [texts] if isinstance(texts, str | ShownTrace) else texts
     if isinstance(listed, Sequence) and listed and all(isinstance(each, ShownTrace) for each in listed):
         for name, value in (("target", target), ("window", window), ("stride", stride), ("model", model)):
             if value is not None:
-                raise RegardError(f"{name}: it chooses how texts are traced, leave it out for a trace")
+                raise RegardError(f"{name}: it controls how texts are traced: leave it out for a trace")
         traces: Any = listed
         references = listed_traces("references", references)
         control = None if control is None else listed_traces("control", control)
@@ -299,7 +299,7 @@ def see(
         sentences = SENTENCES if control is None else control
         control = trace_control(opened, traces, word, sentences) if words and word is not None else None
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise RegardError(f"top: given {top!r}, needs a number from 1 on")
+        raise RegardError(f"top: got {top!r}, expected a number of 1 or more")
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
@@ -307,11 +307,11 @@ def listed_traces(what: str, given: object) -> "list[Trace]":
     """Return references or control as a list, a single trace as a list of itself. Raises RegardError for others."""
     listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
-        raise RegardError(f"{what}: given {type(wrong).__name__}, needs {NEEDED[what]}")
+        raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")
     return listed
 
 
 def _listed_texts_to_trace(what: str, texts: str | Sequence[str]) -> list[str]:
     if not isinstance(texts, (str, Sequence)):
-        raise RegardError(f"{what}: given {type(texts).__name__}, needs a text or a list of them")
+        raise RegardError(f"{what}: got {type(texts).__name__}, expected a text or a list of them")
     return [texts] if isinstance(texts, str) else list(texts)

@@ -104,7 +104,7 @@ def texts(summary: Summary, side: str) -> list[Panel]:
 
 
 def _sinks(summary: Summary, text: int) -> str:
-    """Say which tokens of a text are attention sinks."""
+    """Report which tokens of a text are attention sinks."""
     sinks, tokens = summary.sinks[text], summary.tokens[text]
     if not sinks:
         return ""
@@ -294,7 +294,7 @@ def _whose(summary: Summary, side: str) -> str:
 
 
 def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, heads: bool = False) -> Panel:
-    """Show where an occurrence looks, layer by layer, or in the single heads that were asked for."""
+    """Show where an occurrence looks, layer by layer, or in the single heads that were requested."""
     it = f"{quoted(occurrence.word)} in {side} {occurrence.label}"
     sink = set(occurrence.tokens) & {sink.token for sink in summary.sinks[occurrence.text]}
     # a causal model's first token gives all its weight to itself
@@ -406,7 +406,7 @@ def _largest(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
 
 
 def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
-    """What each layer would say at one place."""
+    """The prediction of each layer at one position."""
     label, at = _lens_place(summary, lens)
     rows: list[list[Cell]] = [
         [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]

@@ -47,18 +47,18 @@ class SeeQuery(Query):
         return list(dict.fromkeys(word.strip() for word in ",".join(self.compare).split(","))) if self.compare else []
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         super().check(texts, targets, called=called)
         if self.compare and self.word is None:
             raise RegardError(f"{called('compare')} needs {called('word')}: it compares that word with others")
         if not all(self.references):
             given = ",".join(self.compare)
-            raise RegardError(f"{called('compare')} {given!r}: needs words separated by commas, one is empty")
+            raise RegardError(f"{called('compare')} {given!r}: expected words separated by commas, but one is empty")
         if self.control is not None and not self.compare:
             raise RegardError(f"{called('control')} needs {called('word')} and {called('compare')}: pass all three")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Refuse texts, images and options that do not go together."""
+        """Raise an error for texts, images and options that don't go together."""
         if source.images:
             refuse_both("--image", {
                 "--compare": self.compare, "--control": self.control, "--logit-lens": self.logit_lens,
@@ -99,13 +99,13 @@ def read_sentences(file: Path, word: str) -> list[str]:
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise RegardError(f"{what} is not UTF-8 text: needs one sentence per line") from None
+        raise RegardError(f"{what} is not UTF-8 text: write one sentence per line") from None
     for n, line in enumerate(lines, 1):
         if line.strip() and (lacks := lacking(line.strip(), word)):
             raise RegardError(f"{what}: line {n}, {lacks}")
     found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if len(found) < MIN_SENTENCES:
-        raise RegardError(f"{what}: {len(found)} different sentences, needs {MIN_SENTENCES} or more, one per line")
+        raise RegardError(f"{what}: {len(found)} different sentences, expected {MIN_SENTENCES} or more, one per line")
     return found
 
 

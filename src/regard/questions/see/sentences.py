@@ -180,7 +180,7 @@ def _links(summary: Summary) -> dict[str, Any]:
 
 
 def _ends(summary: Summary) -> dict[str, Any]:
-    """How alike the occurrences begin and end, and the layer that makes them differ most."""
+    """The similarity of the occurrences at the start and the end, and the layer that separates them most."""
     occurrences, pairs = summary.occurrences, summary.pairs
     if len(occurrences) == 1:
         return {"own_end": known(occurrences[0].cosines_to_start()[-1])}
@@ -233,7 +233,7 @@ def _prediction(summary: Summary, text: int) -> dict[str, Any]:
 
 
 def _whole_text(summary: Summary, text: int) -> dict[str, Any]:
-    """What is most worth a look in a text in which no word is followed."""
+    """The main results for a text without a followed word."""
     tokens, found = summary.tokens[text], summary.highlights[text]
     numbers = _prediction(summary, text) if summary.target is None else {}
     alone = "" if summary.target is None else "in the encoder, "

@@ -257,7 +257,7 @@ class Cause:
 
     @property
     def is_other_word(self) -> bool:
-        """Tell whether a token is neither special, nor a sink, nor of the word itself."""
+        """Return whether a token is neither special, nor a sink, nor of the word itself."""
         return not (self.special or self.sink or self.own)
 
 
@@ -278,7 +278,7 @@ class _Ranked(Answer):
         return f"Effects of ablating tokens and heads on {' and '.join(words)}"
 
     def rows(self) -> list[Row]:
-        """One row a cause, with the label of its occurrence."""
+        """One row per cause, with the label of its occurrence."""
         return [{"label": label, **row} for label, why in self.each() for row in why.rows()]
 
     def data(self) -> dict[str, object]:
@@ -298,13 +298,13 @@ class _Ranked(Answer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Why(_Ranked):
-    """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
+    """Causes, those first that changed most by the measure that by names: "divergence" if there is one, or "effect".
 
-    *_agreement: rank correlation with that measure of (weight, contribution). part: of an encoder-decoder, whether the
+    *_agreement: rank correlation with that measure of (weight, contribution). part: for an encoder-decoder, whether the
     word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
     "edges", or the estimate that orders them instead ("contribution", "weight"), with the effects of their removal.
-    to: of a classifier, the label that was explained, by "logit"; word is then "" for a label of the whole text. logit,
-    probability: the label's own, the second None for logits that are no choice among labels.
+    to: a classifier's label to explain, by "logit". word is "" for a label of the whole text.
+    logit, probability: of the label. The second is None if the logits aren't a choice among labels.
     """
 
     word: str
@@ -340,7 +340,7 @@ class Why(_Ranked):
         return f"the logit of {quoted(self.to)}" + f" at {quoted(self.word)}" * bool(self.word)
 
     def rows(self) -> list[Row]:
-        """List one row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
+        """List one row per cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
         return [
             {"word": self.word, "kind": kind} | asdict(cause)
             for kind, causes in (("token", self.tokens), ("head", self.heads))
@@ -350,7 +350,7 @@ class Why(_Ranked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WhyOfTexts(_Ranked, TracesAnswer):
-    """What is behind every occurrence of a word in texts: found has each by its label, such as "2a".
+    """The causes of every occurrence of a word in texts. found: by label, such as "2a".
 
     generated: of pairs, which targets the model wrote.
     """
@@ -363,7 +363,7 @@ class WhyOfTexts(_Ranked, TracesAnswer):
         return self.found
 
     def data(self) -> dict[str, object]:
-        """Say which targets the model wrote, and every occurrence with its rankings."""
+        """Report which targets the model wrote, and every occurrence with its rankings."""
         return super().data() | {"generated": list(self.generated)}
 
     def opening(self) -> dict[str, str | int | None]:

@@ -76,7 +76,7 @@ class Decision:
 def decided(model: Model, trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
     """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
     if not model.labels or not isinstance(trace, Trace):
-        raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")
+        raise RegardError(f"why: to: {model.name} doesn't classify single texts: pass a word")
     number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
     place = None if word is None else only_word(trace.text, trace.tokens, word)
 
@@ -141,20 +141,20 @@ def why(
         to: a classifier's label (of a token classifier at the word). Effects are on its logit, and compared with the
             contributions that one gradient estimates.
         part: for an encoder-decoder, the text that has the word. Default: the only one that has it.
-        tokens_by: rank tokens by "removal" (no token may attend to them), "edges" (the word may not), "contribution"
-            or "weight". See docs/faithfulness.md.
-        progress: called with the number of layers that have been computed, and of all that have to be.
+        tokens_by: rank tokens by "removal" (no token can attend to them), "edges" (the word can't attend to them),
+            "contribution" or "weight". See docs/faithfulness.md.
+        progress: called with the number of computed layers and the total.
 
     Raises:
-        RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a part
-            that is missing or doesn't fit, or another way to rank tokens.
+        RegardError: the word doesn't occur or occurs several times, the path of an attention output isn't verified, the
+            part is missing or doesn't fit, or tokens_by is unknown.
     """
     runs = ablated_runs(model, trace, "why")
     if to is not None:
         decision = decided(model, trace, to, word)
         return rank_causes(trace, decision.word, runs, tokens_by=tokens_by, progress=progress, decision=decision)
     if not isinstance(word, (str, Word)):
-        raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
+        raise RegardError(f"why: got {type(word).__name__}, expected a word, or one occurrence: trace.word(...)[n]")
     of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
     return rank_causes(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
 
@@ -197,7 +197,7 @@ def rank_causes(
 ) -> Why:
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     if tokens_by not in TOKENS_BY:
-        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
+        raise RegardError(f"tokens_by: got {tokens_by!r}, expected one of {', '.join(map(repr, TOKENS_BY))}")
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
     causes: list[Cause] = []
@@ -266,7 +266,7 @@ def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]
     """The kinds of attention behind a word of that part's text."""
     if isinstance(trace, Trace):
         if part is not None:
-            raise RegardError(f"why: part {part!r} is of an encoder-decoder, {trace.status.model} reads one text")
+            raise RegardError(f"why: part {part!r} is for encoder-decoders, but {trace.status.model} reads one text")
         return [_Kind(None, trace, trace.tokens)]
     check_intervention_part(part, STACKS)
     if part == "encoder":
@@ -275,7 +275,7 @@ def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]
         decoder = trace.decoder
         return [_Kind("decoder", decoder, decoder.tokens), _Kind("cross", decoder, trace.encoder.tokens)]
     ways = " or ".join(f"part={each!r}" for each in STACKS)
-    raise RegardError(f"why: {trace.status.model} is an encoder-decoder: say whose text the word is of, {ways}")
+    raise RegardError(f"why: {trace.status.model} is an encoder-decoder: choose the text with the word: {ways}")
 
 
 def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:

@@ -30,13 +30,13 @@ class ScoreQuery(Query):
     part: str | None = option("Of an encoder-decoder: of which attention.", among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         super().check(texts, targets, called=called)
         for name in ("query", "key"):
             if getattr(self, name) is None:
                 raise RegardError(f"{called(name)} is needed: a word or a token's number")
         if texts != 1:
-            raise RegardError(f"{called('query')}: given {texts} texts, needs one: a score is of one text")
+            raise RegardError(f"{called('query')}: got {texts} texts, expected one: a score belongs to one text")
 
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
@@ -77,11 +77,11 @@ class WhyQuery(Query):
             return None
         query, colon, key = self.edge.rpartition(":") if self.edge.count(":") == 1 else ("", "", "")
         if not colon or not query.strip() or not key.strip():
-            raise RegardError(f"--edge: given {self.edge!r}, needs two words and a colon: --edge bank:river")
+            raise RegardError(f"--edge: got {self.edge!r}, expected two words and a colon: --edge bank:river")
         return ScoreQuery(query=query.strip(), key=key.strip(), layer=self.layer, head=self.head, part=self.part)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model."""
+        """Raise the errors that can be found without a model."""
         if self.edge is None and (self.word is None or not self.word.strip()) and (self.to is None or self.word):
             raise RegardError("--word is needed: a word of the text, or --to with a label of a classifier")
         super().check(texts, targets, called=called)
@@ -91,11 +91,11 @@ class WhyQuery(Query):
                     raise RegardError(f"{called(name)} goes with --edge WORD:WORD: it chooses the score")
             return
         if self.to is not None:
-            raise RegardError("--edge and --to: give one of them, a score to split or a label to explain")
+            raise RegardError("--edge and --to: pass one of them, a score to split or a label to explain")
         if self.method != TOKENS_BY[0]:
-            raise RegardError("--method goes with --word: it says what the tokens behind a word are ranked by")
+            raise RegardError("--method goes with --word: it sets how the word's tokens are ranked")
         if self.word is not None:
-            raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
+            raise RegardError("--edge and --word: pass one of them, a score to split or a word to explain")
         assert self.score is not None
         self.score.check(texts or 1, called=_called)  # how many traces a file has is known once it is read
 
@@ -120,5 +120,5 @@ class WhyQuery(Query):
 
 
 def _called(field: str) -> str:
-    """What the command calls a field of a score: query and key are in --edge."""
+    """Return the command's name for a field of a score: query and key are in --edge."""
     return "--edge" if field in ("query", "key") else option_name(field)

@@ -1,12 +1,12 @@
-"""Say why a head looked there: split one attention score exactly into pairs of what was written into both residuals.
+"""Split one attention score exactly into pairs of components of the two residual streams.
 
     score = scale · query · key = Σ_a Σ_b scale · query_a · key_b
 
-query_a is what writer a (an embedding, a head's look at a source token, a feed-forward layer, biases) gave to the
-query, through the residual stream, the norms with their statistics held fixed, W_Q, and rotary position; key_b likewise
-(`regard.capture.score_path`). Only what was written directly counts: what a head wrote counts as the head's, whatever
-made it write that. The softmax sees differences alone, so what every key gets alike moves no attention:
-`ScoreSources.beside_the_others` takes it away.
+query_a is the contribution of writer a (an embedding, a head's attention to a source token, a feed-forward layer,
+biases) to the query, through the residual stream, the norms with fixed statistics, W_Q, and rotary position. key_b is
+defined in the same way (`regard.capture.score_path`). Only direct contributions count: a head's output belongs to the
+head, whatever its input was. The softmax depends only on differences, so a contribution that is equal for every key has
+no effect. `ScoreSources.beside_the_others` removes it.
 """
 
 import re
@@ -199,7 +199,7 @@ def of_score(answer: "ScoreSources") -> list[str]:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """One pair of parts and its score: what gave the query its part, and the key."""
+    """A pair of components and its score: the component of the query and that of the key."""
 
     query: str
     key: str
@@ -208,13 +208,13 @@ class ScorePair:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreSources(TracesAnswer):
-    """One score of one head, split into pairs of parts. Of words of several tokens it is the mean over their pairs.
+    """A score of a head, split into pairs of components. For words with several tokens, it is a mean over pairs.
 
-    score: scale · query · key, the sum of all pairs. bias: what is added to it, positions most often. softcapped: what
-    a softcap makes of the score, None where there is none. weight: what the query gives to the key's
-    tokens. mean: of the scores of all keys that the query may look at, of which there are seen. difference: whether the
-    mean is taken away (`beside_the_others`). error: how far the sum of the pairs is from the score, relative to the sum
-    of their absolute values.
+    score: scale · query · key, the sum of all pairs. bias: added to the score, usually for positions. softcapped: the
+    score after the softcap, None without one. weight: the attention from the query to the key's tokens. mean: of the
+    scores of all keys that the query can attend to. seen: their number. difference: whether the mean is subtracted
+    (`beside_the_others`). error: the difference between the sum of the pairs and the score, relative to the sum of
+    their absolute values.
     """
 
     format: ClassVar[str] = "regard why --edge"
@@ -241,10 +241,10 @@ class ScoreSources(TracesAnswer):
     difference: bool = False
 
     def table(self, by: By = "writer") -> tuple[list[str], list[str], Float[Tensor, "P Q"]]:
-        """The names of the query's and of the key's parts, and the score of each pair; all of them sum to the score.
+        """Return the names of the query's and key's components, and the score of each pair. They sum to the score.
 
-        by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
-        at one "token" (as many as there are), all that came from one "source" token, a "layer", or a "kind".
+        by: the kind of component: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's
+        attention to one "token", all attention to one "source" token, a "layer", or a "kind".
         """
         queries, query = writers_by_group(self.query_parts, by)
         keys, key = writers_by_group(self.key_parts, by)
@@ -266,21 +266,21 @@ class ScoreSources(TracesAnswer):
         return [ScorePair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
 
     def side(self, side: Literal["query", "key"], by: By = "writer") -> list[tuple[str, float]]:
-        """Return what each part of one side brings with all of the other, the largest absolute numbers first."""
+        """Return the sum of each component of one side over the other side, the largest absolute numbers first."""
         queries, keys, scores = self.table(by)
         names, sums = (queries, scores.sum(1)) if side == "query" else (keys, scores.sum(0))
         order = sums.abs().sort(descending=True, stable=True).indices.tolist()
         return [(names[n], float(sums[n])) for n in order]
 
     def beside_the_others(self) -> "ScoreSources":
-        """Compute the same of the score's difference from the mean score of all keys that the query may look at.
+        """Split the difference of the score from the mean score of all keys that the query can attend to.
 
-        That is what the softmax makes weights of: what each of the keys gets alike cancels.
+        The softmax depends on these differences: contributions that are equal for all keys cancel.
         """
         return self if self.difference else replace(self, score=self.score - self.mean, difference=True)
 
     def rows(self) -> list[Row]:
-        """List one row a pair of writers, the largest absolute scores first: query_part, key_part, score."""
+        """List one row per pair of writers, the largest absolute scores first: query_part, key_part, score."""
         queries, keys, _ = self.table()
         return [
             {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
@@ -288,7 +288,7 @@ class ScoreSources(TracesAnswer):
         ]
 
     def exactness(self) -> list[str]:
-        """Say how exactly the pairs sum to the score."""
+        """Report how exactly the pairs sum to the score."""
         return [exactly_split("pairs", "score", self.error)]
 
     def title(self) -> str:
@@ -297,7 +297,7 @@ class ScoreSources(TracesAnswer):
         return f"Why {quoted(self.query)} attends to {quoted(self.key)} in {where} (weight {number(self.weight)})"
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open the page of the text at the score, and call it as the score is called."""
+        """Open the page of the text at the score, with the score's name as title."""
         at = self.query_parts.tokens[0]
         return {"title": self.title(), "view": "panel 0", "layer": self.layer, "head": self.head, "token": at}
 
@@ -326,8 +326,8 @@ def score_sources(
         part: for an encoder-decoder, which attention. In "cross" the key is in the source text.
 
     Raises:
-        RegardError: no such word, token, layer or head, the query may not attend to the key, or a model whose queries
-            and keys have no known exact split.
+        RegardError: a word, token, layer or head doesn't exist, the query can't attend to the key, or no exact split is
+            known for the model's queries and keys.
     """
     split = splitter(model, trace, "score_sources", score_path)
     return split_score(trace, query, key, layer, head, split, part=part)
@@ -343,7 +343,7 @@ def named_score(
     head: int | None,
     part: Any,
 ) -> ScoreSources:
-    """Split the score of named places. layer, head: None for those in which the query attends to the key most."""
+    """Split the score of named places. layer, head: None for the head in which the query attends most to the key."""
     queries, keys, maps = texts_behind_score(trace, part)
     places = [place_in(side, place) if isinstance(place, str) else place
               for side, place in ((queries, query), (keys, key))]  # fmt: skip
@@ -376,7 +376,7 @@ def split_score(
         for text, place, n in ((queries, query, rows), (keys, key, cols))
     ]
     if not set(cols) <= set(seen):
-        raise RegardError(f"{name}: {words[0]!r} may not look at {words[1]!r} there: the score is masked")
+        raise RegardError(f"{name}: {words[0]!r} can't attend to {words[1]!r} there: the score is masked")
     parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
     group = head * own.key.shape[1] // own.query.shape[1]
     q, k = own.query[0, head].double().cpu(), own.key[0, group].double().cpu()
@@ -412,7 +412,7 @@ def split_score(
 
 
 def _error(answer: ScoreSources) -> float:
-    """How far the pairs of writers sum from the score, as a part of the sum of their absolute values.
+    """The difference between the sum of pairs and the score, relative to the sum of their absolute values.
 
     Where there is one pair alone, of a query and key almost at right angles, rounding is all that is left of its score:
     the sum counts as no less than a tenth of what the lengths would give.
@@ -428,11 +428,11 @@ def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Tra
     if isinstance(trace, PairTrace):
         if part not in PARTS:
             ways = ", ".join(f"part={each!r}" for each in PARTS)
-            raise RegardError(f"score_sources: {trace.status.model} is an encoder-decoder: say which of {ways}")
+            raise RegardError(f"score_sources: {trace.status.model} is an encoder-decoder: choose {ways}")
         queries = trace.encoder if part == "encoder" else trace.decoder
         if part == "cross":
             return queries, trace.encoder, queries.cross
         return queries, queries, queries.attention
     if part is not None:
-        raise RegardError(f"score_sources: {trace.status.model} is not an encoder-decoder, leave out part={part!r}")
+        raise RegardError(f"score_sources: {trace.status.model} is not an encoder-decoder: leave out part={part!r}")
     return trace, trace, trace.attention

@@ -65,9 +65,9 @@ def test_what_a_cut_moves_is_what_a_trace_says(bank_store: Store, minilm, layer:
 def test_one_sense_has_no_words_that_tell_it(bank_store: Store) -> None:
     found = bank_store.senses("bank", 1)
     assert [(each.occurrences, each.words) for each in found.senses] == [(16, ())]
-    with pytest.raises(RegardError, match="k: given 17, needs 1 to 16"):
+    with pytest.raises(RegardError, match="k: got 17, expected 1 to 16"):
         bank_store.senses("bank", 17)
-    with pytest.raises(RegardError, match="checked: given -1"):
+    with pytest.raises(RegardError, match="checked: got -1"):
         bank_store.senses("bank", checked=-1)
 
 
@@ -75,6 +75,6 @@ def test_one_sense_has_no_words_that_tell_it(bank_store: Store) -> None:
 def test_a_seed_is_any_that_random_numbers_take(bank_store: Store, verb: str) -> None:
     options = {"senses": {"k": 2, "checked": 2}, "shift": {"column": "kind", "rounds": 9}}[verb]
     for seed in (-1, 1 << 63):
-        with pytest.raises(RegardError, match=f"seed: given {seed}, needs a whole number from 0 to"):
+        with pytest.raises(RegardError, match=f"seed: got {seed}, expected a whole number from 0 to"):
             getattr(bank_store, verb)("bank", seed=seed, **options)
     getattr(bank_store, verb)("bank", seed=(1 << 63) - 1, **options)

@@ -88,7 +88,7 @@ def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pyt
         found.page()
     monkeypatch.setattr(answer, "MOST", 15)
     assert served(found).panels[0]["kind"] == "cloud"
-    with pytest.raises(RegardError, match="'bank' has 16 occurrences, 15 are the most that a page shows"):
+    with pytest.raises(RegardError, match="'bank' has 16 occurrences, a page shows at most 15"):
         found.page()
 
 

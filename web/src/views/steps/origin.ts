@@ -83,8 +83,8 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
     }
     case "scores":
       return score === -Infinity
-        ? { says: `${own} may not look at ${name}: its score becomes −∞, its weight 0.`, places: all(before) }
-        : { says: `${own} may look at ${name}: its score stays ${number}.`, places: all(before) };
+        ? { says: `${own} can't look at ${name}: the score becomes −∞, the weight 0.`, places: all(before) }
+        : { says: `${own} can look at ${name}: the score stays ${number}.`, places: all(before) };
     case "exponentials": {
       const sink = call.sinks ? ` or the sink’s, ${n(call.sinks[way.head]!)}` : "";
       return {
@@ -113,7 +113,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
     case "context": {
       const more = way.row.weights.length - way.keys.length;
       return {
-        says: `context of head ${named}, component ${at} = the sum of that component of weight × value over all ${way.row.weights.length} tokens${more > 0 ? `, ${more} of them not drawn` : ""} = ${number}.`,
+        says: `context of head ${named}, component ${at} = the sum of that component of weight × value over all ${way.row.weights.length} tokens${more > 0 ? `, ${more} of them not shown` : ""} = ${number}.`,
         places: one("weighted", null, at),
       };
     }
@@ -121,7 +121,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       const each = way.loaded!.each;
       const head = Math.floor(at / each);
       return {
-        says: `component ${at % each} of head ${headNumber(call, head)}’s context: ${number}${head === way.head ? "" : " (choose that head to see its way)"}.`,
+        says: `component ${at % each} of head ${headNumber(call, head)}’s context: ${number}${head === way.head ? "" : " (choose that head to see its path)"}.`,
         places: head === way.head ? one("context", 0, at % each) : [],
       };
     }
@@ -129,7 +129,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       const part = projected(way.loaded!, way.weights!, way.contexts!, way.head)[at]!;
       const bias = way.loaded!.bias ? " plus its bias" : "";
       return {
-        says: `what attention adds to component ${at} = row ${at} of W_O · the joined contexts${bias} = ${number}; head ${named}’s part of it is ${n(part)}.`,
+        says: `attention's output, component ${at} = row ${at} of W_O · the joined contexts${bias} = ${number}; head ${named}’s part of it is ${n(part)}.`,
         places: all("joined", 0),
       };
     }

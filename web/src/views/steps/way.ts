@@ -107,10 +107,10 @@ export class StepsReader {
       const added = projected(loaded, weights, contexts);
       const residual = loaded.residual.subarray(token * added.length, (token + 1) * added.length);
       const total = added.map((value, m) => value + residual[m]!);
-      add("projected", "by W_O: what attention adds", added, 1);
-      add("residual", `+ ${name} as it came: the residual`, residual, 1);
+      add("projected", "after W_O: attention's output", added, 1);
+      add("residual", `+ ${name} as it entered: the residual`, residual, 1);
       add("total", `= their sum${norm ? "" : AFTER[kind ?? ""] ?? ""}`, total, 1);
-      if (norm) add("normed", "the norm of it: enters the feed-forward part", normed(norm, total), 1);
+      if (norm) add("normed", "normalized: enters the feed-forward layer", normed(norm, total), 1);
     }
     return { call, head, token, keys, row, steps, loaded, weights, contexts };
   }
@@ -118,6 +118,6 @@ export class StepsReader {
 
 /** What is done with the sum where no norm stands behind it. */
 const AFTER: Record<string, string> = {
-  "pre-norm": ": leaves the attention block (the norm stood before it)",
-  parallel: ": beside it the feed-forward part adds its own",
+  "pre-norm": ": leaves the attention block (the norm came before it)",
+  parallel: ": in parallel, the feed-forward layer adds its output",
 };

@@ -26,7 +26,7 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
 
     Nor may all biases of a query be about the smallest number there is, which stands for "no score yet" in the passes.
 
-    query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
+    query, key, value, rule, dropout: of the call, as in `dispatch.compute`.
     """
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
@@ -46,7 +46,7 @@ def forward(
 
     Row maximum and row sum apart are the only form in which scores of thousands keep their precision.
 
-    query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
+    query, key, value, rule: of a call that `fits`, as in `dispatch.compute`.
     """
     batch, heads, length = query.shape[:3]
     output = query.new_empty(batch, heads, length, value.shape[-1])
@@ -68,7 +68,7 @@ def forward_rows(
 ) -> None:
     """Write what `forward` computes for some queries of some heads and texts to a result of the whole call.
 
-    query, key, value, rule: as `forward` takes them; without a value only row maxima and row sums are written.
+    query, key, value, rule: as in `forward`; without a value only row maxima and row sums are written.
     texts, heads, rows: whose queries, and which.
     """
     call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()

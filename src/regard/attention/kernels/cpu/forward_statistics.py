@@ -365,7 +365,7 @@ def _strip_rows_of_head(
 def _strips(head: tiles.HeadTiles, start: int, stop: int) -> tuple[list[tuple[int, int, int, int]], Tensor | None]:
     """Split queries [start, stop) into strips (first, last) with their keys (begin, end).
 
-    Beside them the key as oneDNN packs it for strips of all keys, where there are such only: it cannot be sliced.
+    Beside them the key as oneDNN packs it for strips of all keys, where there are such only: it can't be sliced.
     """
     size, strips, at = len(head.key), [], start
     reached = head.reach(start, stop)

@@ -31,7 +31,7 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
     """Compute four rows' sums of weight, weight · log2 weight and weight · distance, and their largest scores.
 
     Their weights are added to the band. Four together, because the band is then read and written once for four rows,
-    and four sums do not wait for each other.
+    and four sums don't wait for each other.
     """
     a, b, c, d = shift[0], shift[1], shift[2], shift[3]
     f, g, h, k = inverse[0], inverse[1], inverse[2], inverse[3]
@@ -94,7 +94,7 @@ def _next_largest_of_row(row, begin, end, value, place):
 def _update_top_from_tile(row, start, chunks, values, keys):
     """Update a row's top (scores, keys) with the columns start, start + 1, … of a tile.
 
-    The tile's columns are taken by falling score, ties by rising key, until one does not beat what is kept. So each
+    The tile's columns are taken by falling score, ties by rising key, until one doesn't beat what is kept. So each
     comes after all its equals, and most rows of most tiles end at once.
     """
     size, last = len(row), len(values) - 1
@@ -216,7 +216,7 @@ def flush_tile_bands(bands, first, last, cells, received, edges, picture):
 def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, distance, shares, values, keys):
     """Turn the sums into statistics, and count the rows whose row maximum or row sum they refute.
 
-    Such a row's weights and sink share do not sum to 1, or one of its scores is far above its row maximum.
+    Such a row's weights and sink share don't sum to 1, or one of its scores is far above its row maximum.
     """
     refuted = 0
     for r in range(len(row_max)):
@@ -385,7 +385,7 @@ class _RowSpan:
 
 
 def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
-    """Write the top keys of those queries [start, stop) with NaN, which comparing cannot order, as torch sorts."""
+    """Write the top keys of those queries [start, stop) with NaN, which comparing can't order, as torch sorts."""
     if keys.shape[-1] == 0 or not has_nan.any():
         return
     which = torch.from_numpy(np.flatnonzero(has_nan))

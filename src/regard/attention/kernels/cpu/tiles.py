@@ -1,6 +1,6 @@
 """Compute the score tiles of one head, in the order in which worker threads use them.
 
-A band (causal, sliding window) is not written into a tile: it only says which columns of each row count, so that the
+A band (causal, sliding window) isn't written into a tile: it only says which columns of each row count, so that the
 common case pays for nothing else.
 """
 
@@ -87,7 +87,7 @@ class HeadTiles:
 
 
 def contiguous_float32_rows(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
-    """Return the rows as contiguous float32; a copy only where they are not."""
+    """Return the rows as contiguous float32; a copy only where they aren't."""
     return tensor.float().contiguous()
 
 

@@ -1,6 +1,6 @@
-"""What the Numba passes are made of: functions that LLVM turns into vector instructions.
+"""Building blocks of the Numba passes: functions that LLVM compiles to vector instructions.
 
-Measured losers, kept out: Python's `max()` does not vectorise (2.4 against 33 G/s), `math.exp` calls a scalar library.
+Measured losers, kept out: Python's `max()` doesn't vectorise (2.4 against 33 G/s), `math.exp` calls a scalar library.
 
 The passes of an online softmax turn a tile of scores into exp(score - row maximum), in place. Shapes: R rows and C
 columns of a tile, E value width. Row r uses columns [low + r, high + r) of a tile; rows that have seen no score yet
@@ -73,7 +73,7 @@ def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
 
 
 def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any:
-    """Return a bit for each of row[start : start + 16], set where the number is not below bound; NaN is below all."""
+    """Return a bit for each of row[start : start + 16], set where the number isn't below bound; NaN is below all."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         many, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)

@@ -45,7 +45,7 @@ class ContextWord:
 
     score: z of the log-odds ratio. near: in how many of the sense's excerpts it stands; near_others: in how
     many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.CutEffect`, in
-    its order, None where none was.
+    its order, None if none was.
     """
 
     word: str
@@ -78,10 +78,10 @@ class Sense:
 class Senses(Answer):
     """The senses of a word, the largest first.
 
-    found, clusters: all occurrences, and their senses. points: where each lies on the first two principal axes; axes:
-    the variance that each keeps, a share. context: characters on either side that were asked for. k: how many senses
-    were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
-    asked_words: how many marker words were asked for, for each sense.
+    found, clusters: all occurrences, and their senses. points: where each is on the first two principal axes; axes:
+    the variance that each keeps, a share. context: characters on either side that were requested. k: how many senses
+    were requested, None if the silhouette was to say it. contexts: of each occurrence, for a page.
+    asked_words: how many marker words were requested, for each sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -108,7 +108,7 @@ class Senses(Answer):
         return self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
-        """Say how large the senses are, which words mark them and what ablating these words did."""
+        """Report how large the senses are, which words mark them and what ablating these words did."""
         return shown.senses_sentences(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
@@ -146,13 +146,13 @@ class Senses(Answer):
         """Put every point into its sentence: a page shows it."""
         if len(self.found) > MOST:
             raise RegardError(
-                f"page: {self.word!r} has {len(self.found):,} occurrences, {MOST:,} are the most that a page shows: "
+                f"page: {self.word!r} has {len(self.found):,} occurrences, a page shows at most {MOST:,}: "
                 "a CSV table and a picture have all of them, or embed fewer texts"
             )
         contexts = contexts_of(self.found, self.context)
         if (size := length_of(contexts)) > LONGEST:
             raise RegardError(
-                f"page: its sentences would have about {megabytes(size)}, {megabytes(LONGEST)} are the most: give "
+                f"page: its sentences would have about {megabytes(size)}, the limit is {megabytes(LONGEST)}: pass "
                 f"fewer characters on either side than {self.context:,} (context)"
             )
         return replace(self, contexts=contexts)
@@ -174,7 +174,7 @@ def find_senses(
     """Find the senses of a word."""
     for name, given in (("examples", examples), ("words", words), ("checked", checked)):
         if given < 0:
-            raise RegardError(f"{name}: given {given}, needs 0 or more")
+            raise RegardError(f"{name}: got {given}, expected 0 or more")
     check_seed(seed)
     tables.layer_index(layer)
     found = look_up(tables, word, by)
@@ -212,7 +212,7 @@ def _context_words(
     seed: int,
     notes: list[str],
 ) -> list[tuple[ContextWord, ...]]:
-    """What sets each sense apart, checked by ablation; what was left out goes to the notes."""
+    """The context words that mark each sense, checked by ablation. Notes list what was left out."""
     if clusters.k == 1 or not words:
         return [()] * clusters.k
     contexts, labels = [set(words_around_occurrence(place)) for place in places], clusters.labels.tolist()

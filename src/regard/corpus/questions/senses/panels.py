@@ -161,7 +161,7 @@ def senses_sentences(result: "Senses") -> list[str]:
 
 
 def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
-    """Return the measures of clusters that are not separated: those asked for, else those of the best split."""
+    """Return the measures of clusters that aren't separated: those asked for, else those of the best split."""
     tried = clusters.silhouettes
     best = max(tried, key=lambda n: tried[n], default=None) if k is None and clusters.k == 1 else k
     if best not in tried or (k is not None and clusters.separates(k)):
@@ -178,7 +178,7 @@ def rounded(value: float, limit: float, form: str = "f") -> str:
 
 
 def sense_name(result: "Senses", sense: "Sense") -> str:
-    """Return what a sense is called: "sense 1", or that the senses are not separated."""
+    """Return what a sense is called: "sense 1", or that the senses aren't separated."""
     return f"sense {sense.name}" if result.told_apart else sense.name
 
 

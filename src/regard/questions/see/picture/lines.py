@@ -34,7 +34,7 @@ class TextLine:
     """A text, and what one of its words attends to.
 
     tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
-    head for the mean; None where each arc is of its own head. cells[l][h]: how unusual the word's most distinctive link
+    head for the mean; None if each arc is of its own head. cells[l][h]: how unusual the word's most distinctive link
     in that head is, 1 for the largest from 0.25 nats on; of a text of more than 160 tokens, its largest weight on
     another word. links: all that stand out, (query, key, layer, head, weight).
     """
@@ -57,7 +57,7 @@ class TextLine:
 
     @property
     def kind(self) -> str:
-        """What the cells are of."""
+        """The kind of the cells."""
         return "most unusual link" if len(self.trace.tokens) <= LONGEST else "strongest link"
 
     @property
@@ -80,7 +80,7 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Fork:
-    """How a word moves, state by state: a curve for each line, the others, and the range in neutral sentences.
+    """A word's movement, state by state: a curve for each line, the others, and the range in neutral sentences.
 
     ends: the reference words that it is nearer to above and below 0, where curves are a difference of two cosines.
     """
@@ -151,7 +151,7 @@ def _line(
 
 
 def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
-    """Choose how to draw a word's way through the layers; None where its states are not held."""
+    """Choose how to draw a word's way through the layers; None if its states aren't held."""
     if summary.word is None or summary.massive is None or len(shown) < 2:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)

@@ -90,7 +90,7 @@ class Stage:
         return [(self._sentences, 74.0), (lambda *at: self._grid(0, *at), 96.0), last]
 
     def _middle(self, *at: int | float) -> None:
-        """Of one text: reference words, else what comes next, else all of its links."""
+        """For one text: reference words, otherwise the next token, otherwise all of its links."""
         likeliest = likeliest_tokens_seen(self.summary)
         if self.rows:
             self._dots(*at)

@@ -76,7 +76,7 @@ def paint_seen(
 
 
 def _left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = "slide") -> list[str]:
-    """Say which occurrences, texts and predictions are not drawn."""
+    """Report which occurrences, texts and predictions aren't drawn."""
     shown, count = min(len(lines), ROWS), len(summary.occurrences if summary.word is not None else summary.texts)
     which = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
     notes = [f"{shown} of {count} {which} are drawn as sentences"] if shown < count else []
