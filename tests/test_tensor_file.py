@@ -68,11 +68,11 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
         changed = bytearray(right)
         changed[place // 8] ^= 1 << place % 8
         (tmp_path / "a").write_bytes(changed)
-        with pytest.raises(regard.RegardError, match="no whole attention map file"):
+        with pytest.raises(regard.RegardError, match="not a valid attention map file"):
             regard.AttentionMap.load(tmp_path / "a")
     for size in (0, 8, 100, len(right) - 1):
         (tmp_path / "a").write_bytes(right[:size])
-        with pytest.raises(regard.RegardError, match="no whole attention map file"):
+        with pytest.raises(regard.RegardError, match="not a valid attention map file"):
             regard.AttentionMap.load(tmp_path / "a", verify=False)
 
 

@@ -213,7 +213,7 @@ def test_falcon_with_alibi(tmp_path: Any) -> None:
     """Its eager attention adds its biases twice, PyTorch's kernel once: shown where the model itself runs eagerly."""
     tiny("falcon", language=True, alibi=True).save_pretrained(tmp_path)
     opened = regard.load(tmp_path)
-    with pytest.raises(regard.RegardError, match="its result changes by .* than the 'sdpa' it runs with") as refusal:
+    with pytest.raises(regard.RegardError, match="its result changes by .* from the 'sdpa' it runs with") as refusal:
         opened.trace(ids=IDS)
     assert opened.model.config._attn_implementation == "sdpa"
     (way,) = re.findall(r"from_pretrained\(\.\.\., (\w+)='(\w+)'\)", str(refusal.value))  # what it says works:

@@ -36,7 +36,7 @@ def test_a_store_of_other_versions_is_refused() -> None:
 def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
     here = describe_store_environment()
     check_store_environment(here)
-    with pytest.raises(RegardError, match=f"product none, here is {here['tiles']}: .*REGARD_PRODUCT=none goes on"):
+    with pytest.raises(RegardError, match=f"product none, here is {here['tiles']}: .*REGARD_PRODUCT=none continues it"):
         check_store_environment(here | {"tiles": "none"})
 
 

@@ -87,7 +87,7 @@ def test_a_text_that_the_pipeline_changed_is_read_from_its_ids() -> None:
     ("text", "given", "says"),
     [
         (["a", "b"], {}, "prompt: got 2 texts, expected one at a time"),
-        (None, {}, "prompt: got NoneType, expected the text itself"),
+        (None, {}, "prompt: got NoneType, expected the text"),
         ("a cat", {"prompt_3": "a mat"}, "prompt_3: got 'a mat', expected the same text as prompt"),
     ],
 )

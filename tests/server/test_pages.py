@@ -28,7 +28,7 @@ def test_a_page_is_saved_as_the_file_that_works_offline(client: TestClient) -> N
     assert json.loads(data) == client.get(f"/api/pages/{name}").json()
     assert SHELL.script.split(";")[0][:20] in answer.text
     answer = client.get("/api/pages/file-0/file")
-    assert (answer.status_code, "no file" in answer.json()["error"]) == (422, True)
+    assert (answer.status_code, "choose a shorter text" in answer.json()["error"]) == (422, True)
 
 
 def test_senses_come_as_numbers_and_their_places_one_by_one(asking: TestClient, bank_store: Any) -> None:
@@ -59,7 +59,7 @@ def test_senses_come_as_numbers_and_their_places_one_by_one(asking: TestClient, 
         (f"{at}/x/text", 422, "number"),
         (f"/api/pages/{name}/panels/1/places", 404, "panel 1"),
         (f"/api/pages/{name}/panels/99/places/0/text", 404, "panel 99"),
-        ("/api/pages/nothing/panels/0/places", 404, "not kept"),
+        ("/api/pages/nothing/panels/0/places", 404, "no longer stored"),
     ):
         answer = asking.get(wrong)
         assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.text
@@ -69,7 +69,7 @@ def test_a_page_of_too_many_points_is_no_file(asking: TestClient, monkeypatch: p
     monkeypatch.setattr("regard.corpus.questions.senses.answer.MOST", 15)
     name = asking.post("/api/corpora", json={"about": "senses", "word": "bank", "senses": 2}).headers["x-page"]
     answer = asking.get(f"/api/pages/{name}/file")
-    assert (answer.status_code, "15 are the most" in answer.json()["error"]) == (422, True)
+    assert (answer.status_code, "at most 15" in answer.json()["error"]) == (422, True)
 
 
 def test_without_the_model_of_a_store_its_texts_are_not_traced(bank_store: Any, stand_in: None) -> None:

@@ -210,7 +210,7 @@ def test_what_a_model_does_not_have_is_refused() -> None:
     with pytest.raises(RegardError, match="'cross': the model is not an encoder-decoder"):
         evolution([(0, one)], 0, part="cross")
     assert len({evolution([(0, two)], 0, part=part).what for part in PARTS}) == 3
-    with pytest.raises(RegardError, match="part 'middle': needs encoder, decoder or cross"):
+    with pytest.raises(RegardError, match="part 'middle': expected encoder, decoder or cross"):
         evolution([(0, two)], 0, part="middle")
 
 

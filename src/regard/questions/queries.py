@@ -116,7 +116,7 @@ class OutcomeQuery(Query):
         """Raise RegardError unless exactly one outcome is chosen."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
-            raise RegardError(f"the outcome is missing: pass {to} (a next token) or {word}")
+            raise RegardError(f"{to} is needed: pass a next token, or {word}")
         if self.to is not None and self.word is not None:
             raise RegardError(f"{to} and {word}: pass only one of them")
         self.need("against", "to", called, "a token's logit is meant")

@@ -40,7 +40,7 @@ def test_what_names_places() -> None:
     assert places_of_intervention("at", (1, "bank")) == (1, "bank")
     assert places_of_intervention("at", range(2)) == (0, 1)
     for given in (-1, 1.5, [True], {}):
-        with pytest.raises(regard.RegardError, match=r"at: given"):
+        with pytest.raises(regard.RegardError, match=r"at: got"):
             places_of_intervention("at", given)
 
 
