@@ -42,7 +42,7 @@ def test_a_seed_out_of_range(minilm: Any, bank: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, r"^the outcome is missing: pass --to \(a next token\) or --word$"),
+        ({}, r"^--to is needed: pass --to \(a next token\) or --word$"),
         ({"to": "a", "word": "b"}, "^--to and --word: pass only one of them$"),
         ({"word": "b", "against": "a"}, "^--against needs --to: a token's logit is meant$"),
     ],

@@ -541,7 +541,7 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
     traced(page, text)
     page.tab.click("[data-options]")
     page.tab.fill("input[type=number]", "12")
-    page.tab.click("button:has-text('Go on writing')")
+    page.tab.click("button:has-text('Continue writing')")
     page.tab.wait_for_selector("[data-likely]", timeout=60_000)
     written = regard.load(STORIES).generate(text, max_new_tokens=12, do_sample=False)
     assert " ".join(written.text.split())[:80] in page.tab.title()

@@ -186,7 +186,7 @@ def test_what_takes_long_is_coarse_at_first_and_can_be_stopped_and_go_on(page_of
     assert page.tab.inner_text(".state") == said
     assert page.tab.locator("caption:has-text('The largest')").count() == 0  # the largest are not known as yet
     assert page.tab.get_attribute("progress", "max") == str(count)
-    page.tab.click("button:text-is('go on')")
+    page.tab.click("button:text-is('continue')")
     rest(page)
     as_the_library_has_them(largest(page.tab), trace.attention[4].dense().mean(0))
 

@@ -59,7 +59,7 @@ def test_alone_it_looks_like_the_view_and_says_what_it_is(page_of: Any, bank: An
         "Numbers": "Numbers · layer 0, head 3 · What “bank” looks at",
         "Matrix": "Matrix · layer 0, head 3",
         "Compare": "Matrix · text 1, layer 0, head 4 and text 1, layer 0, head 5",
-        "Steps": "Steps · layer 0, head 3 · the way of “bank”",
+        "Steps": "Steps · layer 0, head 3 · the path of “bank”",
     }[view]
     assert picture.texts[1] == line
     assert picture.root.findtext(f"{saved.SVG}title") == f"{bank[0].text} · {line}"

@@ -114,8 +114,9 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         first.append(Text(f"The model wrote the target itself: {visible(source.written)}\n", style="dim"))
     for text in source.texts if query.texts[0] != "FILE" else ():
         if isfile(text):
-            hint = f"{quoted(text)} was read as a text. To read the file: regard {name} - < {shlex.quote(text)}\n"
-            first.append(Text(visible(hint.rstrip()) + "\n", style="dim"))
+            how = f"- < {shlex.quote(text)}" if len(source.texts) == 1 else f'"$(cat {shlex.quote(text)})"'
+            hint = f"{quoted(text)} was read as a text. To read the file: regard {name} {how}"
+            first.append(Text(visible(hint) + "\n", style="dim"))
     traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:
         (traces,) = traces

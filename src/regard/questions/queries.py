@@ -47,7 +47,7 @@ class StepsQuery(Query):
 
     summary: ClassVar[str] = "Show all numbers of a word in a head, step by step."
     served: ClassVar[bool] = False
-    texts: ClassVar[tuple[str, str]] = ("TEXT", "Your text.")
+    texts: ClassVar[tuple[str, str]] = ("TEXT", "Your text, or - to read it from standard input.")
     single: ClassVar[bool] = True
     inputs: ClassVar[tuple[str, ...]] = ("model", "open_file")
     files: ClassVar[tuple[str, ...]] = ("figure", "html of traces", "json", "save")
@@ -116,7 +116,7 @@ class OutcomeQuery(Query):
         """Raise RegardError unless exactly one outcome is chosen."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
-            raise RegardError(f"{to} is needed: pass a next token, or {word}")
+            raise RegardError(f"{to} is needed: pass {to} (a next token) or {word}")
         if self.to is not None and self.word is not None:
             raise RegardError(f"{to} and {word}: pass only one of them")
         self.need("against", "to", called, "a token's logit is meant")

@@ -248,7 +248,7 @@ def _add_comparisons(
 def _open(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]], opening: Opening
 ) -> None:
-    """Report where the page opens."""
+    """Set where the page opens."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
     layer, token, at = opening.layer, opening.token, sum(map(len, places[: opening.trace]))
     if opening.word is not None:

@@ -8,7 +8,7 @@ const AREA = 2 ** 28; // and in all
 /** Raise an Error where a picture would have more pixels than a browser draws. */
 export function checkPng(width: number, height: number): void {
   if (SHARP * Math.max(width, height) > SIDE || SHARP * SHARP * width * height > AREA) {
-    throw new Error(`A PNG can have ${SIDE.toLocaleString("en")} pixels per side, but this view needs ${(SHARP * width).toLocaleString("en")} × ${(SHARP * height).toLocaleString("en")}: save SVG, or show fewer rows.`);
+    throw new Error(`This view is too large for a PNG (${(SHARP * width).toLocaleString("en")} × ${(SHARP * height).toLocaleString("en")} pixels): save SVG, or show fewer rows.`);
   }
 }
 
