@@ -81,7 +81,7 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
             most = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
             raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
         except UnidentifiedImageError as error:
-            raise RegardError(f"image {called!r} cannot be read, expected {', '.join(FORMATS)}") from error
+            raise RegardError(f"image {called!r} cannot be read, expected one of {', '.join(FORMATS)}") from error
         except RegardError:
             raise
         except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error

@@ -75,7 +75,7 @@ def test_another_thread_is_not_seen() -> None:
 
 
 def test_keep_names_what_it_can() -> None:
-    with pytest.raises(ValueError, match="record: keep: got 'scores', expected value, output, logsumexp"):
+    with pytest.raises(ValueError, match="record: keep: got 'scores', expected one of value, output, logsumexp"):
         regard.record(keep=("value", "scores")).__enter__()
 
 

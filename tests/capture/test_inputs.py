@@ -108,7 +108,7 @@ def test_refused_by_name() -> None:
     opened = Model(vit(), None, name="tiny-vit")
     for options, says in (
         ({"inputs": {"pixel_values": PIXELS.expand(2, -1, -1, -1)}}, "'pixel_values' has shape .*one item at a time"),
-        ({"inputs": {"input_values": SOUND}}, "tiny-vit doesn't take 'input_values', only 'pixel_values'"),
+        ({"inputs": {"input_values": SOUND}}, "tiny-vit doesn't take 'input_values': its main input is 'pixel_values'"),
         ({"inputs": {"input_ids": torch.tensor([[1]])}}, "holds token ids"),
         ({"inputs": {"pixel_values": PIXELS, "text": None}}, "expected a mapping of names to tensors"),
         ({"inputs": {}}, "expected a mapping"),

@@ -278,9 +278,9 @@ def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
 @pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
-        ("diffllama", {}, "DiffLlamaAttention: 'cat' stands between the attention"),
-        ("bitnet", {"num_key_value_heads": 2}, "BitNetAttention: 'pow' stands between the attention"),
-        ("qwen3_next", {"layer_types": ["full_attention"] * 2}, "Qwen3NextAttention: 'mul' stands between the att"),
+        ("diffllama", {}, "DiffLlamaAttention: 'cat' is between the attention"),
+        ("bitnet", {"num_key_value_heads": 2}, "BitNetAttention: 'pow' is between the attention"),
+        ("qwen3_next", {"layer_types": ["full_attention"] * 2}, "Qwen3NextAttention: 'mul' is between the att"),
     ],
 )
 def test_other_shapes_are_noted_by_name_and_run_all_the_same(kind: str, changes: dict, says: str) -> None:
@@ -480,12 +480,12 @@ def test_post_norm_of_ones_own(way) -> None:
         (overwritten, "overwritten later"),
         (beside, "a parallel block, where something computed beside"),
         (joined_twice, "a parallel block, where something computed beside"),
-        (gated, "'mul' stands between the output projection"),
-        (turned_over, "stands between the output projection"),
+        (gated, "'mul' is between the output projection"),
+        (turned_over, "is between the output projection"),
         (two_norms, "neither of pre-norm nor of post-norm"),
         (norm_and_more, "neither of pre-norm nor of post-norm"),
-        (one_head_alone, "'linear' stands between"),
-        (sum_of_halves, "'add' stands between the output projection"),
+        (one_head_alone, "'linear' is between"),
+        (sum_of_halves, "'add' is between the output projection"),
         (nothing, "never used"),
     ],
 )

@@ -96,7 +96,7 @@ def test_bad_input_gets_one_line_and_nothing_is_written(tmp_path: Path) -> None:
 
 def test_the_dtype_of_a_model_stands_before_the_verb(capsys, minilm, tmp_path: Path) -> None:
     for given, says in (
-        (("--dtype", "bf16", "see", "x"), "--dtype: got 'bf16', expected auto, float32, bfloat16, float16"),
+        (("--dtype", "bf16", "see", "x"), "--dtype: got 'bf16', expected one of auto, float32, bfloat16, float16"),
         (("--dtype", "float16", "find", "x"), "--dtype: regard find loads no model in another dtype: leave it out"),
         (("see", "x", "--dtype", "float16"), "--dtype stands before the verb: regard --dtype bfloat16 see ..."),
     ):
@@ -136,9 +136,8 @@ def test_the_name_of_a_file_is_a_text_and_a_line_says_so(regard_command, tmp_pat
     for text in ("A bank.", "漢" * 100):  # the second would be too long for a file's name
         told = regard_command("tokens", text)
         assert (told.returncode, "was read" in told.stdout) == (0, False)
-    read = [sys.executable, "-m", "regard", "tokens", "-"]
     for written, code in (("\ufeffA bank.\n".encode(), 0), (b"A \xff bank.", 2)):
-        done = subprocess.run(read, input=written, capture_output=True, check=False)
+        done = subprocess.run([sys.executable, "-m", "regard", "tokens", "-"], input=written, capture_output=True)
         assert (done.returncode, b"is not UTF-8" in done.stderr) == (code, code == 2)
         assert code or done.stdout.decode() == regard_command("tokens", "A bank.").stdout
 

@@ -456,7 +456,7 @@ def test_bad_workers(texts: str, tiny: Any) -> None:
 def test_states_that_float16_cannot_hold(texts: str, tiny: Any) -> None:
     with (
         mock.patch("regard.corpus.writing.build_shard.HALF", 1e-3),
-        pytest.raises(RegardError, match="more than float16 holds: give --dtype float32"),
+        pytest.raises(RegardError, match="more than float16 holds: use --dtype float32"),
     ):
         made(texts, "store", tiny)
     assert not Path("store").exists()

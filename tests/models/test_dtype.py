@@ -129,8 +129,8 @@ def test_files_in_float32_are_read_as_before(minilm, tmp_path: Path) -> None:
 def test_dtypes_that_cannot_be(tmp_path: Path, minilm) -> None:
     make_tiny(tmp_path, minilm)
     for source, dtype, says in (
-        (tmp_path, "float64", "dtype: got 'float64', expected auto, float32, bfloat16, float16"),
-        (tmp_path, torch.int8, "dtype: got 'int8', expected auto"),
+        (tmp_path, "float64", "dtype: got 'float64', expected one of auto, float32, bfloat16, float16"),
+        (tmp_path, torch.int8, "dtype: got 'int8', expected one of auto"),
         (tiny("bert", DECODER), "bfloat16", "a model object computes in its own dtype: leave out dtype bfloat16"),
     ):
         with pytest.raises(regard.RegardError, match=says):

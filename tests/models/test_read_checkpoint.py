@@ -293,7 +293,7 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         changed(base_model_name_or_path=name)
         refused("adapts .*, which is neither a full model path nor in the hub's cache: write")
     changed(peft_type="PREFIX_TUNING")
-    refused("its peft_type is 'PREFIX_TUNING', needs LORA")
+    refused("its peft_type is 'PREFIX_TUNING', expected LORA")
     # The first names a module, which peft 0.18 imports; the last makes other weights each time.
     for entry, value in {
         "megatron_core": "antigravity", "megatron_config": {"a": 1}, "alora_invocation_tokens": [1], "of_tomorrow": 2,

@@ -147,7 +147,7 @@ def test_a_stream_holds_one_window_after_another(minilm, read) -> None:
         ({"window": 3}, "window: got 3, expected 4 or more: 2 of its tokens are special"),
         ({"window": 29, "stride": 27}, "stride: got 27, expected 1 to 26: a window of 29 tokens holds 27 of the text"),
         ({"window": 29, "stride": 0}, "stride: got 0, expected 1 to 26"),
-        ({"stride": 5}, "stride needs window: got 5"),
+        ({"stride": 5}, "stride: got 5, but no window"),
         (
             {"window": 29, "interventions": [regard.ablate(regard.edge("sea", "money"))]},
             "in windows you can only ablate heads",

@@ -229,7 +229,7 @@ def test_it_listens_to_this_machine_alone_and_a_taken_port_is_named() -> None:
             [sys.executable, "-m", "regard", "serve", "--port", str(port)], capture_output=True, text=True, timeout=120
         )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"regard: error: --port: given {port}: Address already in use")
+    assert done.stderr.startswith(f"regard: error: --port: got {port}: Address already in use")
     assert "Traceback" not in done.stderr
 
 

@@ -77,7 +77,7 @@ def test_a_template_that_does_not_write_it(template: str | None, says: str) -> N
         ([], "got list, expected a list of messages, at least one"),
         (["a"], 'message 1 needs a "role" and a "content"'),
         ([{"role": "user"}], 'message 1 needs a "role" and a "content"'),
-        ([{"role": "me", "content": "a"}], "message 1 has the role 'me', expected system, developer, user, assistant"),
+        ([{"role": "me", "content": "a"}], "message 1 has the role 'me', expected one of system, developer"),
         ([{"role": ["user"], "content": "a"}], "message 1 has the role"),
         ([{"role": "user", "content": ["a"]}], "the content of message 1 is a list, expected a text"),
         (
@@ -151,7 +151,7 @@ def test_a_chat_is_seen(folder: Path, tmp_path: Path) -> None:
     for content, says in (
         ("[", "regard: error: --chat 'chat.json': "),
         ("{}", "regard: error: --chat 'chat.json': got dict, expected a list of messages"),
-        ('[{"role": "me", "content": "a"}]', "--chat 'chat.json': message 1 has the role 'me', expected system"),
+        ('[{"role": "me", "content": "a"}]', "--chat 'chat.json': message 1 has the role 'me', expected one of system"),
     ):
         file.write_text(content, encoding="utf-8")
         told = run_in_process(tmp_path, ["see", "--chat", "chat.json", "--model", str(folder)])

@@ -60,6 +60,6 @@ def test_no_ranks_at_hand(monkeypatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(tiktoken, "get_encoding", nowhere)
     with pytest.raises(
-        RegardError, match=r"are not available \(ConnectionError\): run .*, or name a folder .*TIKTOKEN_CACHE_DIR"
+        RegardError, match=r"are not available \(ConnectionError\): run .*, or save its ranks .*TIKTOKEN_CACHE_DIR"
     ):
         cl100k_base()

@@ -133,9 +133,9 @@ def test_what_is_no_word_of_the_text_is_refused(trace: Any, twice: Any) -> None:
     weights = trace.attention[0]
     with pytest.raises(RegardError, match="word 'rivet' is not in the text .*nearest are 'river'"):
         weights["bank", "rivet"]
-    with pytest.raises(RegardError, match=r"word 'bank', occurrence 1: it occurs once: give 0"):
+    with pytest.raises(RegardError, match=r"word 'bank', occurrence 1: it occurs once: use 0"):
         weights[("bank", 1), "river"]
-    with pytest.raises(RegardError, match=r"word 'bank', occurrence 2: it occurs 2 times: give 0 to 1"):
+    with pytest.raises(RegardError, match=r"word 'bank', occurrence 2: it occurs 2 times: use 0 to 1"):
         twice["bank", 2]
     with pytest.raises(RegardError, match="word 'bank' at character 38 is from a different text than 'two withdrawals"):
         weights[twice.word("bank")[1], "river"]

@@ -7,10 +7,10 @@ import torch
 
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
+from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Edges, Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
-from regard.web import call as call_module
 from regard.web import call as calls
 from regard.web.call import (
     CallName,
@@ -48,7 +48,7 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("rows", [1, 100])
 def test_runs_allow_what_the_mask_allows(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_module, "BAND", rows * S)
+    monkeypatch.setattr(calls, "BAND", rows * S)
     numbers = NumberStore()
     says = mask_data(MASKS[name], H, L, S, numbers)
     assert says is not None
@@ -69,7 +69,7 @@ def test_bands_are_two_numbers() -> None:
 
 
 def test_a_mask_of_too_many_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_module, "RUNS", 5)
+    monkeypatch.setattr(calls, "RUNS", 5)
     with pytest.raises(RegardError, match="the mask allows keys in more than 5 runs"):
         mask_data(masks.function(lambda i, j: (i + j) % 2 == 0), H, L, S, NumberStore())
 
@@ -95,7 +95,7 @@ def distances(heads: int) -> torch.Tensor:
 )
 @pytest.mark.parametrize("rows", [1, 100])
 def test_a_bias_has_all_its_numbers(kind: str, bias: torch.Tensor, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_module, "BAND", rows * S)
+    monkeypatch.setattr(calls, "BAND", rows * S)
     numbers = NumberStore()
     says = bias_data(bias, L, S, numbers)
     assert says is not None
@@ -117,8 +117,8 @@ def test_one_other_number_makes_a_bias_dense() -> None:
 def test_a_bias_of_zeros_is_none_and_a_large_dense_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bias_data(torch.zeros(1, 1, L, S), L, S, NumberStore()) is None
     assert bias_data(None, L, S, NumberStore()) is None
-    monkeypatch.setattr(call_module, "DENSE", 10)
-    with pytest.raises(RegardError, match=r"the bias has 63 numbers that follow neither .* 10 are the most"):
+    monkeypatch.setattr(calls, "DENSE", 10)
+    with pytest.raises(RegardError, match=r"the bias has 63 numbers that follow neither .* a page can have at most 10"):
         bias_data(torch.randn(1, 1, L, S), L, S, NumberStore())
 
 
@@ -234,10 +234,12 @@ def test_a_rule_that_a_page_cannot_have_is_refused_with_its_layer(monkeypatch: p
 def test_an_overview_has_the_mean_of_each_cell(name: str, side: int) -> None:
     torch.manual_seed(0)
     length, size = 1100, 300
-    query, key = 3 * torch.randn(1, 2, length, 8), torch.randn(1, 2, size, 8)
+    query, key = (torch.randn(1, 2, n, 8, dtype=torch.float64) * 3 for n in (length, size))
     weights, numbers = AttentionMap(query, key, ScoreRule(0.5, mask=Mask(high=10)), ndim=3), NumberStore()
+    weights.keep_statistics(Statistics.only(pooled=(256, 256)))
+    kept = weights.pooled(256, 256).clone()
     says = call_data(weights, NAME, numbers)[name]
-    assert isinstance(says, dict)
+    assert torch.equal(weights.pooled(256, 256), kept)
     assert (says["rows"], says["cols"]) == (side, side)
     found, dense = stored(numbers).overview(says), weights.dense().double().numpy()
     rows, cols = (np.arange(side + 1) * count // side for count in (length, size))

@@ -92,7 +92,7 @@ class Statistics:
 
     @staticmethod
     def only(**wanted: Any) -> "Statistics":
-        """Request only the named statistics (top, pooled, entropy, received, distance), with the class's defaults."""
+        """Request only the named statistics (top, pooled, entropy, received, distance), with the given values."""
         none = {"top": None, "pooled": None, "entropy": False, "received": False, "distance": False}
         return Statistics(**{**none, **wanted})
 

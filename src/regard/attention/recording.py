@@ -135,7 +135,7 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         if len(calls) == 1:
             return calls[0]
         if calls:
-            raise KeyError(f"{key!r} made {len(calls)} calls: give ({key!r}, 0) for its first")
+            raise KeyError(f"{key!r} made {len(calls)} calls: use ({key!r}, 0) for its first")
         paths = list(dict.fromkeys(call.path for call in self.values()))
         some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
         raise KeyError(f"{key!r} has no recorded call; these have calls: {some or 'none'}")
@@ -210,7 +210,7 @@ def record(
     keep = ("value",) if keep is None else tuple(keep)
     unknown = [name for name in keep if name not in KEEPABLE]
     if unknown:
-        raise ValueError(f"record: keep: got {unknown[0]!r}, expected {', '.join(KEEPABLE)}")
+        raise ValueError(f"record: keep: got {unknown[0]!r}, expected one of {', '.join(KEEPABLE)}")
     calls = Calls(None if layers is None else frozenset(layers), keep, Statistics.of(statistics))
     token = open_records.set((*open_records.get(), calls))
     try:

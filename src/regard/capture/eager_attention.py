@@ -160,8 +160,8 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     if _difference_from_plain(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
             f"{says}: its eager attention, which returns weights, differs from the "
-            f"{model.config._attn_implementation!r} it runs with. What it does when it runs eagerly can be traced: "
-            "give regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
+            f"{model.config._attn_implementation!r} it runs with. To trace it as it runs eagerly, "
+            "pass regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
         )
     raise RegardError(f"{says}: it cannot be traced")
 
@@ -214,8 +214,8 @@ def _check_reported_weights(
         raise RegardError(f"{what} aren't weights (B, H, L, S), so it can't be traced")
     if (weights.shape[2], weights.shape[3]) != (max(rows), max(cols)):
         raise RegardError(
-            f"{what} have shape {tuple(weights.shape)}, expected {max(rows)} queries and {max(cols)} keys: it cannot "
-            "be traced"
+            f"{what} have shape {tuple(weights.shape)}, expected {max(rows)} queries and {max(cols)} keys, so it "
+            "can't be traced"
         )
     for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
         rows_of_text = weights[n, :, :length]

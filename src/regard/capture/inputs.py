@@ -36,7 +36,7 @@ def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> 
         raise RegardError(f"inputs: holds token ids ({ids[0]!r}): their texts would be unknown, use ids=")
     foreign = [key for key in inputs if key not in takes]
     if foreign:
-        raise RegardError(f"inputs: {name} doesn't take {foreign[0]!r}, only {model.main_input_name!r}")
+        raise RegardError(f"inputs: {name} doesn't take {foreign[0]!r}: its main input is {model.main_input_name!r}")
     several = [key for key, tensor in inputs.items() if tensor.ndim == 0 or tensor.shape[0] != 1]
     if several:
         shape = tuple(inputs[several[0]].shape)

@@ -335,7 +335,7 @@ class _Follower(TorchFunctionMode):
     def context_read(self, path: _ContextPath, seen: Operation) -> None:
         projection = operations.followed_linear_map(seen)
         if projection is None or seen.result is None or projection[0].shape[-1] != path.width:
-            return self._give_up(path, f"{seen.name!r} stands between the attention and an output projection")
+            return self._give_up(path, f"{seen.name!r} is between the attention and an output projection")
         if projection[0].numel() != path.batch * path.length * path.width:
             return self._give_up(path, "only a part of the context goes into an output projection")
         context, path.weight, path.bias = projection
@@ -356,7 +356,7 @@ class _Follower(TorchFunctionMode):
         if (after := operations.factors(seen, factors)) is not None and seen.result is not None:
             return self.follow(path, seen.result, functools.partial(self._projected_read, after))
         if not seen.adds or seen.result is None or seen.storages[0] == seen.storages[1]:
-            return self._give_up(path, f"{seen.name!r} stands between the output projection and the residual")
+            return self._give_up(path, f"{seen.name!r} is between the output projection and the residual")
         mine = seen.storages.index(seen.storage)
         added, other = seen.args[mine], seen.args[1 - mine]
         self._drop(path)

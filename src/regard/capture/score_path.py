@@ -242,7 +242,7 @@ def outcome_path(
         elif ends is not None and ends.shape[1] == len(rows):
             rows = list(range(len(rows)))
         if ends is None:
-            raise RegardError(f"{name}: it has no language-model head, so no logits: pass a direction, toward=")
+            raise RegardError(f"{name}: it has no language head, so no logits: pass a direction, toward=")
     else:
         ends = last.get("last_hidden_state")
         if ends is None:

@@ -275,7 +275,7 @@ class Session:
         return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, PassReuse(context=context))
 
     def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, keep: CaptureOptions) -> dict[str, Any]:
-        """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is requested."""
+        """Padded ids (B, L), their mask and segments as far as the model takes them, and the outputs to return."""
         device = self.model.device
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:

@@ -181,7 +181,7 @@ def regard(
 ) -> None:
     """Show what self-attention does inside transformer models, exactly."""
     if dtype not in start.DTYPES:
-        raise RegardError(f"--dtype: got {dtype!r}, expected {', '.join(start.DTYPES)}")
+        raise RegardError(f"--dtype: got {dtype!r}, expected one of {', '.join(start.DTYPES)}")
     start.dtype[:] = [dtype]
 
 

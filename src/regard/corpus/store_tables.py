@@ -56,7 +56,7 @@ def check_store_environment(made: dict[str, str]) -> None:
         if made.get(name) != here[name]:
             raise RegardError(
                 f"the store was made with {name} {made.get(name)}, here is {here[name]}: shards would differ; "
-                "give another --out, or the same versions"
+                "use another --out, or the same versions"
             )
     if made.get("tiles") != here["tiles"]:
         raise RegardError(

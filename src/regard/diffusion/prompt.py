@@ -272,7 +272,7 @@ class PromptHeat:
     def mean(
         self, tokens: Sequence[int], *, step: int | None = None, layer: int | None = None, head: int | None = None
     ) -> Float[Tensor, "n rows columns"]:
-        """Compute the heat of tokens together like `of` of a word's; token number W is all padding."""
+        """Compute the heat of tokens together, like `of` for a word; token number W is all padding."""
         steps = range(len(self.weights)) if step is None else [from_zero("step", step, len(self.weights), "there are")]
         numbers = range(len(self.layers)) if layer is None else [from_zero("layer", layer, len(self.layers), "it has")]
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid

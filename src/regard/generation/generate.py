@@ -31,7 +31,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             raise RegardError(f"generate: {self._name} ({kind}) has no language head that writes: it cannot generate")
         if model.main_input_name != "input_ids":
             raise RegardError(
-                f"generate: {self._name} ({kind}) reads {model.main_input_name}, needs one that reads text"
+                f"generate: {self._name} ({kind}) reads {model.main_input_name}, expected a model that reads text"
             )
 
     def settings(

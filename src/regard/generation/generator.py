@@ -337,7 +337,7 @@ def _in_target(change: Patch | Steer) -> bool:
 def _target_unwritten(place: Any, name: str) -> RegardError:
     word = "all positions are" if place is None else f"{place!r} is a word"
     return RegardError(
-        f"interventions: {word} of the target, which {name} has not written yet: give the numbers of its tokens"
+        f"interventions: {word} of the target, which {name} hasn't written yet: pass the numbers of its tokens"
     )
 
 

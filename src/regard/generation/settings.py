@@ -71,7 +71,7 @@ def _allowed(option: str, value: Any) -> bool:
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
-    """Raise an error for an option that there isn't. Raises RegardError, which names one that is near, else all."""
+    """Raise RegardError for an unknown option. The message names a similar one, or all."""
     if option not in known:
         renamed = option in ("new_tokens", "max_length", "max_tokens")
         near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)

@@ -92,7 +92,9 @@ def check_model_folder(folder: Path) -> CheckpointSizes:
 
 
 def check_ignored_files(folder: Path) -> None:
-    """Refuse a folder with weights that transformers would leave out in silence."""
+    """Refuse a folder with weights or settings that transformers would leave out in silence."""
+    if (settings := folder / "generation_config.json").exists():
+        read_json(settings)
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} also has an adapter ({ADAPTER}), which is not applied here: merge it into "
@@ -108,7 +110,7 @@ def missing_model_file_error(name: str) -> RegardError:
 
 
 def check_hub_name(source: str | os.PathLike[str]) -> str:
-    """Check that what isn't a folder and no GGUF file can be a name on the hub, and return it."""
+    """Check that a source that is neither a folder nor a GGUF file can be a name on the hub, and return it."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 

@@ -6,6 +6,7 @@ other folders; so the index is checked first. What a config asks for is limited 
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     """Find the safetensors files of a model folder."""
     name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
-    if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
+    if not isinstance(name, str) or not re.fullmatch(r"[^./\\:][^/\\:]*\.safetensors(\.index\.json)?", name):
         raise RegardError(f"{where}: transformers_weights is {name!r}, expected the name of a safetensors file")
     file = folder / name
     if name == INDEX and not os.path.lexists(file):

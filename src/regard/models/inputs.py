@@ -158,7 +158,7 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, w
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
     """The id of a token that is named by its id, or by its text: with a blank before it, or as it is given.
 
-    Texts mostly continue a word after a blank, and in many vocabularies that makes another token: "Paris" is " Paris"
+    Texts mostly continue with a word after a blank, which is another token in many vocabularies: "Paris" is " Paris"
     if there is one, and the token without a blank is named by its id.
     """
     if is_whole(token):

@@ -106,7 +106,7 @@ def load(
     """
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in ("auto", *DTYPES):
-        raise RegardError(f"dtype: got {dtype!r}, expected auto, {', '.join(DTYPES)}")
+        raise RegardError(f"dtype: got {dtype!r}, expected one of auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
     for name, argument in {"tokenizer": tokenizer, "processor": processor}.items():
         if argument is not None and (isinstance(argument, type) or not callable(argument)):

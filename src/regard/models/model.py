@@ -241,7 +241,7 @@ class Model:
         if self.pairs and keep.layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder: all of its layers are kept")
         if window is None and stride is not None:
-            raise RegardError(f"stride needs window: got {stride}")
+            raise RegardError(f"stride: got {stride}, but no window")
         if window is not None:
             windowed = self._runner.windowed(sources, window, stride, interventions, keep)
             return windowed[0] if single else windowed

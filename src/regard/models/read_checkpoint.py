@@ -249,7 +249,7 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
     blocks, scales = shapes
     if blocks is None or scales is None or blocks != (*scales, 16):
         raise RegardError(
-            f"tensor {name!r} in MXFP4 has blocks {blocks} and scales {scales}, needs (..., 16) and (...)"
+            f"tensor {name!r} in MXFP4 has blocks {blocks} and scales {scales}, expected (..., 16) and (...)"
         )
     rows = parts["_blocks"].flatten(-2)
     return StoredWeight.of(QuantisedRows(rows, "MXFP4", (32, 16), flipped=True, aside=parts["_scales"]))
@@ -316,7 +316,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
 
     settings = read_json(place / ADAPTER)
     if (kind := settings.get("peft_type")) != "LORA":
-        raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA")
+        raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, expected LORA")
     plain = peft.LoraConfig().to_dict()
     beginning = settings.get("init_lora_weights")
     more = ["init_lora_weights"] * (beginning not in BEGINNINGS)

@@ -89,7 +89,7 @@ def _read_batch(
         made = [stack.calls[call.path, call.nth] for call in calls]
         if made != list(range(depth)):
             raise RegardError(
-                f"statistics: the layers of {model.name} make {len(made)} attention calls, needs one in each "
+                f"statistics: the layers of {model.name} make {len(made)} attention calls, expected one in each "
                 f"of its {depth}; leave the statistics out"
             )
         maps = [call.weights for call in calls]

@@ -105,7 +105,7 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
     before = next(n for n, special in enumerate([*added, False]) if not special)
     after = next(n for n, special in enumerate([*added[::-1], False]) if not special)
     if tokenizer is not None and tokenizer.num_special_tokens_to_add(pair=False) != before + after:
-        raise RegardError(f"window: the tokenizer of {name} doesn't put special tokens around a text")
+        raise RegardError(f"window: the tokenizer of {name} also puts special tokens inside a text, not only around it")
     room = window - before - after
     if limit is not None and window > limit:
         raise RegardError(f"window: got {window}, but {name} takes at most {limit} tokens")

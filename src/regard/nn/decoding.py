@@ -32,8 +32,8 @@ def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
 class Sampling:
     """How the next token is chosen: the likeliest one, or (do_sample) drawn.
 
-    temperature: logits are divided by it. top_k: only the k likeliest are drawn from, 0 for all. top_p: only the
-    likeliest that together reach this probability (Holtzman et al. 2020, "The Curious Case of Neural Text
+    temperature: logits are divided by it; above 0. top_k: only the k likeliest are drawn from, 0 for all. top_p: only
+    the likeliest that together reach this probability, above 0 (Holtzman et al. 2020, "The Curious Case of Neural Text
     Degeneration"). seed: of the draw; None takes torch's random numbers as they come.
     """
 

@@ -159,13 +159,13 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
 
 
 def check_layer_input(name: str, x: Any, width: int, like: Tensor | None = None) -> None:
-    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), with the batch of `beside`.
+    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), with the batch of `like`.
 
     Args:
         name: of the argument, for error messages.
         x: the value of the argument.
         width: of one position's vector.
-        beside: the tensor whose batch x must have, or None.
+        like: the tensor whose batch x must have, or None.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: got {type(x).__name__}, expected a torch tensor")

@@ -258,7 +258,7 @@ class SinusoidalEmbedding(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class PaddedPositions:
-    """positions: (L,) if equal for all texts. keys: which keys are real, None if all are.
+    """positions: (L,) if equal for all texts. keys: which are real, None if all are or padding is hidden.
 
     stop: the largest position plus 1, or an upper bound.
     """

@@ -101,7 +101,7 @@ class ZoomMap:
         self._next = 0
 
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
-        """Return the means of a tile's cells, SIDE × SIDE, 0 if there are no weights. head: None for their mean.
+        """Return the means of a tile's cells, SIDE × SIDE, 0 in cells without weights. head: None for their mean.
 
         level: a cell is of 2^level × 2^level weights. row, col: of the tile, from 0.
         """

@@ -229,7 +229,7 @@ def bind_server_port(port: int) -> socket.socket:
         bound.bind((HOST, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        raise RegardError(f"--port: given {port}: {getattr(error, 'strerror', None) or error}") from None
+        raise RegardError(f"--port: got {port}: {getattr(error, 'strerror', None) or error}") from None
     return bound
 
 

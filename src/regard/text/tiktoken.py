@@ -3,7 +3,6 @@
 import codecs
 import os
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from regard.errors import RegardError
 from regard.fetched import find
@@ -13,10 +12,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name that tiktoken's cache gives them
-HOW = (
-    "run regard fetch cl100k_base, or name a folder that holds the published file of ranks (cl100k_base.tiktoken) as "
-    f"{CACHED} in TIKTOKEN_CACHE_DIR"
-)
+HOW = f"run regard fetch cl100k_base, or save its ranks (cl100k_base.tiktoken) as {CACHED} in TIKTOKEN_CACHE_DIR"
 
 
 def cl100k_base() -> "Encoding":
@@ -25,12 +21,12 @@ def cl100k_base() -> "Encoding":
         import tiktoken
     except ImportError:
         raise RegardError("cl100k_base needs the package tiktoken: pip install 'regard[tiktoken]'") from None
-    folder = find("cl100k_base")
-    with patch.dict(os.environ, {} if folder is None else {"TIKTOKEN_CACHE_DIR": str(folder)}):
-        try:
-            return tiktoken.get_encoding("cl100k_base")
-        except Exception as error:  # no network fails in many ways, all of them of other libraries
-            raise RegardError(f"the ranks of cl100k_base are not available ({type(error).__name__}): {HOW}") from None
+    if folder := find("cl100k_base"):
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
+    try:
+        return tiktoken.get_encoding("cl100k_base")
+    except Exception as error:  # no network fails in many ways, all of them of other libraries
+        raise RegardError(f"the ranks of cl100k_base are not available ({type(error).__name__}): {HOW}") from None
 
 
 def cl100k_tokens(text: str, encoding: Any) -> list[Token]:

@@ -172,7 +172,7 @@ def check_messages(messages: Any) -> list[dict[str, str]]:
             raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
         if message["role"] not in ROLES:
             raise RegardError(
-                f"chat: message {number} has the role {str(message['role'])[:40]!r}, expected {', '.join(ROLES)}"
+                f"chat: message {number} has the role {str(message['role'])[:40]!r}, expected one of {', '.join(ROLES)}"
             )
         if not isinstance(message["content"], str):
             kind = type(message["content"]).__name__

@@ -81,7 +81,7 @@ def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str
     occurrences = find_word(text, tokens, word)
     if number is not None and not -len(occurrences) <= number < len(occurrences):
         count = len(occurrences)
-        there = "once: give 0" if count == 1 else f"{count} times: give 0 to {count - 1}"
+        there = "once: use 0" if count == 1 else f"{count} times: use 0 to {count - 1}"
         raise RegardError(f"word {word!r}, occurrence {number}: it occurs {there}")
     if number is None and len(occurrences) > 1:
         starts = ", ".join(str(occurrence.start) for occurrence in occurrences)

@@ -109,8 +109,8 @@ def _dense_weights_of_trace(
     need = sum(math.prod(weights.shape) * weights.dtype.itemsize for maps in stacks for weights in maps)
     if attentions is None and need > LARGEST:
         raise RegardError(
-            f"as_transformers: the dense attentions of {model} for this text are {format_bytes(need)}, more than "
-            f"{format_bytes(LARGEST)} need your consent: {INSTEAD}"
+            f"as_transformers: the dense attentions of {model} for this text are {format_bytes(need)}, above the limit "
+            f"of {format_bytes(LARGEST)}: {INSTEAD}"
         )
     device = next((weights.device for maps in stacks for weights in maps), torch.device("cpu"))
     require_memory(need, device, "as_transformers: dense attentions", INSTEAD)
@@ -122,6 +122,6 @@ def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[
     if tuple(held) != tuple(all_of):
         layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
         raise RegardError(
-            f"as_transformers: the trace holds {name} of {', '.join(map(str, layers)) or 'none'} alone, needs all: "
+            f"as_transformers: the trace holds {name} of {', '.join(map(str, layers)) or 'none'} only, expected all: "
             "trace without layers=, and save without layers="
         )

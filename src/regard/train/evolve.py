@@ -143,7 +143,7 @@ def _difference(found: "Evolution") -> Heat:
 
 
 def _seen(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
-    """The numbers of a grid, none if there is no weight at any step."""
+    """The numbers of a grid, None in cells without a weight at any step."""
     return [
         [None if never else value for value, never in zip(*rows, strict=True)]
         for rows in zip(values, found.never, strict=True)

@@ -113,8 +113,8 @@ def load_checkpoint(
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
-    A note says if the number of threads is another here: then the weights will not be bit-identical as
-    without a stop.
+    A note says if the number of threads is another here: then the weights won't be bit-identical to
+    those of a run without a stop.
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))

@@ -38,8 +38,8 @@ def train(
     """Train a small transformer on texts, on sentence pairs (--pairs) or on repeated letters (--repeated)."""
     sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
-        given = "several of them" if sources else "none"
-        raise RegardError(f"train: got {given}, expected text files, --pairs FILE or --repeated")
+        given = "several" if sources else "none"
+        raise RegardError(f"train: got {given}, expected exactly one of text files, --pairs FILE and --repeated")
     if out is None:
         raise RegardError("--out is needed: the folder for the run")
     sources_read = files or ([] if pairs is None else [pairs])

@@ -84,7 +84,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     if own.numel() > DENSE:
         raise RegardError(
             f"the bias has {own.numel():,} numbers that follow neither the distance of key and query nor the key, "
-            f"{DENSE:,} are the most for a page: leave that layer out, or use a shorter text"
+            f"but a page can have at most {DENSE:,}: leave that layer out, or use a shorter text"
         )
     return {"kind": "dense", "heads": heads, "values": numbers.add(own.contiguous())}
 
@@ -256,8 +256,8 @@ def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
         rows, cols = min(side, length), min(side, size)
         if pooled is not None and pooled.shape[1] % rows == pooled.shape[2] % cols == 0:
             # cell p begins at p · tokens // cells: each of these cells is whole ones of the larger overview
-            pooled *= cell_sizes(length, pooled.shape[1], CPU)[:, None] * cell_sizes(size, pooled.shape[2], CPU)
-            pooled = pooled.unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
+            cells = cell_sizes(length, pooled.shape[1], CPU)[:, None] * cell_sizes(size, pooled.shape[2], CPU)
+            pooled = (pooled * cells).unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
             pooled /= cell_sizes(length, rows, CPU)[:, None] * cell_sizes(size, cols, CPU)
         else:
             pooled = weights.pooled(rows, cols).cpu().double()

@@ -646,7 +646,7 @@ def test_wrong_arguments_and_modules_without_attention_are_refused_at_once(tmp_p
         (model, {"keep": 0}, "keep and every must be whole numbers of 1 or more"),
         (None, {"every": 2}, "every needs a module, and no interventions"),
         (model, {"every": 2, "interventions": [regard.ablate("layers.0", head=1)]}, "and no interventions"),
-        (model, {"log": 3}, "log is a int, needs a path, a SummaryWriter or a function"),
+        (model, {"log": 3}, "log: got int, expected a path, a SummaryWriter or a function"),
         (model, {"log": tmp_path / "no" / "folder.jsonl"}, "log can't be written: .*No such file"),
     ]
     for module, options, error in cases:

@@ -196,7 +196,7 @@ def test_half_precision_is_refused_as_what_it_is() -> None:
 def test_a_shape_that_was_not_verified_is_refused_by_name() -> None:
     trace = traced(make_model("diffllama"), IDS)
     with pytest.raises(
-        regard.RegardError, match="layer 1 of diffllama: no exact split .* DiffLlamaAttention: 'cat' st"
+        regard.RegardError, match="layer 1 of diffllama: no exact split .* DiffLlamaAttention: 'cat' is"
     ):
         contributions(trace, 5, 1)
 

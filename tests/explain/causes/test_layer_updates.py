@@ -103,7 +103,7 @@ def test_sides_of_an_encoder_decoder(pair: PairTrace) -> None:
         adds_up(step)
         assert step.cross is None
     with pytest.raises(
-        regard.RegardError, match=r"is an encoder-decoder: give the whole trace for a word of the target"
+        regard.RegardError, match=r"is an encoder-decoder: pass the whole trace for a word of the target"
     ):
         layer_updates(pair.decoder, 4)
 

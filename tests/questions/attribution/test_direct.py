@@ -73,7 +73,7 @@ def test_bad_input(minilm: Model, bank: Any) -> None:
             regard.attribution(model, trace, 3, **given)
     with pytest.raises(RegardError, match="token id 999 is out of range"):
         regard.attribution(model, trace, 3, 999)
-    with pytest.raises(RegardError, match=r"toward has shape \(5,\), needs \(12,\)"):
+    with pytest.raises(RegardError, match=r"toward has shape \(5,\), expected \(12,\)"):
         regard.attribution(model, trace, 3, toward=torch.ones(5))
     with pytest.raises(RegardError, match="token 99 is out of range"):
         regard.attribution(model, trace, 99, 3)

@@ -176,7 +176,7 @@ def steering_vector(
 ) -> Float[Tensor, " M"]:
     """Subtract the mean hidden state of one text from that of another, at the output of a layer.
 
-    The mean is over all tokens, including special tokens. layer="input" is the input of layer 0;
+    The mean is over all tokens, including special tokens. layer="input" is the input of layer 0.
 
     Args:
         towards, away_from: traces of the two texts. The mean of the second is subtracted.

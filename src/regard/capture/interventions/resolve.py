@@ -53,7 +53,7 @@ def _patch_rows_from_source(
     tokens = tokens_at(name, at_text.text, at_text.tokens, places)
     if len(tokens) != count:
         where = "all positions" if places is None else written(places)
-        alike = control_name("at", "give at= and source_at= of as many tokens")
+        alike = control_name("at", "pass at= and source_at= with as many tokens")
         raise RegardError(
             f"patch: {written(patch.at)} is {count} tokens, in the source {shortened(at_text.text)} {where} is "
             f"{len(tokens)}: they cannot be aligned, {alike}"

@@ -245,5 +245,5 @@ def log_function(log: Any) -> Callable[[int, list[dict[str, Any]]], object]:
         append(0, [])  # what can't be written is said before training
         return append
     if not (callable(log) or hasattr(log, "add_scalar")):
-        raise RegardError(f"watch: log is a {type(log).__name__}, needs a path, a SummaryWriter or a function")
+        raise RegardError(f"watch: log: got {type(log).__name__}, expected a path, a SummaryWriter or a function")
     return add_scalars if hasattr(log, "add_scalar") else log

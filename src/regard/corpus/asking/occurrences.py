@@ -284,7 +284,7 @@ def _instead(tables: StoreTables, by: str, wanted: str) -> str:
         field, values = settings["where"]
         return f": it was made with {field} {' and '.join(values)} only"
     if tables.manifest.unit == "tokens":
-        return ": it has tokens, not words: give a token as the model's tokenizer writes it"
+        return ": it has tokens, not words: pass a token as the model's tokenizer writes it"
     known = [each for each in tables.distinct(by) if each and abs(len(each) - len(wanted)) < 3]
     near = difflib.get_close_matches(wanted, known, n=3) if " " not in wanted else []
     return f": the nearest are {', '.join(map(repr, near))}" if near else ""

@@ -147,7 +147,7 @@ def word_there(trace: Trace, place: WordSpan) -> Word | None:
 
 
 def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
-    """Return what leaves per layer; of the last one the contextual embeddings."""
+    """Return the output of a layer; for the last layer, the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
     return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()

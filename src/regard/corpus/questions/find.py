@@ -170,7 +170,7 @@ def find(
     """Find the occurrences of a word."""
     chosen = ("meaning" if like is not None else "source") if sort is None else sort
     if chosen not in SORTS:
-        raise RegardError(f"sort: got {chosen!r}, expected {', '.join(SORTS)}")
+        raise RegardError(f"sort: got {chosen!r}, expected one of {', '.join(SORTS)}")
     if top is not None and top < 1:
         raise RegardError(f"top: got {top}, expected 1 or more")
     if everywhere and like is None:

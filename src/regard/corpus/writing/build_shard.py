@@ -238,7 +238,7 @@ def _add_batch(reading: DocumentReader, kept: _UnitVectors, batch: StateBatch, r
     most = max(-float(states.min(initial=0)), float(states.max(initial=0)))
     if reading.settings.dtype == "float16" and most > HALF:
         raise RegardError(
-            f"states of {reading.model.name} reach {most:.3g}, more than float16 holds: give --dtype float32"
+            f"states of {reading.model.name} reach {most:.3g}, more than float16 holds: use --dtype float32"
         )
     kept.vectors[words.at] = states
     if kept.statistics is None or kept.heads is None:

@@ -101,7 +101,7 @@ def updates_of_places(
     name = own.status.model
     if own.cross and not names:
         raise RegardError(
-            f"steps: {name} is an encoder-decoder: give the whole trace for a word of the target, .encoder for one of "
+            f"steps: {name} is an encoder-decoder: pass the whole trace for a word of the target, .encoder for one of "
             "the source"
         )
     blocks: list[tuple[Part | None, str, Sequence[Token], Any, Any]] = [

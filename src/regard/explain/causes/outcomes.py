@@ -128,8 +128,8 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     found = outcome.number(trace)
     if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
         raise RegardError(
-            f"outcome {outcome.name!r} returns a plain number: gradients need a tensor that is computed of the trace's "
-            "contextual embeddings or logits, as a tensor"
+            f"outcome {outcome.name!r} returns a plain number: gradients need a tensor computed from the trace's "
+            "contextual embeddings or logits"
         )
     return found
 

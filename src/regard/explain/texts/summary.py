@@ -122,7 +122,7 @@ def summarise(
         raise RegardError("got traces of single texts and of text pairs: pass only one kind")
     if not texts and not pairs:
         kinds = ", ".join(sorted({type(trace).__name__ for trace in traces})) or "no traces"
-        raise RegardError(f"got {kinds}, expected traces: for a text read in windows, pass the traces from `unfold`")
+        raise RegardError(f"got {kinds}, expected traces: for a text read in windows, pass its .windows")
     if pairs:
         return _summarise_pairs_of_texts(pairs, word, references, control, layer, head, top, names, lens_of, generated)
     layer, head = check_heads(texts[0], layer, head)

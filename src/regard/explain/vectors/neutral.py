@@ -92,7 +92,7 @@ def not_special(trace: Trace) -> list[int]:
 
 
 def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
-    """Compare the length of a token's state with the median, in the layer if that is most; by the id() of its trace.
+    """Divide the length of a token's state by the median, in the layer where that is most; by the id() of its trace.
 
     The median of a layer is that of all traces' tokens which aren't special. others: measured by it as well.
     """

@@ -207,7 +207,7 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
                 sums["successor"].append(weights[:, :, row, origin + 1])
             sums["special"].append(weights[:, :, row, sorted(set(apart))].sum(-1))
     if not sums["written"]:
-        raise RegardError("cross_head_scores: no target token attends to ordinary tokens, so there is no score")
+        raise RegardError("cross_head_scores: no target token has a source token that isn't special")
     empty = np.full(tuple(sums["written"][0].shape), np.nan)
     scores = {name: torch.stack(each).mean(0).numpy() if each else empty for name, each in sums.items()}
     counts = {"queries": len(sums["written"]), "successors": len(sums["successor"])}

@@ -15,7 +15,7 @@ causal models the first sees itself alone), each score is a mean over q of a par
                 id[j - 1] = id[i]
 
 The means of the last two are over the queries that have such a j. Olsson et al. measure induction ("prefix matching")
-on random tokens that are repeated, if nothing but the repetition can be followed: `model.trace(ids=ids + ids)` gives
+on random tokens that are repeated, where only the repetition can be followed: `model.trace(ids=ids + ids)` gives
 that number; that of a natural text is of its own repetitions. A score says where a head looks, not what that does.
 
 Clark et al. 2019, "What Does BERT Look At?"; Voita et al. 2019, "Analyzing Multi-Head Self-Attention" (who count how

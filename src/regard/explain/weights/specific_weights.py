@@ -219,7 +219,7 @@ def _divergences_of_large_map(
 def divergence_maps(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[DivergenceMap]:
-    """Compute the weights of each layer of a short text, and their divergences: 0 if no word attends to another.
+    """Compute the weights of each layer of a short text, and their divergences: 0 where no word attends to another.
 
     attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. heads: the others
     have divergences of 0.

@@ -364,7 +364,7 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
         direction = outcome.direction.double().cpu()
         if direction.shape != state.shape or not float(direction.norm()) > 0:
             raise RegardError(
-                f"attribution: toward has shape {tuple(direction.shape)}, needs {tuple(state.shape)} and not to be zero"
+                f"attribution: toward has shape {tuple(direction.shape)}, expected {tuple(state.shape)}, not all 0"
             )
         return float(torch.cosine_similarity(state, direction, dim=0)), "cosine to the direction"
     if trace.logits is None:

@@ -223,7 +223,7 @@ class Matrix(TracesAnswer):
     """One layer's attention over a whole text, of one head or (head None) the mean of all.
 
     near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
-    the largest weights between tokens more than far apart, special ones and attention without sinks, in any of the
+    the largest weights between tokens more than far apart, without special tokens and attention sinks, in any of the
     heads shown. unattended: how many tokens get less than 0.05 from every other one, in each head. picture: mean
     weights of cells, query down and key across; None of a text that was read in windows, which has a band in its place,
     and no traces. received: what the keys of each of the picture's columns, or of as many parts of the text, receive,
