@@ -193,7 +193,7 @@ def test_a_text_that_is_led_away_from_itself_is_refused(kind: str) -> None:
     pipe, paint = painter(kind)
     text = "a cat on the mat"
     options = {"true_cfg_scale": 3.0} if kind == "flux" else {}
-    with pytest.raises(RegardError, match="negative_prompt: got the text itself"), recorded_heat(pipe):
+    with pytest.raises(RegardError, match="negative_prompt: it equals the text"), recorded_heat(pipe):
         paint(text, negative_prompt=text, **options)
 
 

@@ -230,7 +230,7 @@ def test_what_is_refused_is_said_and_what_was_shown_stays(server: str, visit: An
     page = visited(visit, server)
     page.tab.fill("textarea", "word " * 700)
     page.tab.click("button:has-text('Trace')")
-    assert "512 at most" in page.tab.wait_for_selector(".trouble").inner_text()
+    assert "at most 512" in page.tab.wait_for_selector(".trouble").inner_text()
     traced(page, RIVER[:20])
     page.tab.click("[data-options]")
     page.tab.check("input[type=checkbox]:near(:text('in windows of 512'))")
@@ -248,7 +248,7 @@ def test_a_file_is_read_as_content_and_no_text_is_refused_here(server: str, visi
     traced(page, "The ship left")
     (tmp_path / "b.bin").write_bytes(b"\xff\xfe\x00")
     page.tab.set_input_files("input[type=file]", tmp_path / "b.bin")
-    assert "not a text in UTF-8" in page.tab.wait_for_selector("form [role=alert]").inner_text()
+    assert "isn't a UTF-8 text file" in page.tab.wait_for_selector("form [role=alert]").inner_text()
 
 
 def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: Any, map_file: Any) -> None:
@@ -257,7 +257,7 @@ def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: A
     page.tab.click("button:has-text('a map')")
     traced(page, "a map")
     assert page.tab.locator("[role=tab]").count() == 0  # one view, which needs no tabs
-    assert "cannot be saved as one" in page.tab.locator("p:has-text('works offline')").inner_text()
+    assert "can't save it as a file" in page.tab.locator("p:has-text('works offline')").inner_text()
     page.choose("head", "1")
     area = page.tab.locator(".map")
     page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)

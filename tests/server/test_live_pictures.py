@@ -22,7 +22,7 @@ DROP = """([data, name]) => {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A model that reads pictures alone, and one that reads them in a text, beside whose files lies a picture."""
+    """A model that reads only pictures, and one that reads them in a text, beside whose files lies a picture."""
     alone, both = made = [tmp_path_factory.mktemp(name) for name in ("eye", "looker")]
     built("dinov2").save_pretrained(alone)
     PROCESSOR.save_pretrained(alone)
@@ -49,7 +49,7 @@ def drop(page: Opened, data: bytes, name: str) -> None:
 
 def test_a_dropped_picture_is_shown_under_its_heat(page: Any) -> None:
     assert page.tab.locator("textarea").count() == 0
-    assert "reads pictures alone" in page.tab.inner_text("form")
+    assert "reads only pictures" in page.tab.inner_text("form")
     if AXE.exists():
         assert page.violations() == []
     drop(page, page.file.read_bytes(), "a cat.png")
@@ -68,7 +68,7 @@ def test_a_dropped_picture_is_shown_under_its_heat(page: Any) -> None:
 def test_a_text_stands_beside_a_picture(page: Any) -> None:
     page.tab.select_option("form select", index=1)
     page.tab.set_input_files(".drop input", page.file)
-    page.tab.wait_for_selector("textarea[placeholder='Type what is asked about the picture']")
+    page.tab.wait_for_selector("textarea[placeholder='Ask about the picture']")
     page.tab.click("text=Trace")
     page.tab.wait_for_selector("[role=alert]:has-text('type what is asked about it')")
     page.tab.fill("textarea", "what is on the mat ?")

@@ -151,7 +151,7 @@ def test_softcap_mask_and_sinks(page_of: Any, kind: str) -> None:
     assert number == pytest.approx(float(found.weights[0]), rel=1e-3, abs=1e-6)
     assert ("the sink’s" in sentence) == (kind == "gpt_oss")
     if kind == "gemma2":  # a norm of its own behind W_O, of each token's length
-        assert "not shown: the model rescales" in page.tab.inner_text("[data-missing]")
+        assert "aren't shown: the model rescales" in page.tab.inner_text("[data-missing]")
         assert page.tab.locator("[data-step=joined]").count() == 1
 
 
