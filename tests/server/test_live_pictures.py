@@ -70,7 +70,7 @@ def test_a_text_stands_beside_a_picture(page: Any) -> None:
     page.tab.set_input_files(".drop input", page.file)
     page.tab.wait_for_selector("textarea[placeholder='Ask about the picture']")
     page.tab.click("text=Trace")
-    page.tab.wait_for_selector("[role=alert]:has-text('type what is asked about it')")
+    page.tab.wait_for_selector("[role=alert]:has-text('Type one question')")
     page.tab.fill("textarea", "what is on the mat ?")
     page.tab.keyboard.press("Control+Enter")
     page.tab.wait_for_selector(".topbar [title*='Attention to cat.png']", timeout=60_000)
