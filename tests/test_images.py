@@ -128,7 +128,7 @@ def damaged_tiff() -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "cannot be read, expected PNG, JPEG"),
+        (b"", "cannot be read, expected one of PNG, JPEG"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "cannot be read"),
         (png()[:2000], "is damaged, or cut short"),
         (damaged_tiff(), "is damaged, or cut short"),

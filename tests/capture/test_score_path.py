@@ -164,7 +164,7 @@ def test_a_decoders_logit_has_parts_across() -> None:
 
 def test_what_is_refused() -> None:
     model = shaken("bert")
-    with pytest.raises(RegardError, match="it has no language-model head, so no logits: pass a direction, toward="):
+    with pytest.raises(RegardError, match="it has no language head, so no logits: pass a direction, toward="):
         outcome_path(model._session, encoded_ids(IDS), None, AttributionTarget(7), [2])
     capped = opened("llama")
     head = capped.model.get_output_embeddings()

@@ -73,7 +73,7 @@ def test_a_pictures_page_is_that_of_see(client: TestClient, models: list[Any], t
 def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = file_of(noise(67, 59))
     for data, more, status, says in [
-        (b"no picture", {}, 422, "image 'cat.png' cannot be read, expected PNG"),
+        (b"no picture", {}, 422, "image 'cat.png' cannot be read, expected one of PNG"),
         (whole[: len(whole) // 2], {}, 422, "image 'cat.png' is damaged, or cut short"),
         (bytes(MOST + 1), {}, 413, "cat.png has 40,001 bytes, at most 40,000 are allowed"),
         (damaged_tiff(), {}, 422, "image 'cat.png' is damaged, or cut short"),

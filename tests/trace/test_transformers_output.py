@@ -119,7 +119,7 @@ def test_layers_that_are_not_held(minilm: Any, tmp_path: Path) -> None:
     whole = minilm.trace("a river bank")
     whole.save(tmp_path / "some.safetensors", layers=[0, 5])
     opened = regard.open(tmp_path / "some.safetensors")
-    with pytest.raises(regard.RegardError, match="holds attention of 0, 5 alone, .* save without layers="):
+    with pytest.raises(regard.RegardError, match="holds attention of 0, 5 only, .* save without layers="):
         opened.as_transformers()
     assert len(opened.as_transformers(attentions=False).hidden_states) == 7
     whole.save(tmp_path / "all.safetensors")

@@ -240,9 +240,9 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:-100])
     again = [str(text), "--steps", "70", *SMALL, *OFTEN]
     bad: list[tuple[list[str], str]] = [
-        (["train"], "got none, expected text files, --pairs FILE or --repeated"),
-        (["train", str(text), "--pairs", "x.tsv", *out], "got several of them"),
-        (["train", str(text), "--repeated", *out], "got several of them"),
+        (["train"], "got none, expected exactly one of text files, --pairs FILE and --repeated"),
+        (["train", str(text), "--pairs", "x.tsv", *out], "got several"),
+        (["train", str(text), "--repeated", *out], "got several"),
         (["train", str(text)], "--out is needed"),
         (["train", str(tmp_path / "none"), *out], "cannot be read: No such file"),
         (["train", file("empty", b""), *out], "is empty: there is nothing to train on"),

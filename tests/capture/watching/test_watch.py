@@ -402,7 +402,7 @@ def test_what_is_seen_prints_as_a_table() -> None:
     assert lines[3].startswith("1.self_attn, 0  scaled_dot_product_attention  (2, 4, 10, 10)  test_watch.py:")
     assert "passed over: it is no factor of a sum of vectors" in lines[6]
     assert len(lines) == 7
-    with pytest.raises(KeyError, match=r"'0' made 2 calls: give \('0', 0\) for its first"):
+    with pytest.raises(KeyError, match=r"'0' made 2 calls: use \('0', 0\) for its first"):
         seen["0"]
     with pytest.raises(KeyError, match="'3' has no recorded call; these have calls: '0', '1.self_attn'"):
         seen["3"]

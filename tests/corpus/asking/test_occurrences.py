@@ -162,7 +162,7 @@ def test_a_store_of_some_words_finds_a_run_that_has_one_of_them(tmp_path: Path) 
 def test_a_store_of_tokens_says_what_to_ask_for(tmp_path: Path) -> None:
     with (
         StoreTables(store_of(tmp_path / "s", TEXTS, {"unit": "tokens"})) as tables,
-        pytest.raises(RegardError, match="it has tokens, not words: give a token"),
+        pytest.raises(RegardError, match="it has tokens, not words: pass a token"),
     ):
         look_up(tables, "riverbank")
 

@@ -117,7 +117,7 @@ def test_without_a_sentence_meaning_is_the_first_principal_axis(store: Store) ->
         ({"word": "sea", "by": "lemma"}, "it was made without --lemma and has no lemmas"),
         ({"word": "bank", "by": "form"}, "by: got 'form', expected word or lemma"),
         ({"word": " "}, "word is empty"),
-        ({"word": "bank", "sort": "up"}, "sort: got 'up', expected meaning, source, left, right"),
+        ({"word": "bank", "sort": "up"}, "sort: got 'up', expected one of meaning, source, left, right"),
         ({"word": "bank", "top": 0}, "top: got 0"),
         ({"word": "bank", "context": -1}, "context: got -1"),
         ({"word": "bank", "layer": 4}, "layer 4: the store keeps 3, 5"),

@@ -214,7 +214,7 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
     [
         (["--image", "{}/cat.png"], "--image needs --model"),
         (["--image", "{}/none.png", "--model", "{}"], "image '{}/none.png' cannot be read: No such file"),
-        (["--image", "{}/config.json", "--model", "{}"], "cannot be read, expected PNG"),
+        (["--image", "{}/config.json", "--model", "{}"], "cannot be read, expected one of PNG"),
         (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads images only"),
         (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: an image has no words"),
         (["--image", "{}/cat.png", "--model", "{}", "--logit-lens"], "--image and --logit-lens: pass only one of them"),
