@@ -113,7 +113,7 @@ def test_the_same_bytes_with_any_number_of_processes(forty_texts: str, folder: P
     assert store_digest(Path("one")) == store_digest(Path("two"))
     from unittest import mock
 
-    with mock.patch("regard.corpus.embed_texts.build", side_effect=AssertionError):
+    with mock.patch("regard.corpus.embed_texts.build_and_write_shard", side_effect=AssertionError):
         assert embed(forty_texts, "one", model=folder, settings=SMALL, workers=2).built == 0
 
 
@@ -542,7 +542,7 @@ def test_links_out_of_the_folder_are_counted_and_read_only_on_request(texts: str
 def test_a_store_that_is_being_made_answers_from_its_finished_shards(
     texts: str, tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.corpus.embed_texts.SELDOM", 0)
+    monkeypatch.setattr("regard.corpus.embed_texts.MANIFEST_PAUSE", 0)
     made(texts, "whole", tiny)
     with Store("whole") as opened:
         order = list(opened.shards)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.schema import NAME, REMOVED, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
+from regard.corpus.schema import NAME, REMOVED, Manifest, ModelSummary, ShardSummary, absolute_inputs, read_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS
 from regard.errors import RegardError
@@ -50,7 +50,7 @@ def test_an_index_of_a_removed_setting_says_so(tmp_path: Path, name: str, value:
 
 def test_inputs_are_made_absolute() -> None:
     assert replace(MADE, given=["b.txt"], folder="/a").inputs == ["/a/b.txt"]
-    assert absolute(["b", "../c/*.txt", "/d/", "-", "."], "/a/x") == ["/a/x/b", "/a/c/*.txt", "/d", "-", "/a/x"]
+    assert absolute_inputs(["b", "../c/*.txt", "/d/", "-", "."], "/a/x") == ["/a/x/b", "/a/c/*.txt", "/d", "-", "/a/x"]
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from regard.corpus.settings import Settings, Where, chosen_layers_to_store, normal, place_among_stored_layers
+from regard.corpus.settings import Settings, Where, chosen_layers_to_store, lookup_key, place_among_stored_layers
 from regard.errors import RegardError
 
 
@@ -76,5 +76,5 @@ def test_layers_are_chosen() -> None:
 
 
 def test_words_are_looked_up_composed_and_folded() -> None:
-    assert normal("Cafe\u0301") == normal("CAFÉ") == "café"
-    assert normal("STRASSE") == normal("Straße")
+    assert lookup_key("Cafe\u0301") == lookup_key("CAFÉ") == "café"
+    assert lookup_key("STRASSE") == lookup_key("Straße")

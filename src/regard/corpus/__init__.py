@@ -1,4 +1,4 @@
-"""Many texts: embed them once, keep what every word's embedding and attention were, and ask the store about it.
+"""Embed many texts once into an index of every word's embedding and attention, and query that index.
 
 regard.corpus.embed("texts/", "texts.store")
 with regard.corpus.Store("texts.store") as store:

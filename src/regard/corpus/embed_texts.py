@@ -1,6 +1,6 @@
-"""Read any amount of text once and keep every word's embedding, and what its attention did, in a store.
+"""Read texts and write every word's embedding and attention statistics into an embedding index.
 
-Shards are built in processes of this machine, one thread each; more are handed out as others are done.
+Worker processes build the shards, with one thread each. A shard is handed out when another one is finished.
 """
 
 import gc
@@ -27,7 +27,7 @@ from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import LINK, find_files_and_rejected, read_documents
-from regard.corpus.schema import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
+from regard.corpus.schema import NAME, Manifest, ModelSummary, ShardSummary, absolute_inputs, read_manifest
 from regard.corpus.settings import Settings, chosen_layers_to_store
 from regard.corpus.shard_reader import NAME as INDEX
 from regard.corpus.shard_reader import sha256_of_shard_file
@@ -58,14 +58,14 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width
 
-AHEAD = 2  # shards that wait for each worker: their texts are in memory
+AHEAD = 2  # shards queued per worker: their texts are in memory
 
 
 @dataclass(frozen=True)
-class Job:
-    """The data that a worker needs to build any shard of a store. It can be sent to another process.
+class ShardJob:
+    """The data that a worker process needs to build any shard of an index. It can be pickled.
 
-    folder: where shards are written. source, digest: the model, as in `regard.load`, and what it has to be.
+    folder: where shards are written. source: the model, as in `regard.load`. digest: the hash that it must have.
     """
 
     folder: Path
@@ -76,47 +76,47 @@ class Job:
     size: WindowSize
 
 
-Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether it was built now
+Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether this run built it
 
 
-def build(job: Job, reading: DocumentReader, plan: ShardPlan) -> dict[str, int]:
-    """Build and write one shard, and return its counts."""
+def build_and_write_shard(job: ShardJob, reading: DocumentReader, plan: ShardPlan) -> dict[str, int]:
+    """Build one planned shard, write it to its folder, and return its counts."""
     counts = read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
     give_memory_back()
     return counts
 
 
-def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Generator[Built, None, None]:
-    """Build the shards that aren't there yet one after another, in this process and one thread."""
+def build_shards_here(job: ShardJob, model: Model, plans: Iterable[ShardPlan]) -> Generator[Built, None, None]:
+    """Build the planned shards that aren't written yet, in this process and thread; yield all in order."""
     reading, threads = DocumentReader(model, job.layers, job.size, job.settings), torch.get_num_threads()
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
         torch.set_num_threads(1)
         try:
-            counts = build(job, reading, plan) if missing else read_counts(job.folder / plan.name)
+            counts = build_and_write_shard(job, reading, plan) if missing else read_counts(job.folder / plan.name)
         finally:
             torch.set_num_threads(threads)
         yield plan, counts, missing
 
 
-def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
-    """Build the shards that aren't there yet in so many processes; yield all of them in order."""
+def build_shards_in_workers(job: ShardJob, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
+    """Build the planned shards that aren't written yet in `workers` processes; yield all in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
-    waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
+    queue: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
 
     def next_built() -> Built:
-        plan, future = waiting.popleft()
+        plan, future = queue.popleft()
         return plan, read_counts(job.folder / plan.name) if future is None else future.result(), future is not None
 
     try:
         for plan in plans:
-            with _without_script():
-                waiting.append((plan, None if (job.folder / plan.name).is_dir() else pool.submit(_work, job, plan)))
-            while len(waiting) > workers * AHEAD or (waiting and waiting[0][1] is None):
+            with _hidden_main_script():
+                queue.append((plan, None if (job.folder / plan.name).is_dir() else pool.submit(_build_plan, job, plan)))
+            while len(queue) > workers * AHEAD or (queue and queue[0][1] is None):
                 yield next_built()
-        while waiting:
+        while queue:
             yield next_built()
         pool.shutdown(wait=True)
     except BrokenProcessPool as error:
@@ -125,7 +125,7 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Ge
             "written stays, the same command goes on from there"
         ) from error
     finally:
-        end.close()  # where something failed: nobody waits for what the workers are at
+        end.close()  # after an error, nobody waits for the workers' current shards
         pool.shutdown(wait=True, cancel_futures=True)
         ours.close()
 
@@ -134,8 +134,8 @@ _worker: dict[str, Any] = {}
 
 
 def _start_shard_worker(pipe: Connection) -> None:
-    """Set a process up. pipe: its other end is the parent's alone: it closes when the parent ends, however it does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    """Set up a worker process that ends with its parent, which alone holds the other end of the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
 
     def end_with_parent() -> None:
         wait([pipe])
@@ -145,25 +145,25 @@ def _start_shard_worker(pipe: Connection) -> None:
 
 
 @contextmanager
-def _without_script() -> Iterator[None]:
-    """Start processes that don't run the caller's script again, for they need nothing that is in it.
+def _hidden_main_script() -> Iterator[None]:
+    """Hide the caller's script while worker processes start, so that they don't run it again.
 
-    They begin with Ctrl-C blocked: it is the parent's to handle, also while they import what they need. One that comes
-    meanwhile waits for the end of the block.
+    Ctrl-C is blocked in the workers from their start, because the parent handles it. The parent receives it at the end
+    of the block.
     """
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
-        if before is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if old_mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
         sys.modules["__main__"] = script
 
 
-def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
-    """Build a shard in a worker, which loads the job's model and sets itself up before its first shard."""
+def _build_plan(job: ShardJob, plan: ShardPlan) -> dict[str, int]:
+    """Build one shard in a worker process; the first call loads the job's model."""
     if not _worker:
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -171,17 +171,17 @@ def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
         _worker["reading"] = DocumentReader(model, job.layers, job.size, job.settings)
-        # what is loaded stays to the end: the collector need not look at it each time that a shard makes many objects
+        # the model stays to the end: the garbage collector need not visit its objects with every shard
         gc.freeze()
-    return build(job, _worker["reading"], plan)
+    return build_and_write_shard(job, _worker["reading"], plan)
 
 
-SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
+MANIFEST_PAUSE = 50  # between two writes of the manifest, in multiples of the time that one takes
 
 
 @dataclass(frozen=True)
 class EmbedProgress:
-    """How far `embed` is: shards, characters and tokens that are done, and of them the tokens read in this run."""
+    """The progress of `embed`: finished shards, characters and tokens, and the tokens read in this run."""
 
     shards: int
     characters: int
@@ -192,10 +192,9 @@ class EmbedProgress:
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """The result of `embed`. counts: of everything in the store and of what was left out. rejected: in quarantine.
+    """The result of `embed`: the index's folder and counts, and the inputs that could not be read.
 
-    built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
-    of documents that are missing and links that were skipped.
+    built, new_tokens: the shards that this run built and their tokens. notes: on missing documents and skipped links.
     """
 
     store: Path
@@ -219,55 +218,55 @@ def embed(
     prune: bool = False,
     follow_links: bool = False,
 ) -> EmbedReport:
-    """Read texts and write a store of their words' contextual embeddings and attention.
+    """Read texts and write an embedding index with each word's contextual embedding and attention statistics.
 
-    A run that was ended anywhere goes on where it was when it is started again, and ends with the same bytes. Documents
-    that the store has and that aren't there any more stay in it.
+    An interrupted run continues when you start it again, and ends with the same bytes. Documents of the index that the
+    inputs no longer have stay in it unless you pass `prune`.
     """
     import_from_corpus_extra("pyarrow")
     if model is not None and not isinstance(model, (str, os.PathLike, Model)):
         raise RegardError(f"embed: model: got a {type(model).__name__}, expected a name or a model from regard.load")
     started = time.monotonic()
     settings = settings or Settings()
-    given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    if workers is None:  # as many as there are cores that this process may use
+    input_paths = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    if workers is None:  # the number of cores that this process may use
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_whole(workers) or workers < 1:
         raise RegardError(f"workers: got {workers!r}, expected a whole number of processes above 0")
     if settings.lemma is not None:
         check_lemma_language(settings.lemma)
     store = Path(out).absolute()
-    found = find_files_and_rejected(given, follow_links=follow_links)
-    check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
+    files_and_rejected = find_files_and_rejected(input_paths, follow_links=follow_links)
+    check_apart(Path(out), input_paths, [each for each in files_and_rejected if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
-        manifest = begin_store(store, given, loaded, source, settings, columns)
+        manifest = begin_store(store, input_paths, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
-        check_seen(found, stored)
+        check_seen(files_and_rejected, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
-        # the source as any process finds it, whatever folder it is in
-        there = os.path.abspath(source) if source is not None and os.path.exists(source) else source
-        job = Job(store / SHARDS, there, manifest.model.digest, settings, manifest.layers, size)
+        # an absolute path, which a worker finds from any folder
+        model_source = os.path.abspath(source) if source is not None and os.path.exists(source) else source
+        job = ShardJob(store / SHARDS, model_source, manifest.model.digest, settings, manifest.layers, size)
         rejected: list[Rejected] = []
         read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
         compared = Compared()
-        kept = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
-        plans = plan_shards(kept, manifest, rejected)
+        documents = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
+        plans = plan_shards(documents, manifest, rejected)
         if isinstance(model, Model):
-            built = build_here(job, loaded, plans)
+            built = build_shards_here(job, loaded, plans)
         else:
             del loaded  # the workers have their own
-            built = build_in_processes(job, plans, workers)
-        first = None if manifest.complete else manifest
-        # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
-        # still writes would put a shard without half of its files in place.
+            built = build_shards_in_workers(job, plans, workers)
+        unfinished = None if manifest.complete else manifest
+        # End the workers before unfinished shards are removed, though an exception's traceback keeps the iterator: one
+        # that still writes would put an incomplete shard in place.
         with closing(built):
-            shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
+            shards, counts, new, new_tokens = _collect_built_shards(built, store, unfinished, started, progress)
         if not compared.read:
-            raise RegardError(_no_document_read(rejected, given))
+            raise RegardError(_message_of_no_document(rejected, input_paths))
         counts["quarantined"] = len(rejected)
         if compared.gone:
             missing = f"{compared.gone:,} missing document{'s' * (compared.gone != 1)} (first: {compared.first!r})"
@@ -275,9 +274,9 @@ def embed(
             notes += (f"Removed {missing}." if prune else f"Kept {missing}. Pass `--prune` to remove {them}.",)
             counts |= {} if prune else {"gone": compared.gone}
         quarantine = _write_quarantine(store, rejected)
-        # in this order: a manifest names no shard that is not there, whenever the run is ended
-        done = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
-        done.write(store)
+        # in this order, the manifest names no missing shard even if the run is interrupted
+        finished = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
+        finished.write(store)
         remove_others(job.folder, {shard.name for shard in shards})
     if links := sum(each.reason == LINK for each in rejected):
         notes += (
@@ -286,33 +285,33 @@ def embed(
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
 
-def _gather(
+def _collect_built_shards(
     built: Iterable[Built],
     store: Path,
-    first: Manifest | None,
+    unfinished: Manifest | None,
     started: float,
     progress: Callable[[EmbedProgress], None] | None,
 ) -> tuple[list[ShardSummary], Counter[str], int, int]:
-    """The shards as they come, what they hold in all, how many are new, and these tokens.
+    """Collect the built shards; return their summaries, total counts, and the numbers of new shards and tokens.
 
-    first: the manifest of a store that was never complete, which names its shards as they are finished: it can be asked
-    meanwhile. It never names fewer than before.
+    unfinished: the manifest of an index that was never complete. It is rewritten with the shards so far, for queries
+    meanwhile. It never lists fewer shards than before.
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
-    new, characters, new_tokens, due = 0, 0, 0, 0.0
-    for plan, held, missing in built:
+    new, characters, new_tokens, next_write = 0, 0, 0, 0.0
+    for plan, count, missing in built:
         sha256 = sha256_of_shard_file(store / SHARDS / plan.name / INDEX)
-        shards.append(ShardSummary(plan.name, held["parts"], held["rows"], held["tokens"], sha256))
-        counts.update(held)
+        shards.append(ShardSummary(plan.name, count["parts"], count["rows"], count["tokens"], sha256))
+        counts.update(count)
         counts["documents"] += sum(each.start == 0 for each in plan.documents)
         new += missing
         characters += plan.characters
-        new_tokens += held["tokens"] if missing else 0
-        if first is not None and len(shards) > len(first.shards) and time.monotonic() >= due:
-            began = time.monotonic()
-            replace(first, shards=shards).write(store)
-            due = began + SELDOM * (time.monotonic() - began)
+        new_tokens += count["tokens"] if missing else 0
+        if unfinished is not None and len(shards) > len(unfinished.shards) and time.monotonic() >= next_write:
+            write_began = time.monotonic()
+            replace(unfinished, shards=shards).write(store)
+            next_write = write_began + MANIFEST_PAUSE * (time.monotonic() - write_began)
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
@@ -320,7 +319,7 @@ def _gather(
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
-    """Write what could not be read; returns the file's SHA-256."""
+    """Write the inputs that could not be read to quarantine.parquet; return the file's SHA-256."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -330,8 +329,8 @@ def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
     return sha256_of_shard_file(store / QUARANTINE)
 
 
-def _no_document_read(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:
-    """The message if no document could be read."""
+def _message_of_no_document(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:
+    """Return the error message for inputs that have no readable document."""
     if not rejected:
         return f"no text in {', '.join(paths[:3])}: nothing was read"
     first = rejected[0]
@@ -343,7 +342,7 @@ def _no_document_read(rejected: Sequence[Rejected], paths: Sequence[str]) -> str
 def begin_store(
     store: Path, paths: list[str], model: Model, source: str | None, settings: Settings, columns: Columns
 ) -> Manifest:
-    """Write the manifest of a new store, or read that of one that is there."""
+    """Write the manifest of a new index, or read an existing one and check that its settings match."""
     if model.tokenizer is None:
         raise RegardError(f"model {model.name!r} has no tokenizer, so it can't read texts")
     if model.pairs:
@@ -356,19 +355,19 @@ def begin_store(
         manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named, folder=os.getcwd())
         manifest.write(store)
         return manifest
-    held = read_manifest(store)
+    existing = read_manifest(store)
     wanted = settings.to_json()
     for what, was, given in (
-        ("paths", held.inputs, absolute(paths, os.getcwd())),
-        ("model", held.model.digest, summary.digest),
-        *((f"setting {name}", held.settings[name], wanted[name]) for name in wanted),
-        ("layers", held.layers, layers),
-        ("columns", held.columns, [columns.text, columns.id]),
+        ("paths", existing.inputs, absolute_inputs(paths, os.getcwd())),
+        ("model", existing.model.digest, summary.digest),
+        *((f"setting {name}", existing.settings[name], wanted[name]) for name in wanted),
+        ("layers", existing.layers, layers),
+        ("columns", existing.columns, [columns.text, columns.id]),
     ):
         if was != given:
             raise RegardError(
                 f"store {str(store)!r} was made with {what} {was}, not {given}: use another --out, or the same settings"
             )
-    check_store_environment(held.environment)
+    check_store_environment(existing.environment)
     remove_unfinished_shards(store / SHARDS)
-    return held
+    return existing

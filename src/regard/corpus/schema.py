@@ -1,15 +1,15 @@
-"""The content of a store: its manifest, and the names and types of its tables' columns.
+"""Define the files of an embedding index: its manifest, and the columns and types of its tables.
 
 A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with these files:
 
-    texts.parquet    a row for each part of a document, in the order in which they were read
-    rows.parquet     a row for each word or token that is kept, sorted by (word, document, start)
+    texts.parquet    a row for each part of a document, in the order of reading
+    rows.parquet     a row for each stored word or token, sorted by (word, document, start)
     vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
-    heads.parquet    what every head did, summed over the shard, where statistics were requested
-    spans.parquet    what the model did not read as it stands, and what isn't kept
-    index.json       how many of each there are, and the SHA-256 of each megabyte of the other files
+    heads.parquet    each head's attention statistics, summed over the shard, if they were requested
+    spans.parquet    text that the model did not read as written, and words that have no row
+    index.json       the number of rows of each, and the SHA-256 of each megabyte of the other files
 
-Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
+Character positions (start, end) count from the beginning of the whole document, even if it was cut into parts.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-FORMAT = 2  # of the store: a store of another one is refused
-ROW_GROUP = 4096  # rows of a row group at most: what finding one word has to read
-TOP = 8  # largest weights of a layer that are kept, under --where
-STATISTICS = ("entropy", "received", "distance", "special")  # of each row and layer, means over the heads
-# Of every head: sums over counted queries, and over how many of them where that is not "queries".
+FORMAT = 2  # version of the index: any other is rejected
+ROW_GROUP = 4096  # rows of a row group at most: a lookup of one word reads one group
+TOP = 8  # number of largest weights stored per layer, with --where
+STATISTICS = ("entropy", "received", "distance", "special")  # per row and layer: means over the heads
+# Per head: sums over the counted queries, with the number of queries if it differs from "queries".
 SUMS = (
     "queries", "entropy", "distance", "previous", "next", "nexts", "same", "special", "first", "duplicate",
     "duplicates", "induction", "inductions",
@@ -41,10 +41,10 @@ SOURCES = ("source_start", "source_end", "source_weight")
 
 
 def texts() -> "pa.Schema":
-    """Make the schema of texts.parquet.
+    """Return the pyarrow schema of texts.parquet: one row per part of a document.
 
-    document: its id. start, end: the part's characters. source: the file, "-" for standard input. line: of a table's
-    row or a line of the file, null for whole files. metadata: the other columns, as strings.
+    document: its id. start, end: the part's characters. source: the file, "-" for standard input. line: the line or row
+    in the file, null for whole files. metadata: the other columns, as strings.
     """
     import pyarrow as pa
 
@@ -54,13 +54,13 @@ def texts() -> "pa.Schema":
 
 
 def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
-    """Make the schema of rows.parquet. layers: how many the model has, N.
+    """Return the pyarrow schema of rows.parquet: one row per stored word or token of a model with N layers.
 
-    word: composed (NFC) and case-folded, what is looked up. form: as it is in the text. lemma: null if none was
-    asked for. part: the row of texts.parquet. window: which of the part's windows it was read in. position: its first
-    token there. tokens: how many it has. The STATISTICS, (N,) each: the entropy of where it looks in nats, the weight
-    that it receives from all tokens, how many positions away it looks, and the share that special tokens take.
-    The SOURCES, (N, TOP) each: the characters and weights of what each layer looks at most, -1 for special tokens.
+    word: the lookup key, composed (NFC) and case-folded. form: the word as written. lemma: null if not requested.
+    part: the row of texts.parquet. window: the part's window that it was read in. position: its first token there.
+    tokens: their number. STATISTICS, (N,) each: the entropy of its attention in nats, the attention received from all
+    tokens, the mean distance in positions, and the fraction that special tokens receive.
+    SOURCES, (N, TOP) each: characters and weights of the positions with the most attention, -1 for special tokens.
     """
     import pyarrow as pa
 
@@ -76,10 +76,10 @@ def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
 
 
 def spans() -> "pa.Schema":
-    """Make the schema of spans.parquet.
+    """Return the pyarrow schema of spans.parquet: text that the model did not read as written.
 
-    kind: "unknown" (the tokenizer has one token for all it doesn't know), "dropped" (it drops these characters),
-    "special" (text that it reads as a special token), "long" (a word longer than two windows share: it has no row).
+    kind: "unknown" (read as the unknown token), "dropped" (the tokenizer drops these characters), "special" (read as a
+    special token), "long" (a word longer than the overlap of two windows, which has no row).
     """
     import pyarrow as pa
 
@@ -87,36 +87,36 @@ def spans() -> "pa.Schema":
 
 
 def heads() -> "pa.Schema":
-    """Make the schema of heads.parquet: for each layer and head, sums by their names, and over how many queries."""
+    """Return the pyarrow schema of heads.parquet: per layer and head, attention sums and query counts."""
     import pyarrow as pa
 
     return _schema(layer=pa.int32(), head=pa.int32(), **dict.fromkeys(SUMS, pa.float64()))
 
 
 def quarantine() -> "pa.Schema":
-    """Make the schema of quarantine.parquet: what could not be read, by file and line, and why."""
+    """Return the pyarrow schema of quarantine.parquet: file, line and reason of each unreadable input."""
     import pyarrow as pa
 
     return _schema(source=pa.string(), line=pa.int64(), reason=pa.string())
 
 
 def _schema(**columns: "pa.DataType") -> "pa.Schema":
-    """Make a schema of columns, of which `OPTIONAL` alone may hold null."""
+    """Return a pyarrow schema of named columns. Only the `OPTIONAL` ones may hold null."""
     import pyarrow as pa
 
     return pa.schema([pa.field(name, kind, nullable=name in OPTIONAL) for name, kind in columns.items()])
 
 
 NAME = "manifest.json"
-SHA256 = "sha256"  # its last entry, of all others
+SHA256 = "sha256"  # the last entry: the hash of all others
 REMOVED = {"backend": "openvino", "precision": "bf16", "unit": "texts"}  # settings that earlier versions had
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """The model that read the texts. source: what `regard.load` opens. digest: of its weights and its tokenizer.
+    """The model that embedded the texts: its name, size, and a hash of its weights and tokenizer.
 
-    width: how many numbers a vector of the store has.
+    source: the argument of `regard.load`. width: the length of a stored vector.
     """
 
     name: str
@@ -129,10 +129,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """One shard: its folder's name, and how many documents (parts of them), rows and tokens it holds.
-
-    sha256: of its index.json.
-    """
+    """One shard: its folder's name, its number of parts, rows and tokens, and the SHA-256 of its index.json."""
 
     name: str
     parts: int
@@ -143,13 +140,13 @@ class ShardSummary:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of a store.
+    """The manifest of an embedding index: the model, settings, inputs, shards and counts.
 
-    settings: as `regard.corpus.settings.Settings` gives them. environment: versions and the choice of kernels that the
-    bytes depend on. given, folder: the paths as they were given at first, and the folder in which that was: documents
-    are named so. layers: those whose embeddings are kept, in the order of vectors.npy. counts: of everything that was
-    read or left out. complete: whether all inputs were read. columns: of tables, those of texts and ids. quarantine:
-    the SHA-256 of quarantine.parquet.
+    settings: as in `regard.corpus.settings.Settings.to_json`. environment: the versions and kernels that the bytes
+    depend on. given, folder: the input paths as first passed, and the working folder then. Documents are named by them.
+    layers: the stored layers, in the order of vectors.npy. counts: of everything that was read or left out.
+    complete: whether all inputs were read. columns: the names of the text and id columns of tables. quarantine: the
+    SHA-256 of quarantine.parquet.
     """
 
     model: ModelSummary
@@ -167,27 +164,27 @@ class Manifest:
 
     @property
     def inputs(self) -> list[str]:
-        """Return the absolute paths that were read."""
-        return absolute(self.given, self.folder)
+        """Return the absolute paths of the input files and folders."""
+        return absolute_inputs(self.given, self.folder)
 
     @property
     def unit(self) -> str:
-        """Return what has a row: words or tokens."""
+        """Return the unit that has a row in the index: "words" or "tokens"."""
         return str(self.settings["unit"])
 
     def write(self, store: Path) -> None:
-        """Write the manifest into a store's folder, atomically."""
+        """Write the manifest into the index's folder, atomically."""
         data = asdict(self)
         write_json(data | {SHA256: sha256_of_manifest(data)}, store / NAME, indent=1)
 
 
-def absolute(paths: Sequence[str], folder: str) -> list[str]:
-    """Make the paths of inputs absolute; standard input, "-", stays what it is."""
+def absolute_inputs(paths: Sequence[str], folder: str) -> list[str]:
+    """Return the input paths as absolute ones, relative to `folder`; "-" (standard input) stays."""
     return [each if each == "-" else os.path.abspath(os.path.join(folder, each)) for each in paths]
 
 
 def read_manifest(store: Path) -> Manifest:
-    """Read a store's manifest."""
+    """Read the manifest of the embedding index in a folder. Raises RegardError if it is damaged."""
     path = store / NAME
     if not path.is_file():
         what = "there is no such folder" if not store.exists() else f"there is no {NAME} in it"
@@ -214,5 +211,5 @@ def read_manifest(store: Path) -> Manifest:
 
 
 def sha256_of_manifest(data: dict[str, Any]) -> str:
-    """Compute the SHA-256 of a manifest's entries, however they are laid out."""
+    """Return the SHA-256 of a manifest's entries, independent of their layout in the file."""
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The settings of `regard embed` that a shard's bytes depend on."""
+"""Validate the settings of `regard embed` on which the bytes of a shard depend."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ from regard.text.words import word_spans
 
 UNITS = ("words", "tokens")
 DTYPES = ("float16", "float32")
-WINDOW = 512  # tokens, where the model takes as many
-OVERLAP = 4  # windows share a quarter of what they hold
+WINDOW = 512  # tokens, if the model's limit allows them
+OVERLAP = 4  # adjacent windows share 1/4 of their tokens
 SHARD = 250_000  # characters of texts in a shard: 20 seconds of one core with MiniLM, 50 MB of vectors
 
 
 @dataclass(frozen=True)
 class Where:
-    """Which words are kept: those whose `field`, "word" or "lemma", is one of values (composed and case-folded)."""
+    """A filter of words: only those whose `field`, "word" or "lemma", is in `values`, are stored."""
 
     field: str
     values: tuple[str, ...]
 
     @staticmethod
     def parse(given: str) -> "Where":
-        """Read "word=bank" or "lemma=run,walk"."""
+        """Parse the value of `--where`, such as "word=bank" or "lemma=run,walk"."""
         field, equals, rest = given.partition("=")
-        values = tuple(sorted({normal(each.strip()) for each in rest.split(",") if each.strip()}))
+        values = tuple(sorted({lookup_key(each.strip()) for each in rest.split(",") if each.strip()}))
         if field.strip() not in ("word", "lemma") or not equals or not values:
             raise RegardError(f"--where: got {given!r}, expected word=WORD[,WORD...] or lemma=WORD[,WORD...]")
         for value in values if field.strip() == "word" else ():
@@ -40,13 +40,13 @@ class Where:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings for what to keep of the texts.
+    """The settings of an embedding index: what to store for each word, and how to cut texts into windows.
 
-    layers: their numbers, the last one's state is the contextual embedding; None for the last alone, () for all.
-    unit: "words" (a vector is the mean of its tokens') or "tokens". where: only such words, None for all. lemma: the
-    language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
-    attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
-    tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
+    layers: numbers of the stored layers, None for the last alone, () for all. The last layer's state is the contextual
+    embedding. unit: "words" (the mean of a word's token vectors) or "tokens". where: a filter of words, None for all.
+    lemma: the language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics:
+    whether to store attention statistics. window, stride: tokens per window and between windows. None: the model's
+    limit, at most 512, with an overlap of a quarter. shard: characters of texts in a shard.
     """
 
     layers: tuple[int, ...] | None = None
@@ -60,7 +60,7 @@ class Settings:
     shard: int = SHARD
 
     def __post_init__(self) -> None:
-        """Raise an error for settings that mean nothing, in one line each."""
+        """Check the settings' values and combinations. Raises RegardError for the first wrong one."""
         for name, known in (("unit", UNITS), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
                 raise RegardError(f"{name}: got {getattr(self, name)!r}, expected {' or '.join(known)}")
@@ -75,21 +75,21 @@ class Settings:
             raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as they are in a manifest."""
+        """Return the settings as a dictionary for the manifest."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()} | {
             "where": None if self.where is None else [self.where.field, list(self.where.values)]
         }
 
 
 def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
-    """Return the numbers of the layers to keep, ascending. layers: as in `Settings`, negative numbers from the end."""
+    """Return the numbers of the layers to store, ascending. Negative ones in `layers` count from the end."""
     if layers is None:
         return [depth - 1]
     return sorted({from_zero("layer", layer, depth, f"{name} has") for layer in layers}) or list(range(depth))
 
 
 def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
-    """Return the index of a layer among the stored layers, None or -1 for the last."""
+    """Return a layer's index among the stored layers, for None or -1 that of the last."""
     if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:
@@ -98,6 +98,6 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
     return layers.index(layer)
 
 
-def normal(word: str) -> str:
-    """Return a word as it is looked up: composed (NFC) and case-folded."""
+def lookup_key(word: str) -> str:
+    """Return the key by which an index looks a word up: composed (NFC) and case-folded."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())

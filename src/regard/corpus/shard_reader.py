@@ -1,8 +1,8 @@
-"""Read a shard: row groups of its tables and rows of its vectors. Find damage in its files when they are read.
+"""Read the tables and vectors of a shard, and detect damage when its files are read.
 
-Strings stay dictionaries, as in the file. pyarrow checks the page checksums of Parquet files. A shard's index has the
-SHA-256 of each megabyte of every file. It covers what pages don't: the footers of Parquet files, vectors, and files
-that DuckDB reads.
+Strings stay dictionary-encoded, as in the file. pyarrow checks the page checksums of Parquet files. The shard's index
+has the SHA-256 of each megabyte of every file. It covers the data without page checksums: footers of Parquet files,
+vectors, and files that DuckDB reads.
 """
 
 import hashlib
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 NAME = "index.json"
-BLOCK = 1 << 20  # bytes that have one SHA-256
-Cells = dict[str, list[Any]]  # of some rows, a list a column
+BLOCK = 1 << 20  # bytes per SHA-256
+Cells = dict[str, list[Any]]  # cells of some rows: one list per column
 VECTORS = "vectors.npy"
 STRINGS = {
     "rows": ["word", "form", "lemma", "document"],
@@ -46,17 +46,17 @@ class Index:
 
 
 class ShardFiles:
-    """The files of a shard's folder. Each block is checked once, before it is used."""
+    """The files of a shard's folder. Each block of a file is checked once, before its first use."""
 
     def __init__(self, folder: Path, sha256: str = "") -> None:
-        """Read nothing yet. sha256: of the index, if the manifest knows it."""
+        """Keep the folder's path, and read nothing yet. sha256: the hash of the index, if known."""
         self.folder = folder
         self._sha256 = sha256
         self._checked: set[tuple[str, int]] = set()
 
     @cached_property
     def index(self) -> Index:
-        """Read the shard's index. Raises RegardError if it is missing or damaged."""
+        """Read the shard's index.json. Raises RegardError if it is missing or damaged."""
         path = self.folder / NAME
         with suppress(OSError, ValueError, TypeError):
             content = path.read_bytes()
@@ -65,7 +65,7 @@ class ShardFiles:
         raise damaged(path, "it is missing, or not the index that was written")
 
     def check(self, name: str, start: int = 0, stop: int | None = None) -> None:
-        """Check the blocks that hold some bytes of a file, by default all. Raises RegardError if one is damaged."""
+        """Compare the SHA-256 of a file's blocks with the index, by default all. Raises RegardError if one differs."""
         path, sums = self.folder / name, self.index.files.get(name, [])
         stop = max(path.stat().st_size, BLOCK * len(sums)) if stop is None else stop
         with path.open("rb") as file:
@@ -78,7 +78,7 @@ class ShardFiles:
                 self._checked.add((name, n))
 
     def parquet(self, name: str, dictionaries: Collection[str] = ()) -> "pq.ParquetFile":
-        """Open a Parquet file with a checked footer. Its pages are checked as they are read."""
+        """Open a Parquet file of the shard after checking its footer. Its pages are checked on reading."""
         path = self.folder / name
         size = max(1, path.stat().st_size)
         self.check(name, max(0, size - 8), size)
@@ -92,13 +92,13 @@ class ShardFiles:
 
 
 def damaged(path: Path, why: str) -> RegardError:
-    """Make the error for a damaged file of a shard."""
+    """Return the RegardError for a damaged file of a shard, with how to rebuild the shard."""
     again = f"remove the folder {str(path.parent)!r}, and the same `regard embed` again makes it"
     return RegardError(f"{str(path)!r} is damaged: {why}; {again}")
 
 
 def write_shard_index(folder: Path, counts: dict[str, int]) -> None:
-    """Write index.json for the files in a shard's folder."""
+    """Write index.json into a shard's folder: its counts, and the hashes of the files there."""
     files = {}
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
@@ -107,16 +107,16 @@ def write_shard_index(folder: Path, counts: dict[str, int]) -> None:
 
 
 def sha256_of_shard_file(path: Path) -> str:
-    """Compute the SHA-256 of a file."""
+    """Return the SHA-256 of a whole file, as a hexadecimal string."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class RowColumns:
-    """Columns of rows. shard: the shard of each row; row: its number there."""
+    """Columns of an index's table rows. shard: each row's shard; row: its number in that shard."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Begin without a row. names: of the columns."""
+        """Create columns without any row. names: the names of the columns."""
         self.names = tuple(names)
         self.shard: list[str] = []
         self._rows: list[np.ndarray] = []
@@ -126,7 +126,7 @@ class RowColumns:
         return len(self.shard)
 
     def add(self, shard: str, rows: Int[np.ndarray, " n"], cells: Cells) -> None:
-        """Add rows of a shard, by their numbers, and their cells."""
+        """Append rows of a shard: their numbers there and their cells."""
         self.shard += [shard] * len(rows)
         self._rows.append(rows)
         for name in self.names:
@@ -134,35 +134,36 @@ class RowColumns:
 
     @property
     def row(self) -> Int[np.ndarray, " n"]:
-        """Return the number of each row in its shard."""
+        """Return each row's number in its shard, as int64."""
         return np.concatenate(self._rows).astype(np.int64) if self._rows else np.empty(0, np.int64)
 
     def numbers(self, name: str) -> Int[np.ndarray, " n"]:
-        """Return a column of whole numbers."""
+        """Return a column of whole numbers, as int64."""
         return np.array(self._cells[name], np.int64)
 
     def list(self, name: str) -> list[Any]:
-        """Return a column as Python's own: equal strings of one row group are one string."""
+        """Return a column as a list. Equal strings of one row group are the same object."""
         return self._cells[name]
 
 
 def cells_at(table: "pa.Table", rows: Int[np.ndarray, " n"], names: Sequence[str]) -> Cells:
-    """Return some rows of a table, by their numbers, a list a column: equal strings of a row group are one string."""
+    """Return the cells of some table rows, one list per column. Equal strings of a row group are the same object."""
     pa = import_from_corpus_extra("pyarrow")
     numbers = np.ascontiguousarray(rows, np.int64)
-    wanted = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
-    return {name: [cell for chunk in table[name].take(wanted).chunks for cell in _decoded(chunk)] for name in names}
+    at = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+    return {name: [cell for chunk in table[name].take(at).chunks for cell in _decoded_strings(chunk)] for name in names}
 
 
 def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
-    """Return whole numbers; a null is -1."""  # from the buffer: Arrow's to_numpy imports pandas, for half a second
+    """Convert Arrow integers to NumPy; null is -1."""  # by the buffer: Arrow's to_numpy takes 0.5 s to import pandas
     if cells.null_count:
         return np.array([-1 if cell is None else cell for cell in cells.to_pylist()], np.int64)
     kind = np.dtype(f"i{cells.type.bit_width // 8}")
     return np.frombuffer(cells.buffers()[1], kind, len(cells), cells.offset * kind.itemsize)
 
 
-def _decoded(chunk: "pa.Array") -> list[Any]:
+def _decoded_strings(chunk: "pa.Array") -> list[Any]:
+    """Return a column chunk as a list, with one Python string per distinct value."""
     if not hasattr(chunk, "dictionary"):
         return list(chunk.to_pylist())
     codes, strings = chunk.indices.to_pylist(), chunk.dictionary
@@ -171,20 +172,20 @@ def _decoded(chunk: "pa.Array") -> list[Any]:
 
 
 class ShardReader:
-    """A shard of a store. Its files are open only while they are read."""
+    """A reader of one shard of an index. Its files are open only while they are read."""
 
     def __init__(self, folder: Path, summary: ShardSummary) -> None:
-        """Read nothing yet. summary: the manifest's entry of this shard."""
+        """Keep the folder's path, and read nothing yet. summary: the shard's entry in the manifest."""
         self.folder, self.summary = folder, summary
         self._files = ShardFiles(folder, summary.sha256)
 
     def tables(
         self, name: str, columns: Sequence[str], groups: Collection[int] | None = None, word: str | None = None
     ) -> "Iterator[tuple[int, pa.Table]]":
-        """Read some columns of a table, one row group at a time, each with the number of its first row.
+        """Yield columns of a table, one row group at a time, each with its first row's number in the shard.
 
-        name: "rows", "texts" or "heads". groups: those to read, None for all. word: read only row groups that may hold
-        it, by their first and last word.
+        name: "rows", "texts" or "heads". groups: numbers of the row groups to read, None for all. word: skip row groups
+        that can't contain this word, by their first and last word.
         """
         file = f"{name}.parquet"
         try:
@@ -201,32 +202,32 @@ class ShardReader:
             raise damaged(self.folder / file, first_line(error)) from error
 
     def check(self, name: str) -> None:
-        """Check a whole table, unless this process has. Raises RegardError if it is damaged."""
+        """Check the hashes of a whole table once per process. Raises RegardError if it is damaged."""
         self._files.check(f"{name}.parquet")
 
     def vectors(self, rows: Int[np.ndarray, " n"], place: int) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows from one layer. place: its place among the layers that are kept."""
+        """Read the embeddings of some rows from one layer. place: its index among the stored layers."""
         count = self.summary.rows
         if rows.size and not (rows.min() >= 0 and rows.max() < count):
             raise RegardError(
                 f"vectors: shard {self.summary.name} has rows 0 to {count - 1}, got {rows.min()} to {rows.max()}"
             )
-        vectors, start, size = self._vectors()
+        vectors, start, size = self._mapped_vectors()
         first = start + rows * size
         for block in np.unique(np.concatenate([first, first + size - 1]) // BLOCK).tolist():
             self._files.check(VECTORS, block * BLOCK, (block + 1) * BLOCK)
         return vectors[rows, place]
 
     def all_vectors(self, place: int) -> Iterator[tuple[int, Float[np.ndarray, "n M"]]]:
-        """Yield the embeddings of all rows from one layer, some megabytes at a time, with the number of the first."""
-        vectors, _, size = self._vectors()
+        """Yield the embeddings of all rows from one layer in blocks, each with its first row's number."""
+        vectors, _, size = self._mapped_vectors()
         self._files.check(VECTORS)
         step = max(1, 8 * BLOCK // size)
         for first in range(0, len(vectors), step):
             yield first, vectors[first : first + step, place]
 
-    def _vectors(self) -> tuple[Any, int, int]:
-        """Map the file into memory; also return where the numbers begin and the bytes of a row."""
+    def _mapped_vectors(self) -> tuple[Any, int, int]:
+        """Map vectors.npy into memory; return it, the offset of its data, and the bytes per row."""
         self._files.check(VECTORS, 0, 1)
         vectors = np.load(self.folder / VECTORS, mmap_mode="c")
         return vectors, vectors.offset, vectors.itemsize * math.prod(vectors.shape[1:])

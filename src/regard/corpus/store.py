@@ -1,4 +1,4 @@
-"""A corpus that was embedded: what `regard embed` wrote, and every question that it answers."""
+"""Open an embedding index and query it: occurrences, senses, change of meaning, attention heads."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ SCORES = ("previous", "next", "same", "special", "first", "duplicate", "inductio
 
 
 class Store(StoreTables):
-    """A store, opened from its folder: `with Store("texts.store") as store: store.find("bank")`.
+    """An embedding index, opened from its folder: `with Store("texts.store") as store: store.find("bank")`.
 
-    Nothing is read before it is requested; `sql` answers any query over the tables.
+    Tables and vectors are read on request. `sql` runs any query over the tables.
     """
 
     find = find_occurrences
@@ -25,16 +25,16 @@ class Store(StoreTables):
     shift = find_shift
 
     def stats(self) -> Heads:
-        """Summarize every head over the corpus: one table, "corpus", of the sums in the store."""
+        """Return a table of each head's mean attention statistics over the corpus."""
         return Heads({"corpus": head_means(self)})
 
 
 def head_means(store: StoreTables) -> HeadMeans:
-    """Add up the heads' sums of all shards of a store, and divide them by their queries: means over the whole corpus.
+    """Compute each head's mean attention scores over the whole corpus from the sums in all shards.
 
-    The scores are those of `regard.explain.weights.head_scores`, except for sinks, which are of one text; queries are
-    tokens that aren't special and not the first of their window, each counted once however many windows read it. Under
-    --where only windows that have such a word were read, and count.
+    The scores are those of `regard.explain.weights.head_scores`, without sinks, which belong to one text. Queries are
+    all tokens but special ones and the first of a window. Each counts once, even if several windows read it. With
+    --where, only windows with a matching word were read and count.
     """
     if not store.manifest.settings.get("statistics"):
         raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it has no attention statistics")

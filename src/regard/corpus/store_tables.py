@@ -1,6 +1,6 @@
-"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is requested.
+"""Open an embedding index: read rows, texts and vectors of its shards on request, and run SQL on its tables.
 
-A store's bytes depend on more than texts and settings: the model, by a hash; versions, kernels, threads.
+The bytes of an index depend on texts, settings, the model (by its hash), package versions, kernels and threads.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
 def describe_store_environment() -> dict[str, str]:
-    """Return the versions, and the matrix product of attention's tiles that is chosen here."""
+    """Return the package versions, the tiles' matrix product and the machine that shards depend on."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -50,7 +50,7 @@ def describe_store_environment() -> dict[str, str]:
 
 
 def check_store_environment(made: dict[str, str]) -> None:
-    """Check that this process has the versions and the matrix product that a store was made with."""
+    """Check that versions and matrix product match those that an index was made with."""
     here = describe_store_environment()
     for name in (*PACKAGES, "machine"):
         if made.get(name) != here[name]:
@@ -66,35 +66,35 @@ def check_store_environment(made: dict[str, str]) -> None:
 
 
 def digest_model(model: Model) -> str:
-    """Hash a model's weights and its tokenizer."""
+    """Return the SHA-256 of a model's weights and tokenizer."""
     whole = hashlib.sha256()
     for name, tensor in sorted(model.model.state_dict().items()):
         whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
         whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     text = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
-    if backend is not None:  # truncation and padding are what a call before may have left in it
+    if backend is not None:  # an earlier call may have set truncation and padding
         data = {name: value for name, value in json.loads(text).items() if name not in ("truncation", "padding")}
         text = json.dumps(data)
     whole.update(text.encode())
     return whole.hexdigest()
 
 
-FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet with statistics only
-AT_ONCE = 2  # shards that are read at the same time
+FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # and heads.parquet, if statistics are stored
+AT_ONCE = 2  # shards read at the same time
 T = TypeVar("T", bound="StoreTables")
 SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
 TABLES = ("rows", "texts", "spans", "heads")
 
 
 class StoreTables:
-    """A store's tables and vectors. path: its folder. manifest: what it says of itself. notes: what to know of it."""
+    """The tables and vectors of an embedding index. notes: sentences to show with every answer from it."""
 
     def __init__(self, path: Path | str, *, model: "str | os.PathLike[str] | Model | None" = None) -> None:
-        """Open a store's folder.
+        """Open the folder of an embedding index and check that no shard lacks a file.
 
-        model: what read the texts, named as in `regard.load`, or loaded; it is needed for some questions alone,
-        and for none where it was the default model. A model that only the store names is never loaded.
+        model: the model that embedded the texts, or its name, for queries that embed new text. You can omit the default
+        model. A model that only the index names is never loaded.
         """
         self.path = Path(path)
         self._named = model
@@ -104,9 +104,9 @@ class StoreTables:
         self._views: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
         for name, shard in self.shards.items():
-            lacking = [file for file in FILES if not (shard.folder / file).is_file()]
-            if lacking:
-                what = "is missing" if len(lacking) == len(FILES) else f"lacks {lacking[0]}"
+            missing_files = [file for file in FILES if not (shard.folder / file).is_file()]
+            if missing_files:
+                what = "is missing" if len(missing_files) == len(FILES) else f"lacks {missing_files[0]}"
                 raise RegardError(
                     f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
                     "again makes it"
@@ -131,33 +131,33 @@ class StoreTables:
         return f"Store({str(self.path)!r}, {rows:,} rows in {len(self.manifest.shards)} shards)"
 
     def close(self) -> None:
-        """Give back the connection to DuckDB, if there is one."""
+        """Close the connection to DuckDB, if there is one."""
         if self._views is not None:
             self._views.close()
             self._views = None
 
     @property
     def layer(self) -> int:
-        """Return the layer that is asked by default: the last one whose embeddings are kept."""
+        """Return the default layer of queries: the last stored one."""
         return self.manifest.layers[-1]
 
     @property
     def of_default(self) -> bool:
-        """Whether the store says that the default model made it."""
+        """Return whether the manifest names the default model as the one that made the index."""
         return self.manifest.model.source in ("", DEFAULT_NAME) and self.manifest.model.name == DEFAULT_NAME
 
     @property
     def has_model(self) -> bool:
-        """Whether the model is there that `model` would load."""
+        """Return whether the model is loaded already."""
         return "model" in vars(self)
 
     def use(self, model: "Model") -> None:
-        """Take a model that is known to be the one that made the store."""
+        """Set a loaded model that is known to have made the index."""
         vars(self)["model"] = model
 
     @cached_property
     def model(self) -> "Model":
-        """Load the model that read the texts: the one that was named, or the default model."""
+        """Load the model that embedded the texts: the named one, or the default model."""
         kept, named = self.manifest.model, self._named
         if named is None and not self.of_default:
             raise RegardError(
@@ -172,64 +172,64 @@ class StoreTables:
         return model
 
     def sql(self, query: str, parameters: Sequence[str | int | float] = ()) -> "pa.Table":
-        """Answer one query that selects, through DuckDB.
+        """Run one SELECT statement on the index's tables through DuckDB, and return an Arrow table.
 
-        It sees six views: rows, texts, spans, heads (with statistics), quarantine (of a finished store), and shards
-        (the manifest's list). The first four have two columns more, by which rows and their vectors are found: shard,
-        its name, and row, counted from 0 in that shard's file. A query may read the store's folder and nothing else,
-        and change nothing: one statement that selects.
+        There are six views: rows, texts, spans, heads (with statistics), quarantine (if the index is finished), and
+        shards (the manifest's list). The first four have two more columns to locate rows and their vectors: shard (its
+        name) and row (counted from 0 in that shard's file). A query can read only the folder of the index, and can't
+        change anything.
 
-        parameters: for its ? signs.
+        parameters: the values for the ? signs in the query.
         """
         with self._lock:
             if self._views is None:
-                self._views = connect(self.path, self.manifest, self.shards.values())
-        return select(self._views, query, parameters, self.shards.values())
+                self._views = connect_duckdb(self.path, self.manifest, self.shards.values())
+        return run_select(self._views, query, parameters, self.shards.values())
 
     def rows_with(self, field: str, value: str, columns: Sequence[str]) -> RowColumns:
-        """Find the rows with a word or a lemma, shard by shard. field: "word" or "lemma"."""
-        found, wanted = RowColumns(columns), list(dict.fromkeys([field, *columns]))
+        """Read the rows of a word or lemma from all shards. field: "word" or "lemma"."""
+        matches, needed = RowColumns(columns), list(dict.fromkeys([field, *columns]))
 
-        def read(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
-            there = []
-            for first, table in shard.tables("rows", wanted, word=value if field == "word" else None):
-                own = _places_of(table[field], value)
-                if len(own):
-                    there.append((first + own, cells_at(table, own, columns)))
-            return there
+        def read_shard(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
+            groups = []
+            for first, table in shard.tables("rows", needed, word=value if field == "word" else None):
+                positions = _positions_of_string(table[field], value)
+                if len(positions):
+                    groups.append((first + positions, cells_at(table, positions, columns)))
+            return groups
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            for name, there in zip(self.shards, threads.map(read, self.shards.values()), strict=True):
-                for rows, cells in there:
-                    found.add(name, rows, cells)
-        return found
+            for name, groups in zip(self.shards, threads.map(read_shard, self.shards.values()), strict=True):
+                for rows, cells in groups:
+                    matches.add(name, rows, cells)
+        return matches
 
     def distinct(self, field: str) -> set[str]:
-        """List the words or the lemmas that there are. Raises RegardError if a file is damaged."""
+        """Return all distinct words or lemmas in the index. Raises RegardError if a file is damaged."""
         tables = (table for shard in self.shards.values() for _, table in shard.tables("rows", [field]))
         return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
 
     def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> RowColumns:
-        """Read the rows of these numbers, by their shards, in the order of their numbers; those that there are."""
-        found = RowColumns(columns)
+        """Read rows by shard name and row numbers, ascending. Numbers that don't exist are skipped."""
+        result = RowColumns(columns)
         for name, numbers in wanted.items():
             shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
             rows = rows[rows >= 0]
-            for first, own in shard.tables(table, columns, np.unique(rows // ROW_GROUP).tolist()):
-                there = rows[(rows >= first) & (rows < first + len(own))]
-                found.add(name, there, cells_at(own, there - first, columns))
-        return found
+            for first, group in shard.tables(table, columns, np.unique(rows // ROW_GROUP).tolist()):
+                present = rows[(rows >= first) & (rows < first + len(group))]
+                result.add(name, present, cells_at(group, present - first, columns))
+        return result
 
     def vectors(self, shard: str, rows: Int[np.ndarray, " n"], layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows of a shard, from one layer; None for the last that is kept."""
+        """Read the embeddings of some rows of a shard from one layer, None for the last stored one."""
         return self._shard(shard).vectors(rows, self.layer_index(layer))
 
     def all_vectors(self, layer: int | None = None) -> Iterator[tuple[str, int, Float[np.ndarray, "n M"]]]:
-        """Yield the embeddings of all rows, some megabytes at a time, with their shard and the number of the first."""
+        """Yield the embeddings of all rows in blocks, each with its shard and its first row's number."""
         index = self.layer_index(layer)
         for name, shard in self.shards.items():
-            for first, found in shard.all_vectors(index):
-                yield name, first, found
+            for first, block in shard.all_vectors(index):
+                yield name, first, block
 
     def layer_index(self, layer: int | None) -> int:
         """Return a layer's index among the stored layers, None for the last. Raises RegardError if it isn't stored."""
@@ -241,24 +241,24 @@ class StoreTables:
         return self.shards[name]
 
 
-def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
-    """Where a column of strings has a value."""
-    found, start = [np.empty(0, np.int64)], 0
+def _positions_of_string(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
+    """Return the positions at which a dictionary-encoded string column has a value."""
+    positions, start = [np.empty(0, np.int64)], 0
     for chunk in column.chunks:
         codes = [code for code, string in enumerate(chunk.dictionary.to_pylist()) if string == value]
-        found.append(start + np.flatnonzero(np.isin(integers(chunk.indices), codes)))
+        positions.append(start + np.flatnonzero(np.isin(integers(chunk.indices), codes)))
         start += len(chunk)
-    return np.concatenate(found)
+    return np.concatenate(positions)
 
 
-def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
-    """Connect to DuckDB, in memory, with the views, and lock it: the store's folder is all that it may read."""
+def connect_duckdb(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
+    """Open an in-memory DuckDB with views of the index's tables, locked to the index's folder."""
     duckdb = import_from_corpus_extra("duckdb")
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
     try:
-        for name in TABLES:  # no view without a shard, and none of heads without statistics
+        for name in TABLES:  # no view if there is no shard, or for heads if there are no statistics
             files = [each.folder / f"{name}.parquet" for each in shards]
             files = [file for file in files if name != "heads" or file.is_file()]
             if files:
@@ -285,13 +285,13 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     return connection
 
 
-def select(
+def run_select(
     connection: "duckdb.DuckDBPyConnection",
     query: str,
     parameters: Sequence[str | int | float],
     shards: Collection[ShardReader],
 ) -> "pa.Table":
-    """Answer one query that selects."""
+    """Run one SELECT statement on a connection and return an Arrow table."""
     duckdb = import_from_corpus_extra("duckdb")
     cursor = connection.cursor()
     try:
@@ -311,5 +311,5 @@ def select(
 
 
 def _quoted_for_sql(text: str) -> str:
-    """A string as SQL spells it."""
+    """Return a string as a quoted SQL literal."""
     return "'" + text.replace("'", "''") + "'"

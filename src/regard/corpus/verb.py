@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns, or - for standard input.")
 ]
-EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
+EVERY = 20.0  # seconds between progress lines if a line can't be redrawn
 SHOWN, CONTEXT = 25, 60
 StoreFolder = Annotated[Path, option("--store")]
 StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
@@ -68,7 +68,7 @@ def embed(
 
     files = find_files(paths, follow_links=follow_links)
     plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
-    sizes = sum(each.stat().st_size for each in files) if plain else None  # about how many characters there are
+    sizes = sum(each.stat().st_size for each in files) if plain else None  # roughly the number of characters
     from regard.corpus.questions.embed import embedded
 
     _, errors = consoles(outputs.json)
@@ -86,44 +86,44 @@ def embed(
 
 
 def _layers_option_value(given: str) -> tuple[int, ...] | None:
-    """Layers as in `Settings`."""
+    """Parse the value of `--layers` to the form in `Settings`."""
     if given == "last":
         return None
     if given == "all":
         return ()
     parts = given.split(",")
-    try:  # negative ones count from the end
+    try:  # negative numbers count from the end
         return tuple(n for part in parts for n in ([int(part)] if part.strip()[:1] == "-" else whole_numbers(part)))
     except (ValueError, typer.BadParameter) as error:
         raise RegardError(f"--layers: got {given!r}, expected last, all or numbers such as 0,3-5") from error
 
 
 def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[EmbedProgress], None]":
-    """Make what shows progress, in a line that a terminal draws again; elsewhere in a new line now and then."""
-    said = time.monotonic()
+    """Return a callback that shows progress in a status line, or in new lines without a terminal."""
+    last_printed = time.monotonic()
 
     def show(done: "EmbedProgress") -> None:
-        nonlocal said
+        nonlocal last_printed
         rate = done.new_tokens / max(1e-9, done.seconds)
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens/s"
         if characters and done.new_tokens:
             left = max(0, characters - done.characters) / max(1, done.characters) * done.seconds
             text += f", about {left / 60:.0f} min left"
         status.update(text)
-        if not status.console.is_terminal and time.monotonic() - said > EVERY:
-            said = time.monotonic()
+        if not status.console.is_terminal and time.monotonic() - last_printed > EVERY:
+            last_printed = time.monotonic()
             status.console.print(text, style="dim", markup=False)
 
     return show
 
 
 def check_store(store: Path, layer: int | None = None) -> None:
-    """Check a store's manifest before what reads stores is imported, and that it keeps a layer."""
+    """Check an index's manifest, and that it stores a layer, before slow imports."""
     place_among_stored_layers(read_manifest(store).layers, layer)
 
 
 def _open_store(store: Path, model: str | None = None) -> "Store":
-    """Open a store that was checked."""
+    """Open an embedding index whose manifest was checked."""
     from regard.corpus.store import Store
 
     start.settle()

@@ -8,7 +8,7 @@ import pytest
 from regard.corpus import schema
 from regard.corpus.asking.occurrences import at_rows, look_up
 from regard.corpus.schema import Manifest, ModelSummary
-from regard.corpus.settings import Settings, normal
+from regard.corpus.settings import Settings, lookup_key
 from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
 from regard.corpus.writing.store_folder import ShardTables, sort_rows, write_shard
@@ -71,11 +71,11 @@ RUNS = {
 def store_of(folder: Path, texts: dict[str, str], settings: dict, kept: tuple[str, ...] = ()) -> Path:
     """A store of words as `regard embed` cuts them. kept: these alone, as --where keeps them."""
     rows = [
-        {"word": normal(text[start:end]), "form": text[start:end], "lemma": None, "document": name, "part": part,
+        {"word": lookup_key(text[start:end]), "form": text[start:end], "lemma": None, "document": name, "part": part,
          "start": start, "end": end, "window": 0, "position": n + 1, "tokens": 1}
         for part, (name, text) in enumerate(texts.items())
         for n, (start, end) in enumerate(word_spans(text))
-        if not kept or normal(text[start:end]) in kept
+        if not kept or lookup_key(text[start:end]) in kept
     ]  # fmt: skip
     table = pa.Table.from_pylist(rows, schema=schema.rows(6, statistics=False, sources=False))
     parts = [

@@ -1,1 +1,1 @@
-"""Answer questions about a store: occurrences, senses, change, heads."""
+"""Query an embedding index: occurrences, their vectors, clusters and change between groups."""

@@ -1,23 +1,22 @@
-"""Cluster the embeddings of one word's occurrences into senses, by k-means on vectors of length 1.
+"""Cluster the embeddings of a word's occurrences into senses, by k-means on vectors of length 1.
 
 The number of senses is the k of 2 to 8 with the largest mean silhouette (Rousseeuw 1987), among those k whose smallest
-cluster has two occurrences and 2 % of all. Senses are told apart if it reaches 0.25, below which Kaufman and Rousseeuw
-(1990) see no substantial structure, and if the mean separation reaches 0.08. Otherwise all occurrences are one cluster,
-which says nothing of the number of senses.
+cluster has two occurrences and 2 % of all. Senses count as separated if the silhouette reaches 0.25, below which
+Kaufman and Rousseeuw (1990) see no substantial structure, and if the mean separation reaches 0.08. Otherwise all
+occurrences are one cluster, and the number of senses is unknown.
 
-An occurrence's separation is its mean cosine with the others of its cluster, less that with the nearest other cluster:
-the silhouette without its division by the larger distance. Why both: the silhouette has no scale. Words with one sense
-reach the same silhouettes as words with several, as small differences between their occurrences are divided by
-distances that are as small. `benchmarks/senses.py` gives the figures. The separation's threshold was tuned on the last
-layer of all-MiniLM-L6-v2.
+An occurrence's separation is its mean cosine with the rest of its cluster, minus that with the nearest other cluster:
+the silhouette without its division by the larger distance. Both are needed, because the silhouette has no scale: a word
+with one sense can reach the silhouette of a word with several, since small differences are divided by small distances.
+`benchmarks/senses.py` measures this. The separation's threshold was tuned on the last layer of all-MiniLM-L6-v2.
 
-Why k-means: tried on the same vectors, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster: in 384
-dimensions a sense is no dense spot. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
+Why k-means: on the same vectors, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster, because senses
+aren't dense in 384 dimensions. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
 
-Whether a word of the context gives an occurrence its sense is checked by ablation: the edges from the occurrence's
-tokens to that word's tokens are cut in every layer and head, and the occurrence is embedded again: does it now lie
-nearest to another sense's centroid? Beside it stands the same for a word of the excerpt that is drawn at random. What
-reaches the occurrence through other tokens stays: a small share doesn't say that the word counts for nothing.
+Ablation checks whether a context word gives an occurrence its sense: the attention edges from the occurrence's tokens
+to that word's tokens are cut in every layer and head, and the occurrence is embedded again. The check counts how often
+another sense's centroid is then nearest, and compares with a random word of the excerpt. Paths through other tokens
+stay, so a small fraction doesn't mean that the word has no effect.
 """
 
 import math
@@ -32,32 +31,32 @@ from jaxtyping import Float, Int
 
 from regard.capture.interventions.names import Ablate, ablate, edge
 from regard.corpus.asking.occurrences import DocumentPart
-from regard.corpus.asking.vectors import WordSpan, layer_states_as_array, unit, word_at, word_there
-from regard.corpus.settings import normal
+from regard.corpus.asking.vectors import WordSpan, layer_states_as_array, unit, word_tokens, word_tokens_or_none
+from regard.corpus.settings import lookup_key
 from regard.errors import RegardError
 from regard.lazy import import_from_corpus_extra
 from regard.models.model import Model
 from regard.text.words import word_spans
 from regard.trace.trace import Trace
 
-SILHOUETTE, SEPARATION = 0.25, 0.08  # means from which senses are told apart
+SILHOUETTE, SEPARATION = 0.25, 0.08  # smallest means of separated senses
 NOT_SEPARATED = "not separated"  # name of the single group of all occurrences if a measure is too small
-MOST = 8  # senses that are tried
-SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
-TRIED = 5_000  # occurrences that k is chosen on; all of them are clustered
-STARTS = 10  # of k-means, the best of which is kept
+MOST = 8  # largest k that is tried
+SMALLEST = 0.02  # fraction of all occurrences that each sense needs when k is chosen
+TRIED = 5_000  # k is chosen on so many occurrences; all are clustered
+STARTS = 10  # k-means starts; the best result is used
 MIN_Z = 2.0  # of a marker word
 REACH = 200  # characters of an excerpt on either side of the occurrence
-LEAST = 2  # occurrences of a sense in which a word has to stand
+LEAST = 2  # occurrences of a sense that need a marker word near them
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Occurrences by sense, the largest sense first.
+    """The clusters of a word's occurrences, one per sense, the largest first.
 
-    labels: each occurrence's sense. centroids: unit length. distances: 1 - cosine of each occurrence to its sense's
-    centroid. silhouettes, separations: the means of each k that was tried (on at most 5,000 occurrences, see notes), or
-    of the k that was given.
+    labels: each occurrence's sense. centroids: unit vectors. distances: 1 - cosine of each occurrence with its sense's
+    centroid. silhouettes, separations: the means for each tried k (on at most 5,000 occurrences, see notes), or for the
+    requested k.
     """
 
     labels: Int[np.ndarray, " R"]
@@ -73,25 +72,25 @@ class Clusters:
         return len(self.centroids)
 
     def separates(self, k: int) -> bool:
-        """Return whether so many senses lie far enough apart to be told apart; True if that was not measured."""
+        """Return whether k senses reach both thresholds, True for a k that wasn't measured."""
         return self.silhouettes.get(k, SILHOUETTE) >= SILHOUETTE and self.separations.get(k, SEPARATION) >= SEPARATION
 
     def sizes(self) -> list[int]:
-        """Count the occurrences of each sense."""
+        """Return the number of occurrences of each sense."""
         return [int(each) for each in np.bincount(self.labels, minlength=self.k)]
 
     def examples(self, sense: int, top: int) -> list[int]:
-        """List the occurrences of a sense that are nearest to its centroid: the good examples of a dictionary."""
-        own = np.flatnonzero(self.labels == sense)
-        return [int(each) for each in own[np.argsort(self.distances[own], kind="stable")][:top]]
+        """Return the `top` occurrences nearest to a sense's centroid, as good dictionary examples."""
+        members = np.flatnonzero(self.labels == sense)
+        return [int(each) for each in members[np.argsort(self.distances[members], kind="stable")][:top]]
 
     def assign(self, vectors: Float[np.ndarray, "n M"]) -> Int[np.ndarray, " n"]:
-        """Find the sense whose centroid is nearest to each vector, by cosine."""
+        """Return the sense with the nearest centroid for each vector, by cosine."""
         return (unit(vectors) @ self.centroids.T).argmax(1)
 
 
 def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, seed: int = 0) -> Clusters:
-    """Cluster occurrences into k senses, or into as many as the silhouette suggests. A seed repeats the senses."""
+    """Cluster occurrences' vectors into k senses, by default the k with the largest silhouette."""
     if len(vectors) == 0:
         raise RegardError("senses: there are no occurrences to cluster")
     if k is not None and not 1 <= k <= len(vectors):
@@ -126,14 +125,14 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
 
 
 def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> tuple[float, float]:
-    """Compute both means by cosine, of two clusters or more; an occurrence alone in its cluster counts 0.
+    """Return the mean silhouette and separation of clusters by cosine; a lone occurrence counts 0.
 
-    The mean cosine with many vectors of length 1 is the product with their mean, so no R × R cosines are needed.
+    The mean cosine with a set of unit vectors is the product with their mean, so no R × R matrix is needed.
     """
     points = unit(vectors).astype(np.float64)
     counts = np.bincount(labels)
     sums = np.stack([points[labels == each].sum(0) for each in range(len(counts))])
-    total = points @ sums.T  # of each occurrence with all of each cluster
+    total = points @ sums.T  # product of each occurrence with each cluster's sum
     rows = np.arange(len(points))
     own = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
     others = total / counts
@@ -147,21 +146,21 @@ def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.
 def _k_means(
     points: Float[np.ndarray, "R M"], k: int, seed: int
 ) -> tuple[Int[np.ndarray, " R"], Float[np.ndarray, "found M"]]:
-    """Each point's cluster and the clusters' unit centroids, of which the cosine-nearest is each point's own.
+    """Return each point's cluster and the unit centroids; each point's own centroid is the nearest by cosine.
 
-    Fewer than k where fewer points differ.
+    There are fewer than k clusters if fewer points differ.
     """
     if k == 1:
         return np.zeros(len(points), dtype=np.int64), unit(points.mean(0, keepdims=True))
-    cluster, poor = (
+    cluster, warning = (
         import_from_corpus_extra("sklearn.cluster"),
         import_from_corpus_extra("sklearn.exceptions").ConvergenceWarning,
     )
     limits = import_from_corpus_extra("threadpoolctl").threadpool_limits
-    with warnings.catch_warnings(), limits(1, "openmp"):  # threads add up in the order in which they end
-        warnings.simplefilter("ignore", poor)  # fewer different points than clusters: seen below
+    with warnings.catch_warnings(), limits(1, "openmp"):  # threads would add in any order
+        warnings.simplefilter("ignore", warning)  # fewer distinct points than clusters: handled below
         labels = cluster.KMeans(k, n_init=STARTS, random_state=seed % (1 << 32)).fit(points).labels_.astype(np.int64)
-    for _ in range(100):  # from means to directions: few steps, and few occurrences change
+    for _ in range(100):  # from means to unit vectors: few steps, few occurrences change
         _, labels = np.unique(labels, return_inverse=True)
         centroids = unit(np.stack([points[labels == each].mean(0) for each in range(labels.max() + 1)]))
         nearest = (points @ centroids.T).argmax(1)
@@ -172,7 +171,7 @@ def _k_means(
 
 
 def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: int = REACH) -> WordSpan:
-    """Cut the text around an occurrence out of a part of a document, to whole words."""
+    """Cut the text around an occurrence, at most `reach` characters on each side, to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
     if left > 0:
@@ -185,17 +184,17 @@ def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: i
 
 
 def words_around_occurrence(place: WordSpan) -> dict[str, list[tuple[int, int]]]:
-    """Find where each other word of an excerpt stands, by how it is looked up, as the rows of a store have them."""
+    """Return the spans of every other word of an excerpt, by its lookup key."""
     found: dict[str, list[tuple[int, int]]] = {}
     for start, end in word_spans(place.text):
-        name = normal(place.text[start:end])
-        if (end <= place.start or start >= place.end) and name != normal(place.form):
+        name = lookup_key(place.text[start:end])
+        if (end <= place.start or start >= place.end) and name != lookup_key(place.form):
             found.setdefault(name, []).append((start, end))
     return found
 
 
 def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
-    """Compute z of the log-odds ratio of a word being near a sense: the ratio over its standard error.
+    """Return the z-score of the log-odds ratio that a word is near one sense rather than the others.
 
     Half an occurrence is added to each count (Haldane–Anscombe), so z is finite even if the word is never near others.
 
@@ -209,9 +208,9 @@ def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
 
 
 def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
-    """Return the words that mark a sense with their z, the largest z first, by the words near each occurrence.
+    """Return the words that mark a sense, with their z-scores, the largest first.
 
-    A marker word is near at least two occurrences of the sense, and its z is larger than 2.
+    A marker word is near at least two occurrences of the sense, and its z is above 2. contexts: the words near each.
     """
     own: Counter[str] = Counter()
     others: Counter[str] = Counter()
@@ -225,10 +224,10 @@ def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int
 
 @dataclass(frozen=True)
 class CutEffect:
-    """The effect of ablation on occurrences of a sense.
+    """The effect of cutting attention from a sense's occurrences to one of their context words.
 
-    changed: the share that changes its nearest centroid. moved: the mean of 1 - cosine between the embeddings with and
-    without. random_changed, random_moved: the same for a word drawn at random.
+    changed: the fraction with another nearest centroid afterwards. moved: the mean of 1 - cosine between the embeddings
+    before and after. random_changed, random_moved: the same for a random word.
     """
 
     occurrences: int
@@ -249,28 +248,28 @@ def check_causes(
     most: int,
     seed: int = 0,
 ) -> tuple[dict[str, CutEffect], int]:
-    """Cut each of some words from occurrences of a sense, in at most so many of them a word, drawn at random.
+    """Ablate attention to each context word in at most `most` random occurrences of a sense; return the effects.
 
-    Returns what was found for each word, and how many excerpts were left out, because in them alone, without the rest
-    of the document, the occurrence is nearer to another sense.
+    Also return the number of excerpts that are left out, because without the rest of the document the occurrence is
+    nearer to another sense.
     """
     random = np.random.default_rng(seed)
     around = [words_around_occurrence(place) for place in places]
-    wanted = {}
-    for word in words:  # of the excerpts that have it, and another word that can be drawn
-        having = [n for n, known in enumerate(around) if len(known) > 1 and word in known]
-        wanted[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
+    drawn = {}
+    for word in words:  # excerpts with this word and at least one other to draw
+        having = [n for n, context in enumerate(around) if len(context) > 1 and word in context]
+        drawn[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
     effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # of each occurrence, as in `CutEffect`
     astray = 0
-    for number in sorted({n for own in wanted.values() for n in own}):
+    for number in sorted({n for chosen in drawn.values() for n in chosen}):
         place = places[number]
-        causes = [word for word in words if number in wanted[word]]
-        done = _embed_with_causes_cut(model, place, causes, layer, random)
-        if int(clusters.assign(done[0][None])[0]) != sense:
+        causes = [word for word in words if number in drawn[word]]
+        embeddings = _embed_with_causes_cut(model, place, causes, layer, random)
+        if int(clusters.assign(embeddings[0][None])[0]) != sense:
             astray += 1
             continue
-        changed = clusters.assign(done[1:]) != sense
-        moved = 1 - unit(done[1:]) @ unit(done[0])
+        changed = clusters.assign(embeddings[1:]) != sense
+        moved = 1 - unit(embeddings[1:]) @ unit(embeddings[0])
         for n, word in enumerate(causes):
             effects[word].append((*changed[2 * n : 2 * n + 2], *moved[2 * n : 2 * n + 2]))
     return {word: CutEffect(len(rows), *np.mean(rows, 0).tolist()) for word, rows in effects.items() if rows}, astray
@@ -279,18 +278,18 @@ def check_causes(
 def _embed_with_causes_cut(
     model: Model, place: WordSpan, causes: Sequence[str], layer: int, random: np.random.Generator
 ) -> Float[np.ndarray, "runs M"]:
-    """The occurrence's embedding: as it is, then for each cause with it cut and with another word cut."""
+    """Return an occurrence's embedding unchanged, then with each cause and a random word cut."""
     plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
-    word, by_name = word_at(plain, place), words_around_occurrence(place)
+    word, by_name = word_tokens(plain, place), words_around_occurrence(place)
     sets: list[list[Ablate]] = []
     for cause in causes:
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
             spans = [WordSpan(place.text, *span) for span in by_name[name]]
-            there = [other for span in spans if (other := word_there(plain, span)) is not None]
-            sets.append([ablate(edge(word, other)) for other in there])
+            present = [other for span in spans if (other := word_tokens_or_none(plain, span)) is not None]
+            sets.append([ablate(edge(word, other)) for other in present])
     rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}
-    if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
+    if layer == len(plain.hidden_states) - 2:  # the last layer: batched runs, which keep only its states
         for number, trace in model.ablated(place.text, sets, logits=False):
             assert isinstance(trace, Trace)
             rows[number + 1] = trace.last_hidden_state[list(word.tokens)].mean(0).detach().float().cpu().numpy()

@@ -1,8 +1,8 @@
-"""Look up a word in a store: its occurrences, with where they are, their vectors, and the text around them.
+"""Look up a word in an embedding index: its occurrences with their positions, vectors and context.
 
-What isn't a word of a store is looked up as consecutive words: "don't", "the bank", 银行. A store's words are those of
-`word_spans`: "don't" has two, and each character of scripts without blanks is one. Of such a run, the rarest word that
-the store keeps is looked up, and the text around it compared.
+A query that isn't a single word of the index is looked up as consecutive words: "don't", "the bank", 银行. Words are
+those of `word_spans`: "don't" has two, and each character of scripts without blanks is one. The lookup takes the rarest
+stored word of the query, and compares the text around its occurrences with the other words.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.settings import normal
+from regard.corpus.settings import lookup_key
 from regard.corpus.shard_reader import RowColumns
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
@@ -23,19 +23,19 @@ from regard.text.words import ALIKE, word_spans
 
 COLUMNS = ("word", "form", "document", "part", "start", "end")
 CONTEXT = 60  # characters on either side
-MOST = 20_000  # occurrences of a page, each an element: in Chromium, on one busy core, as many took 9 s to open
+MOST = 20_000  # occurrences on a page: Chromium took 9 s to open so many on one busy core
 BLANKS = re.compile(r"\s+")
 PARTS = ("start", "text", "source", "line", "metadata")
-FIELDS = ("word", "lemma")  # what a word may be looked up by
+FIELDS = ("word", "lemma")  # fields of a lookup
 
 
 @dataclass(frozen=True)
 class Line:
-    """One occurrence in its context, a line of a concordance.
+    """One occurrence with its context, as a line of a concordance (KWIC).
 
-    left, right: what stands before and after it in its text, as many characters as were requested. start, end: its
-    characters in the whole document. source, line: the file it was read from, and where in it. metadata: of its
-    document. similarity: the cosine with what was requested. shard, row: where the store keeps it.
+    left, right: the text before and after it, as many characters as were requested. start, end: its character positions
+    in the whole document. source, line: its file and line. metadata: of its document. similarity: the cosine with the
+    query's vector. shard, row: its position in the index.
     """
 
     left: str
@@ -55,9 +55,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Occurrences as columns, in the order of the store: shards as in the manifest, then parts, then characters.
+    """Occurrences as columns, in index order: by shard as in the manifest, part and first character.
 
-    run: the words of each, where it is several that stand together; row is then that of one of them.
+    run: the consecutive words of each occurrence if the query has several. row is then the row of one of them.
     """
 
     tables: StoreTables
@@ -75,7 +75,7 @@ class Occurrences:
         return len(self.row)
 
     def take(self, chosen: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
-        """Return some of them, by their numbers, in that order."""
+        """Return the occurrences with these numbers, in that order."""
         numbers = np.asarray(chosen, dtype=np.int64)
         shard, word, form, document = (
             tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document)
@@ -84,7 +84,7 @@ class Occurrences:
         return Occurrences(self.tables, shard, row, part, start, end, word, form, document, self.run)
 
     def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read their embeddings in float32, from one layer; None for the last that is kept."""
+        """Read the occurrences' embeddings from one layer in float32, None for the last stored layer."""
         if self.run:
             words = " or ".join(map(repr, dict.fromkeys(self.run)))
             raise RegardError(
@@ -94,31 +94,31 @@ class Occurrences:
         found = np.empty((0, self.tables.manifest.model.width), np.float32)
         shards = np.array(self.shard)
         for shard in dict.fromkeys(self.shard):
-            own = np.flatnonzero(shards == shard)
-            read = self.tables.vectors(shard, self.row[own], layer)  # which checks the manifest's width
+            members = np.flatnonzero(shards == shard)
+            loaded = self.tables.vectors(shard, self.row[members], layer)  # checks the manifest's width
             if not len(found):
-                found = np.empty((len(self), read.shape[1]), np.float32)
-            found[own] = read
+                found = np.empty((len(self), loaded.shape[1]), np.float32)
+            found[members] = loaded
         return found
 
     def texts(self) -> "dict[tuple[str, int], DocumentPart]":
-        """Read the parts of documents that they are in, by shard and part."""
+        """Read the document parts that contain the occurrences, by shard and part number."""
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
             wanted.setdefault(shard, set()).add(part)
-        there = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
-        cells = zip(*(there.list(name) for name in PARTS), strict=True)
-        found = {
+        table = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
+        cells = zip(*(table.list(name) for name in PARTS), strict=True)
+        parts_by_key = {
             (shard, int(row)): DocumentPart(start, text, source, line, dict(metadata))
-            for shard, row, (start, text, source, line, metadata) in zip(there.shard, there.row, cells, strict=True)
+            for shard, row, (start, text, source, line, metadata) in zip(table.shard, table.row, cells, strict=True)
         }
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
-            if (shard, part) not in found:
+            if (shard, part) not in parts_by_key:
                 raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet does not have")
-        return found
+        return parts_by_key
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
-        """Put each into its context with `context` characters on each side, with single blanks."""
+        """Return a line for each occurrence, with `context` characters on each side and single blanks."""
         if context < 0:
             raise RegardError(f"context: got {context}, expected 0 or more characters")
         texts, lines = self.texts(), []
@@ -127,7 +127,7 @@ class Occurrences:
             start, end = int(self.start[n]), int(self.end[n])
             first, last = start - there.start, end - there.start
             around = there.text[max(0, first - context) : first], there.text[last : last + context]
-            left, right = (BLANKS.sub(" ", each) for each in around)  # one line; what stands at the ends stays
+            left, right = (BLANKS.sub(" ", each) for each in around)  # joins lines, keeps blanks at the ends
             lines.append(
                 Line(left, self.form[n], right, self.word[n], self.document[n], start, end,
                      there.source, there.line, there.metadata, shard, int(self.row[n]),
@@ -138,7 +138,7 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class DocumentPart:
-    """A part of a document: its text, from character start of the document on, and where it was read."""
+    """A part of a document: its text, its first character's position in the document, and its file."""
 
     start: int
     text: str
@@ -148,7 +148,7 @@ class DocumentPart:
 
 
 def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
-    """Find the occurrences that the store keeps in some rows of its shards, in the order given."""
+    """Return the occurrences in given rows of the index's shards, in the order given."""
     if len(shards) != len(rows):
         raise RegardError(f"rows: got {len(rows)} rows of {len(shards)} shards, expected one shard for each row")
     wanted: dict[str, list[int]] = {}
@@ -163,7 +163,7 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
 
 
 def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
-    """Make occurrences of rows with `COLUMNS`, sorted as they are in the texts."""
+    """Make occurrences of table rows with `COLUMNS`, sorted by their position in the texts."""
     numbers = {name: n for n, name in enumerate(tables.shards)}
     shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)
     part, start, end = (rows.numbers(name) for name in ("part", "start", "end"))
@@ -173,7 +173,7 @@ def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
 
 
 def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:
-    """Turn lines into rows of one table, in which each name of the metadata is a column."""
+    """Convert lines to rows of one table, with a column `metadata.NAME` for each metadata name."""
     names = sorted({name for line in lines for name in line.metadata})
     rows = []
     for line in lines:
@@ -183,54 +183,55 @@ def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]
 
 
 def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
-    """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store."""
+    """Return every occurrence of a word, a lemma or consecutive words, in the order of the index."""
     if by not in FIELDS:
         raise RegardError(f"by: got {by!r}, expected {' or '.join(FIELDS)}")
-    wanted = normal(word.strip())
+    wanted = lookup_key(word.strip())
     if not wanted:
         raise RegardError("word is empty: pass a word of the embedding index")
-    found = _by(tables, by, wanted)
+    found = _occurrences_of(tables, by, wanted)
     if len(found):
         return found
     if by == "lemma":
-        raise _missing(tables, word, by, _instead(tables, by, wanted))
+        raise _no_occurrence_error(tables, word, by, _why_not_stored(tables, by, wanted))
     spans = list(word_spans(wanted))
     if not spans:
-        raise _missing(tables, word, by, ": it has no letter or digit. Each word of an index has one")
-    words = [normal(wanted[start:end]) for start, end in spans]
+        raise _no_occurrence_error(tables, word, by, ": it has no letter or digit. Each word of an index has one")
+    words = [lookup_key(wanted[start:end]) for start, end in spans]
     counts = {text: n for text in dict.fromkeys(words) if (n := len(tables.rows_with("word", text, ())))}
     if counts and words != [wanted]:
         anchor = min(counts, key=lambda each: (counts[each], each))
-        found = _whole_runs(_by(tables, by, anchor), wanted, spans, words.index(anchor))
+        found = _runs_around_anchor(_occurrences_of(tables, by, anchor), wanted, spans, words.index(anchor))
     if not len(found):
-        raise _missing(tables, word, by, _of_run(tables, wanted, words, counts))
+        raise _no_occurrence_error(tables, word, by, _why_no_run(tables, wanted, words, counts))
     return found
 
 
-def _by(tables: StoreTables, by: str, wanted: str) -> Occurrences:
+def _occurrences_of(tables: StoreTables, by: str, wanted: str) -> Occurrences:
+    """Return the occurrences of one word or lemma, sorted by position."""
     return in_store_order(tables, tables.rows_with(by, wanted, COLUMNS))
 
 
-def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
-    """The runs among occurrences of one of their words. wanted: the run, whose words are at spans. at: which word."""
-    between = [_plain(wanted[a:b]) for (_, a), (b, _) in pairwise(spans)]
-    before, behind = _plain(wanted[: spans[0][0]]), _plain(wanted[spans[-1][1] :])
-    words = tuple(normal(wanted[start:end]) for start, end in spans)
-    texts, places = anchors.texts(), {}
+def _runs_around_anchor(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
+    """Return the runs of words that contain occurrences of one word. at: its index among the run's `spans`."""
+    between = [_comparable_gap(wanted[a:b]) for (_, a), (b, _) in pairwise(spans)]
+    before, after = _comparable_gap(wanted[: spans[0][0]]), _comparable_gap(wanted[spans[-1][1] :])
+    words = tuple(lookup_key(wanted[start:end]) for start, end in spans)
+    texts, spans_of_part = anchors.texts(), {}
     kept, edges, forms = [], [], []
     for n, key in enumerate(zip(anchors.shard, anchors.part.tolist(), strict=True)):
         part = texts[key]
-        if key not in places:
-            places[key] = list(word_spans(part.text))
-        there = places[key]
-        first = bisect_left(there, (int(anchors.start[n]) - part.start, 0)) - at
-        run = there[first : first + len(words)] if first >= 0 else []
-        if len(run) == len(words) and _stand_alike(part, run, words, between, before, behind):
+        if key not in spans_of_part:
+            spans_of_part[key] = list(word_spans(part.text))
+        words_of_part = spans_of_part[key]
+        first = bisect_left(words_of_part, (int(anchors.start[n]) - part.start, 0)) - at
+        run = words_of_part[first : first + len(words)] if first >= 0 else []
+        if len(run) == len(words) and _matches_run(part, run, words, between, before, after):
             kept.append(n)
             edges.append((run[0][0] + part.start, run[-1][1] + part.start))
             forms.append(BLANKS.sub(" ", part.text[run[0][0] : run[-1][1]]))
     found = anchors.take(kept)
-    if len(words) == 1:  # a word, asked for with the signs beside it
+    if len(words) == 1:  # a word with punctuation next to it
         return found
     start, end = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     return Occurrences(
@@ -239,31 +240,32 @@ def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]],
     )  # fmt: skip
 
 
-def _stand_alike(
-    part: DocumentPart, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, behind: str
+def _matches_run(
+    part: DocumentPart, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, after: str
 ) -> bool:
-    """Whether words of a text that stand side by side are those asked for, with the same between and beside them."""
+    """Return whether consecutive words of a text, and the characters around them, match the query's."""
     text = part.text
     return (
-        all(normal(text[a:b]) == word for (a, b), word in zip(run, words, strict=True))
-        and [_plain(text[a:b]) for (_, a), (b, _) in pairwise(run)] == between
-        and _plain(text[max(0, run[0][0] - len(before)) : run[0][0]]) == before
-        and _plain(text[run[-1][1] : run[-1][1] + len(behind)]) == behind
+        all(lookup_key(text[a:b]) == word for (a, b), word in zip(run, words, strict=True))
+        and [_comparable_gap(text[a:b]) for (_, a), (b, _) in pairwise(run)] == between
+        and _comparable_gap(text[max(0, run[0][0] - len(before)) : run[0][0]]) == before
+        and _comparable_gap(text[run[-1][1] : run[-1][1] + len(after)]) == after
     )
 
 
-def _plain(text: str) -> str:
-    """What stands between words, as it is compared: any blanks are one, and signs that mean the same are the same."""
-    return BLANKS.sub(" ", normal(text).translate(ALIKE))
+def _comparable_gap(text: str) -> str:
+    """Return the text between words in a form to compare: single blanks, and one sign per meaning."""
+    return BLANKS.sub(" ", lookup_key(text).translate(ALIKE))
 
 
-def _missing(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
+def _no_occurrence_error(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
+    """Return the RegardError for a word that isn't in an index, with the reason."""
     return RegardError(f"{by} {word!r} does not occur in embedding index {str(tables.path)!r}{why}")
 
 
-def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
-    """Why a run doesn't occur: which of its words the store doesn't keep, or that they don't stand so together."""
-    instead = _instead(tables, "word", wanted)
+def _why_no_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
+    """Return why a run of words doesn't occur: a word isn't stored, or they don't occur together."""
+    instead = _why_not_stored(tables, "word", wanted)
     if words == [wanted]:
         return instead
     missing = [word for word in dict.fromkeys(words) if word not in counts]
@@ -273,8 +275,8 @@ def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str
     return instead or f": the embedding index has single words, here {listed}, and {missing[0]!r} does not occur"
 
 
-def _instead(tables: StoreTables, by: str, wanted: str) -> str:
-    """Report why a store lacks a word (not finished, some words, tokens, no lemmas), or which words are like it."""
+def _why_not_stored(tables: StoreTables, by: str, wanted: str) -> str:
+    """Return why an index lacks a word, by its settings, or else the most similar words."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma and has no lemmas"

@@ -1,8 +1,7 @@
-"""Embed words at known places of texts, and compute what is asked of many vectors: cosines with one, principal axes.
+"""Embed words in new texts, and compute with many stored vectors: cosines, nearest rows, principal axes.
 
-A place is a word that a question brings along, or an occurrence that is read again. Layers are counted as everywhere:
-the embedding of layer n is what leaves it; that of the last layer is the contextual embedding, after a last norm where
-the model has one.
+A place is a word of a query's own text, or an occurrence that is embedded again. The embedding of layer n is that
+layer's output. The last layer's is the contextual embedding, after the last norm if the model has one.
 """
 
 import re
@@ -23,32 +22,32 @@ from regard.text.tokens import encode_all, shortened
 from regard.text.words import Word
 from regard.trace.trace import Trace
 
-BLOCK = 1024  # rows: 1.5 MB of 384 float32, measured: 64 times as many take three times as long
+BLOCK = 1024  # rows: 1.5 MB with 384 float32 per row. 64 times as many took three times as long
 
 
 def unit(vectors: Float[np.ndarray, "... M"]) -> Float[np.ndarray, "... M"]:
-    """Scale vectors to length 1, in float32; a zero vector stays one."""
+    """Scale vectors to length 1, in float32. A zero vector stays zero."""
     vectors = vectors.astype(np.float32)
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)
 
 
 def cosines(vectors: Float[np.ndarray, "n M"], query: Float[np.ndarray, " M"]) -> Float[np.ndarray, " n"]:
-    """Compute the cosine of each vector with one, in float32; of a zero vector it is 0."""
-    wanted = torch.from_numpy(query.astype(np.float32))
-    wanted = wanted / wanted.norm().clamp_min(torch.finfo(torch.float32).tiny)
-    found = torch.empty(len(vectors))
+    """Return the cosine of each vector with the query vector, in float32, 0 for a zero vector."""
+    direction = torch.from_numpy(query.astype(np.float32))
+    direction = direction / direction.norm().clamp_min(torch.finfo(torch.float32).tiny)
+    result = torch.empty(len(vectors))
     block = torch.empty(min(BLOCK, len(vectors)), vectors.shape[1])
     for first in range(0, len(vectors), BLOCK):
-        some = block[: min(BLOCK, len(vectors) - first)]
-        some.copy_(torch.from_numpy(vectors[first : first + len(some)]))
-        lengths = torch.linalg.vector_norm(some, dim=1).clamp_min(torch.finfo(torch.float32).tiny)
-        torch.div(torch.mv(some, wanted), lengths, out=found[first : first + len(some)])
-    return found.numpy()
+        rows = block[: min(BLOCK, len(vectors) - first)]
+        rows.copy_(torch.from_numpy(vectors[first : first + len(rows)]))
+        lengths = torch.linalg.vector_norm(rows, dim=1).clamp_min(torch.finfo(torch.float32).tiny)
+        torch.div(torch.mv(rows, direction), lengths, out=result[first : first + len(rows)])
+    return result.numpy()
 
 
 def largest(scores: Float[np.ndarray, " n"], top: int) -> np.ndarray:
-    """Return the places of the largest scores, the largest first; of equal ones the first."""
+    """Return the indices of the `top` largest scores in descending order. The first of equal scores wins."""
     if top < len(scores):
         edge = np.partition(scores, len(scores) - top)[len(scores) - top] if top else np.inf
         candidates = np.flatnonzero(scores >= edge)
@@ -60,10 +59,10 @@ def largest(scores: Float[np.ndarray, " n"], top: int) -> np.ndarray:
 def principal_axes(
     vectors: Float[np.ndarray, "n M"], count: int
 ) -> tuple[Float[np.ndarray, "n count"], tuple[float, ...]]:
-    """Place vectors, scaled to length 1, on the axes of most variance; and the share of it that each keeps.
+    """Project unit vectors on their first principal axes; return coordinates and explained variance.
 
-    Principal axes (Pearson 1901) of the M × M covariance, so that any number of vectors is placed. Each axis' largest
-    component is positive, so that pictures don't flip.
+    The axes (Pearson 1901) are those of the M × M covariance, so any number of vectors works. The largest component of
+    each axis is positive, so that plots don't flip. Variances are fractions of the total.
     """
     points = unit(vectors).astype(np.float64)
     points -= points.mean(0)
@@ -77,7 +76,7 @@ def principal_axes(
 def find_nearest_rows(
     tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None = None
 ) -> tuple[Occurrences, Float[np.ndarray, " n"]]:
-    """Return the rows whose vectors are nearest to one, in the order of the store, with their cosines."""
+    """Return the `top` occurrences with the vectors nearest to a query, in index order, and their cosines."""
     best: list[tuple[float, str, int]] = []
     for shard, first, vectors in tables.all_vectors(layer):
         scores = cosines(vectors, query)
@@ -85,22 +84,22 @@ def find_nearest_rows(
         best = sorted(best, key=lambda each: -each[0])[:top]
     if not best:
         raise RegardError(f"embedding index {str(tables.path)!r} has no rows")
-    wanted: dict[str, list[int]] = {}
+    rows_by_shard: dict[str, list[int]] = {}
     for _, shard, row in best:
-        wanted.setdefault(shard, []).append(row)
-    found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
+        rows_by_shard.setdefault(shard, []).append(row)
+    found = in_store_order(tables, tables.rows_at(rows_by_shard, COLUMNS))
     score = {(shard, row): value for value, shard, row in best}
     similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
     return found, np.array(similarity, dtype=np.float32)
 
 
-AT_ONCE = 32  # texts whose traces are held together
+AT_ONCE = 32  # texts traced together
 BLANK = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class WordSpan:
-    """A word in a text, by its characters [start, end)."""
+    """A word at the characters [start, end) of a text."""
 
     text: str
     start: int
@@ -108,46 +107,46 @@ class WordSpan:
 
     @property
     def form(self) -> str:
-        """Return the word as it stands."""
+        """Return the word as it is written in the text."""
         return self.text[self.start : self.end]
 
 
 def embed_places(
     model: Model, places: Sequence[WordSpan], layers: Sequence[int]
 ) -> Float[np.ndarray, "places layers M"]:
-    """Embed words at their places: the mean of a word's tokens, from each layer."""
+    """Embed words in their texts: the mean of a word's token states, for each of some layers."""
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
-    found = []
+    embeddings = []
     for first in range(0, len(places), AT_ONCE):
-        some = places[first : first + AT_ONCE]
-        texts = list(dict.fromkeys(place.text for place in some))
+        batch = places[first : first + AT_ONCE]
+        texts = list(dict.fromkeys(place.text for place in batch))
         traces = model.trace(texts, layers=sorted(set(layers)), logits=False, attention_outputs=False)
         by_text = dict(zip(texts, traces, strict=True))
-        for place in some:
+        for place in batch:
             trace = by_text[place.text]
-            tokens = list(word_at(trace, place).tokens)
+            tokens = list(word_tokens(trace, place).tokens)
             rows = np.stack([layer_states_as_array(trace, layer)[tokens] for layer in layers])
-            found.append(rows.mean(1))
-    return np.stack(found)
+            embeddings.append(rows.mean(1))
+    return np.stack(embeddings)
 
 
-def word_at(trace: Trace, place: WordSpan) -> Word:
-    """Find the tokens of a place in the trace of its text."""
-    found = word_there(trace, place)
-    if found is None:
+def word_tokens(trace: Trace, place: WordSpan) -> Word:
+    """Return the word of a place with its tokens in a trace. Raises RegardError if it has no token."""
+    word = word_tokens_or_none(trace, place)
+    if word is None:
         raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")
-    return found
+    return word
 
 
-def word_there(trace: Trace, place: WordSpan) -> Word | None:
-    """Find the tokens of a place in the trace of its text; None if the tokenizer has none there."""
+def word_tokens_or_none(trace: Trace, place: WordSpan) -> Word | None:
+    """Return the word of a place with its tokens in a trace, None if it has no token."""
     tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
     return Word(place.form, place.start, place.end, tokens) if tokens else None
 
 
 def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
-    """Return the output of a layer; for the last layer, the contextual embeddings."""
+    """Return a layer's output as a float32 array, for the last layer the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
     return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
@@ -155,9 +154,10 @@ def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text with an occurrence at its characters [start, end). document: which one it is of, from character `first`.
+    """A window of text around an occurrence, which is at its characters [start, end).
 
-    same: whether it has the very tokens that the store's window had.
+    document: the id of its document. first: the position of the window's first character there. same: whether it has
+    the same tokens as when the index was made.
     """
 
     text: str
@@ -169,9 +169,9 @@ class Passage:
 
 
 def read_passage(model: Model, found: Occurrences) -> Passage:
-    """Find the window that an occurrence was read in. model: the one that the store was made with.
+    """Return the window of text that one occurrence was embedded in. model: the one of the index.
 
-    If the tokenizer splits the window's text into other tokens, the text is cut to as many whole words as fit.
+    If the window's text alone has other tokens, the passage is as many whole words as fit.
     """
     if len(found) != 1:
         raise RegardError(f"passage: got {len(found)} occurrences, expected one")
@@ -205,7 +205,7 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
         first = _passage_word_begin(part.text, first, start)
     if last < len(part.text) and not part.text[last].isspace():
         last = _passage_word_end(part.text, end, last)
-    while len(ids(first, last)) > size.window:  # its first word has other tokens without the one before it
+    while len(ids(first, last)) > size.window:  # without the word before, the first word has other tokens
         before = (first, last)
         if start - first > last - end:
             first = _passage_word_begin(part.text, first, start)
@@ -217,12 +217,12 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
 
 
 def _passage_word_begin(text: str, first: int, last: int) -> int:
-    """Where the next word begins; if there is no blank before `last`, there."""
+    """Return where the next word begins after a blank, or `last` if there is no blank before it."""
     found = BLANK.search(text, first, last)
     return found.end() if found else last
 
 
 def _passage_word_end(text: str, first: int, last: int) -> int:
-    """Where the word before the last one ends; if there is no blank behind `first`, there."""
+    """Return where the last whole word before `last` ends, or `first` if there is no blank."""
     blanks = list(BLANK.finditer(text, first, last))
     return blanks[-1].start() if blanks else first

@@ -1,1 +1,1 @@
-"""Queries to a store: a word's occurrences, senses and change of meaning, and the nearest texts."""
+"""Answer questions about an embedding index: a word's occurrences, senses and change of meaning."""

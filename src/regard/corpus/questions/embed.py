@@ -1,4 +1,4 @@
-"""Store what `regard embed` read and wrote: counts, and nothing left out in silence."""
+"""Report what `regard embed` read, stored and left out."""
 
 import os
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.wording import listed
 
-MOST = 5  # rejected documents that are named
-MOST_WORDS = 8  # words without a row that are named
-# What the model did not read as written, by its kind in spans.parquet.
+MOST = 5  # rejected documents that are listed
+MOST_WORDS = 8  # words without a row that are listed
+# Text that the model did not read as written, by its kind in spans.parquet.
 KINDS = {
     "unknown": "not in the vocabulary, read as the unknown token",
     "dropped": "dropped by the tokenizer, no embedding",
@@ -36,7 +36,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Embedded(Answer):
-    """The content of a store, and what was left out and why. missing: words without a row, from `missing_words`."""
+    """The answer of `regard embed`: counts and left-out inputs. missing: from `missing_words`."""
 
     format: ClassVar[str] = "regard embed"
 
@@ -44,11 +44,11 @@ class Embedded(Answer):
     missing: str = ""
 
     def title(self) -> str:
-        """Name the embedding index."""
+        """Return the title, with the folder of the embedding index."""
         return f"What is in {self.report.store}"
 
     def findings(self) -> list[str]:
-        """Say the number of embeddings, how fast they were made, and which words have none."""
+        """Write the number of embeddings, the speed, and the requested words without an embedding."""
         report, counts = self.report, self.report.counts
         numbers: dict[str, object] = {name: counts.get(name, 0) for name in ("documents", "tokens", "rows")}
         numbers |= {
@@ -59,15 +59,15 @@ class Embedded(Answer):
         return sentences(TABLE, numbers)
 
     def exactness(self) -> list[str]:
-        """List the notes on documents that are missing and on links that were skipped."""
+        """Return the notes on missing documents and skipped links."""
         return list(self.report.notes)
 
     def rows(self) -> list[Row]:
-        """One row per document that could not be read: its source, line and the reason."""
+        """Return a row per rejected document: its source, line and reason."""
         return [{"source": each.source, "line": each.line, "reason": each.reason} for each in self.report.rejected]
 
     def panels(self) -> list[Panel]:
-        """The first documents that could not be read, what was not read as written, and all counts."""
+        """Return tables of the first rejected documents, of text not read as written, and of all counts."""
         rejected, counts = self.report.rejected, self.report.counts
         named = [[f"{each.source}:{each.line}".removesuffix(":None"), each.reason] for each in rejected[:MOST]]
         quarantine = Table(
@@ -87,7 +87,7 @@ class Embedded(Answer):
         return [*[quarantine] * bool(rejected), *[spans] * bool(unread), table]
 
     def data(self) -> dict[str, object]:
-        """The counts, how fast it was read, and what could not be read."""
+        """Return the counts, the speed and the rejected documents for JSON."""
         report = self.report
         return {
             "store": str(report.store), "counts": report.counts, "shards_built": report.built,
@@ -98,20 +98,20 @@ class Embedded(Answer):
 
 
 def embedded(paths: Sequence[str], out: Path, *, settings: Settings, **options: Any) -> Embedded:
-    """Embed texts, as in `embed` and its options, and look for the words that the store was to keep."""
+    """Embed texts with the options of `embed`, and name the requested words that don't occur."""
     return Embedded(embed(paths, out, settings=settings, **options), missing_words(out, settings.where))
 
 
 def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
-    """Name the words that a store was to keep and of which it has no row; empty if each has one."""
+    """Return a sentence about the words of `where` that the index has no row of, or an empty string."""
     if where is None:
         return ""
     with StoreTables(os.fspath(store)) as tables:
-        found = tables.distinct(where.field)
-    missing = [value for value in where.values if value not in found]
+        stored = tables.distinct(where.field)
+    missing = [value for value in where.values if value not in stored]
     if not missing:
         return ""
     named = listed([repr(each) for each in missing[:MOST_WORDS]])
     more = f" and {len(missing) - MOST_WORDS:,} more" if len(missing) > MOST_WORDS else ""
-    rest = " The embedding index is empty." if not found else ""
+    rest = " The embedding index is empty." if not stored else ""
     return f"`--where`: the texts have no {where.field} {named}{more}.{rest}"

@@ -1,9 +1,9 @@
-"""Find occurrences of a word as a concordance: each a line in its context, sorted by place, context or meaning.
+"""Find a word's occurrences as a concordance (KWIC), sorted by source, context or similarity of meaning.
 
-Sorted by meaning, lines with a sentence to compare with (`like`) go from the most to the least similar. Without one
-they go along the first principal axis of the word's embeddings, the direction in which they differ most: an order
-without a parameter, where senses would need their number. What is near is near by the cosine of contextual embeddings,
-which carry more than meanings: `benchmarks/like.py` measures how many of the first lines have the meaning asked for.
+Sorted by meaning, lines are ordered by cosine with the word in a sentence (`like`). Without a sentence, they are
+ordered along the first principal axis of the word's embeddings, the direction in which they differ most. This needs no
+parameter, unlike a number of senses. Contextual embeddings carry more than meanings: `benchmarks/like.py` measures how
+many of the first lines have the meaning that you asked for.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from regard.explain.wording import listed
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
-LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open more
+LONGEST = 200_000_000  # bytes of a page's sentences: browsers open more only slowly
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 TABLE: list[list[Template]] = [
@@ -48,7 +48,7 @@ TABLE: list[list[Template]] = [
     ],
     [("{form} in {document} is nearest to {word} in your sentence (cosine {cosine}).", None)],
 ]
-NEAREST = 100  # lines of a search among all words, where no other number is given
+NEAREST = 100  # default number of lines in a search among all words
 ORDERS = {
     "source": "in the order of the texts",
     "left": "sorted by the words before it",
@@ -58,33 +58,34 @@ ORDERS = {
 
 
 def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
-    """Put occurrences into contexts with this many characters on either side."""
+    """Return each occurrence with `reach` characters of text on either side, cut to whole words."""
     texts = found.texts()
     spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
     keys = zip(found.shard, found.part.tolist(), strict=True)
-    return [_context(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
+    return [_context_around(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
 
 
 def length_of(contexts: Sequence[InContext]) -> int:
-    """Return how long contexts are in a page."""
+    """Return the total number of characters to the left and right in contexts."""
     return sum(len(each.left) + len(each.right) for each in contexts)
 
 
-def _context(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
+def _context_around(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
+    """Return an occurrence with the text on either side, and dots where the text is cut."""
     place = excerpt_around_occurrence(part, start, end, reach)
     left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
-    before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
-    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
+    before, after = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
+    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * after)
 
 
 def in_context(line: Line) -> list[Cell]:
-    """Return an occurrence in its context, its document, and its first character there."""
+    """Return an occurrence's cells in a table: its context, its document, and its first character there."""
     return [InContext(line.left, line.form, line.right), line.document, line.start]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Concordance(Answer):
-    """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
+    """The answer of `find`: lines in order. total: number of candidates; everywhere: among all words."""
 
     format: ClassVar[str] = "regard find"
 
@@ -98,11 +99,11 @@ class Concordance(Answer):
     everywhere: bool = False
 
     def title(self) -> str:
-        """Report which word."""
+        """Return the title, with the word."""
         return f"{quoted(self.word)} in the corpus"
 
     def findings(self) -> list[str]:
-        """Report how often the word occurs, how many of its lines are here, and which is nearest to the sentence."""
+        """Write how often the word occurs, how many lines are shown, and the line nearest to the sentence."""
         numbers = {
             "word": quoted(self.word), "total": self.total, "shown": len(self.lines), "everywhere": self.everywhere,
             "nearest": self.sort == "meaning" and self.like is not None,
@@ -113,20 +114,20 @@ class Concordance(Answer):
         return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
-        """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
+        """Return the lines as table rows, with a column `metadata.NAME` for each metadata name."""
         return flat_rows(self.lines)
 
     def data(self) -> dict[str, object]:
-        """Give all that is known of the lines, and what was asked."""
+        """Return the lines and the query's settings for JSON."""
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
         return own | {"lines": [asdict(line) for line in self.lines]}
 
     def exactness(self) -> list[str]:
-        """List the notes on the index and on how the word was looked up."""
+        """Return the notes on the index and on the lookup of the word."""
         return list(self.notes)
 
     def for_page(self) -> "Concordance":
-        """Refuse to show more lines than a page draws."""
+        """Check that a page can show so many lines. Raises RegardError if not."""
         if len(self.lines) > MOST:
             raise RegardError(
                 f"page: {self.word!r} has {len(self.lines):,} lines, a page shows at most {MOST:,}: ask for "
@@ -135,7 +136,7 @@ class Concordance(Answer):
         return self
 
     def panels(self) -> list[Panel]:
-        """Show every line with its word marked, and where it is from."""
+        """Return a table of all lines, with the word marked and the source of each."""
         like = self.like is not None
         order = "sorted by cosine" if like and self.sort == "meaning" else ORDERS[self.sort]
         layer = f", layer {self.layer}" if like or self.sort == "meaning" else ""
@@ -167,7 +168,7 @@ def find(
     layer: int | None = None,
     context: int = CONTEXT,
 ) -> Concordance:
-    """Find the occurrences of a word."""
+    """Find the occurrences of a word, or with `everywhere` the words nearest to it in meaning."""
     chosen = ("meaning" if like is not None else "source") if sort is None else sort
     if chosen not in SORTS:
         raise RegardError(f"sort: got {chosen!r}, expected one of {', '.join(SORTS)}")
@@ -188,13 +189,13 @@ def find(
             notes += (f"{quoted(word)} was looked up as the consecutive words {words}.",)
         total, similarity = len(found), None
         if like is not None:
-            vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
+            vectors = found.vectors(layer)  # raises for a run, before a model is loaded
             similarity = cosines(vectors, _embed_like(tables, word, like, layer))
     order = np.arange(len(found))
     if chosen == "meaning":
         ranked = principal_axes(found.vectors(layer), 1)[0][:, 0] if similarity is None else -similarity
         order = np.argsort(ranked, kind="stable")
-    if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
+    if chosen in ("source", "meaning") and top is not None:  # other orders need all contexts
         order = order[:top]
     picked = found.take(order)
     lines = picked.lines(context, None if similarity is None else similarity[order].tolist())
@@ -207,7 +208,7 @@ def find(
 
 
 def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
-    """Embed a word in a sentence as the store's rows were."""
+    """Return the embedding of a word in a sentence, computed like those of the index."""
     spans = find_spans(sentence, word)
     if len(spans) > 1:
         raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, expected once")

@@ -1,9 +1,9 @@
-"""Return whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
+"""Compare a word's meaning between two corpora or two parts of one, and find gained and lost senses.
 
-`change` beside it measures and tests the change. Senses are clusters of both groups' occurrences together: one is
-gained where it has at most 2 % of the first group and 10 % of the second or more, has 5 occurrences or more, and where
-its shares differ by more than chance (`sense_shares`, p ≤ 0.05 corrected for the number of senses); and lost the other
-way round. Where the shares are such and the test doesn't bear it out, it is "unsure".
+`regard.corpus.asking.change` measures and tests the change. Senses are clusters of both groups' occurrences together. A
+sense is gained if it has at most 2 % of the first group, at least 10 % of the second, 5 occurrences or more, and
+fractions that differ significantly (`sense_share_test`, p ≤ 0.05 corrected for the number of senses). A lost sense is
+the reverse. If the fractions fit but the test isn't significant, the sense is "unsure".
 """
 
 from collections.abc import Sequence
@@ -47,28 +47,28 @@ TABLE: list[list[Template]] = [
 
 
 def shift_panels(result: "Shift") -> list[Panel]:
-    """Show the senses with their fractions of both groups, these as bars, the distances and the examples."""
+    """Return the tables of senses, distances and examples, and bars of each sense's fraction per group."""
     one, other = result.groups
     examples: list[list[Cell]] = [
-        [name, _called(sense), *in_context(line)]
+        [name, _sense_label(sense), *in_context(line)]
         for sense in result.senses
         for name, lines in zip(result.groups, sense.examples, strict=True)
         for line in lines
     ]
     columns = [Column("group"), Column("sense"), Column("sentence"), Column("document"), Column("from", 0)]
     return [
-        _senses(result),
+        _table_of_senses(result),
         Bars(
             name="Fractions", title=f"Fraction of each sense in {one} and {other}", part="sense and group",
             unit="fraction", signed=False, digits=2, picture=True,
             parts=[
-                (f"{_called(sense)} in {name}", share)
+                (f"{_sense_label(sense)} in {name}", share)
                 for sense in result.senses
                 for name, share in zip(result.groups, sense.shares, strict=True)
             ],
             note="Fraction of all occurrences in the group.",
         ),
-        _distances(result),
+        _table_of_distances(result),
         Table(
             name="Examples", title="Examples of each sense in both groups", columns=columns, rows=examples,
             note="Examples nearest to the sense's centroid come first. from: position of the first character in the "
@@ -77,14 +77,14 @@ def shift_panels(result: "Shift") -> list[Panel]:
     ]  # fmt: skip
 
 
-def _senses(result: "Shift") -> Table:
+def _table_of_senses(result: "Shift") -> Table:
     one, other = result.groups
     columns = [
         Column("sense"), Column(one, 0), Column("fraction", 2, bar=True), Column(other, 0),
         Column("fraction", 2, bar=True), Column("p", 4), Column("change"),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
-        [_called(sense), sense.occurrences[0], sense.shares[0], sense.occurrences[1], sense.shares[1], sense.p,
+        [_sense_label(sense), sense.occurrences[0], sense.shares[0], sense.occurrences[1], sense.shares[1], sense.p,
          FATES[sense.fate]]
         for sense in result.senses
     ]  # fmt: skip
@@ -96,7 +96,7 @@ def _senses(result: "Shift") -> Table:
     return Table(name="Senses", title=title, columns=columns, rows=rows, note=note, screen=True)
 
 
-def _distances(result: "Shift") -> Table:
+def _table_of_distances(result: "Shift") -> Table:
     change, (one, other) = result.change, result.groups
     rows: list[list[Cell]] = [
         [f"between {one} and {other} (APD)", change.apd],
@@ -111,18 +111,18 @@ def _distances(result: "Shift") -> Table:
     )  # fmt: skip
 
 
-def _called(sense: "SharedSense") -> str:
+def _sense_label(sense: "SharedSense") -> str:
     return sense.name if sense.name == NOT_SEPARATED else f"sense {sense.name}"
 
 
 def shift_title(result: "Shift") -> str:
-    """Return the word, its groups, and how often it occurs in each."""
+    """Return the title: the word, both groups, and the number of occurrences in each."""
     one, other = (f"{name} ({count:,})" for name, count in zip(result.groups, result.change.occurrences, strict=True))
     return f"{quoted(result.word)} in {one} and {other}"
 
 
 def shift_sentences(result: "Shift") -> list[str]:
-    """Write how the test of the whole word ended, which senses came or went, and the largest change of a sense."""
+    """Write the result of the word's test, the gained and lost senses, and the largest change of a sense."""
     total, separated = sum(result.change.occurrences), result.k is not None or len(result.senses) > 1
     fates: dict[str, list[str] | str | None] = {}
     for fate in ("gained", "lost"):
@@ -141,17 +141,17 @@ def shift_sentences(result: "Shift") -> list[str]:
     return sentences(TABLE, numbers | measures(result.k, result.clusters))
 
 
-DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
+DOCUMENTS = 5  # per group, the fewest to permute whole documents: 252 labellings
 EXAMPLES = 3
 Fate = Literal["gained", "lost", "kept", "unsure"]
 
 
 @dataclass(frozen=True)
 class SharedSense:
-    """A sense in both groups: the number of occurrences, and which share, each group has of it, with good examples.
+    """A sense in both groups: its number and fraction of occurrences in each, with examples.
 
-    p: that chance alone makes shares as different as these of any sense; None if it isn't tested, of a sense of
-    fewer than 5 occurrences or of one that all occurrences have.
+    p: the probability that chance makes the fractions of any sense differ this much. None if it isn't tested: a sense
+    of fewer than 5 occurrences, or one that all occurrences have.
     """
 
     name: str
@@ -164,9 +164,9 @@ class SharedSense:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shift(Answer):
-    """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
+    """The answer of `shift`: a word in two groups of occurrences. permuted: "documents" or "occurrences".
 
-    k: how many senses were requested, None if the silhouette was to say it. context: characters on either side.
+    groups: their names. k: the requested number of senses, None for the best silhouette. context: characters on a side.
     """
 
     format: ClassVar[str] = "regard shift"
@@ -186,15 +186,15 @@ class Shift(Answer):
     context: int = CONTEXT
 
     def findings(self) -> list[str]:
-        """Report how the test of the word ended, and which senses came or went."""
+        """Write the result of the word's test and the gained and lost senses."""
         return shift_sentences(self)
 
     def exactness(self) -> list[str]:
-        """List the notes on the indexes and on the test."""
+        """Return the notes on the indexes and on the test."""
         return list(self.notes)
 
     def rows(self) -> list[Row]:
-        """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
+        """Return every occurrence with its group and sense: by group, sense and distance from the centroid."""
         rows: list[Row] = []
         first = 0
         for name, found in zip(self.groups, self.found, strict=True):
@@ -208,7 +208,7 @@ class Shift(Answer):
         return rows
 
     def data(self) -> dict[str, object]:
-        """Give the change, its test, and the senses of both groups."""
+        """Return the change, its test, and the senses of both groups for JSON."""
         return {
             "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
             "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
@@ -232,7 +232,7 @@ def find_shift(
     context: int = CONTEXT,
     seed: int = 0,
 ) -> Shift:
-    """Compare a word in two stores, or by a column of one store's metadata."""
+    """Compare a word between two embedding indexes, or between two values of a metadata column."""
     if (other is None) == (column is None):
         raise RegardError("shift: needs a second embedding index, or a metadata column to compare by: pass one of them")
     if examples < 0:
@@ -252,7 +252,7 @@ def find_shift(
     used = tables.layer if layer is None else layer
     one, two = (each.vectors(used) for each in found)
     own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
-    documents = own, others + own.max(initial=-1) + 1  # those of two stores differ, whatever their names
+    documents = own, others + own.max(initial=-1) + 1  # documents of two indexes differ even if their names are equal
     few = min(len(np.unique(each)) for each in documents)
     whole = few >= DOCUMENTS
     if not whole:
@@ -265,7 +265,7 @@ def find_shift(
     first, units = np.arange(len(one) + len(two)) < len(one), np.concatenate(documents)
     units = units if whole else np.arange(len(first))
     tested = sense_share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
-    senses = [_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
+    senses = [_shared_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
     if k is None and clusters.k == 1:
         senses = [replace(senses[0], name=NOT_SEPARATED)]
     permuted = "documents" if whole else "occurrences"
@@ -277,7 +277,7 @@ def find_shift(
 
 
 def _check_same_model(one: StoreTables, other: StoreTables) -> None:
-    """Raise an error for two stores whose vectors can't be compared: of other weights, or of words beside tokens."""
+    """Check that two indexes are comparable: from the same model, both of words or both of tokens."""
     first, second = one.manifest.model, other.manifest.model
     if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
         raise RegardError(
@@ -291,40 +291,40 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
 def _shift_groups_by_column(
     found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
 ) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
-    """Occurrences by the value of a column of their documents' metadata."""
+    """Split occurrences into two groups by the value of a metadata column; return also the groups' names."""
     texts = found.texts()
-    own = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
-    there = sorted({value for value in own if value is not None})
-    if not there:
+    cells = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
+    present = sorted({value for value in cells if value is not None})
+    if not present:
         known = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
         raise RegardError(f"column: no document with the word has a column {column!r}; there are {known}")
-    wanted = list(there if values is None else values)
+    wanted = list(present if values is None else values)
     if len(wanted) != 2 or wanted[0] == wanted[1]:
-        listed = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
+        listed = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
         raise RegardError(f"got {len(wanted)} value(s) of {column!r}, expected two: pass values= of {listed}")
-    missing = [value for value in wanted if value not in there]
+    missing = [value for value in wanted if value not in present]
     if missing:
-        listed = ", ".join(there[:12])
+        listed = ", ".join(present[:12])
         raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
-    left_out = sum(value not in wanted for value in own)
+    left_out = sum(value not in wanted for value in cells)
     if left_out:
         neither = f"neither {wanted[0]} nor {wanted[1]}"
-        notes.append(f"{left_out} of {len(own)} occurrences are left out, because their {column} is {neither}.")
-    parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
+        notes.append(f"{left_out} of {len(cells)} occurrences are left out, because their {column} is {neither}.")
+    parts = [found.take([n for n, value in enumerate(cells) if value == each]) for each in wanted]
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
 
 
-def _sense(
+def _shared_sense(
     sense: int, p: float | None, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
 ) -> SharedSense:
-    """Count a sense in both groups, with the examples of each that are nearest to the centroid."""
+    """Return a sense's counts, fractions and nearest examples in both groups."""
     counts, shares, lines, first = [], [], [], 0
     for group in found:
         labels, distances = (each[first : first + len(group)] for each in (clusters.labels, clusters.distances))
-        own = np.flatnonzero(labels == sense)
-        best = own[np.argsort(distances[own], kind="stable")][:examples]
-        counts.append(len(own))
-        shares.append(len(own) / len(group))
+        members = np.flatnonzero(labels == sense)
+        best = members[np.argsort(distances[members], kind="stable")][:examples]
+        counts.append(len(members))
+        shares.append(len(members) / len(group))
         lines.append(tuple(group.take(best).lines(context)))
         first += len(group)
     return SharedSense(
@@ -334,7 +334,7 @@ def _sense(
 
 
 def _fate_of_sense(before: float, after: float, p: float | None) -> Fate:
-    """The fate of a sense, from its shares and their test."""
+    """Return whether a sense is gained, lost, kept or unsure, by its fractions and their p-value."""
     came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
     if not came and not went:
         return "kept"

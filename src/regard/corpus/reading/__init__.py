@@ -1,1 +1,1 @@
-"""Read documents from files, folders and streams, row by row, whatever they are packed in."""
+"""Read documents from files, folders and streams, one after another, in any supported format."""

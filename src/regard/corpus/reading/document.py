@@ -1,4 +1,4 @@
-"""The results of reading a corpus: documents, and unreadable items, each with its location."""
+"""Make documents of table rows, and report unreadable inputs with their file and line."""
 
 import base64
 import datetime
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from regard.text.quoting import some_of
 
-MOST = 200_000  # characters of a part: attention does not reach across parts
+MOST = 200_000  # characters of a part at most: attention doesn't reach across parts
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object", bytes: "bytes"}
 _MOST_NAMED = 20  # columns that a message names
@@ -18,11 +18,11 @@ _MOST_NAMED = 20  # columns that a message names
 
 @dataclass(frozen=True)
 class Document:
-    """One part of a document, whose parts put together are the document, character by character.
+    """A document, or one part of a long one. Its parts joined are the document, character by character.
 
-    id: what tells documents apart: the file's path, "path:LINE" in a table, or the value in the column of ids. All
-        parts of a document have it.
-    start: the character of the whole document at which the text begins; 0 unless the document was cut into parts.
+    id: the document's name: the file's path, "path:LINE" in a table, or the value of the id column. All parts of a
+        document share it.
+    start: the position of the text's first character in the whole document, 0 unless the document was cut into parts.
     source: the file, "-" for standard input.
     line: the line or row of a table, from 1; None for a whole file.
     metadata: all other columns of the row.
@@ -38,7 +38,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An unreadable item: the file, its line or row (None: all of the file, or no line of it), and why."""
+    """An unreadable input: its file, the line or row (None for the whole file), and the reason."""
 
     source: str
     line: int | None
@@ -47,7 +47,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that hold the text and, where documents have ids of their own, the id."""
+    """The names of the table columns with the text and, if documents have their own ids, the id."""
 
     text: str = "text"
     id: str | None = None
@@ -57,15 +57,15 @@ DEFAULT = Columns()
 
 
 def to_document(source: str, line: int, cells: Mapping[str, object], columns: Columns) -> Document | Rejected:
-    """Make a document of a row, whole; or say why it is none.
+    """Make a document of a table row, or return the reason why the row can't be one.
 
-    source, line: where it stands. cells: the row's values by their columns, None if there is none. Columns that are
-    neither text nor id become metadata: strings as they stand, dates and times in ISO format, bytes in base64, all else
-    in JSON; None is left out.
+    source, line: the row's file and line. cells: its values by column, None if there is none. Columns that are neither
+    text nor id become metadata: strings unchanged, dates and times in ISO format, bytes in base64, all else in JSON.
+    None is left out.
     """
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
-    if said := missing_document_column(needed, cells):
-        return Rejected(source, line, said)
+    if fault := missing_document_column(needed, cells):
+        return Rejected(source, line, fault)
     text = cells[columns.text]
     name = f"{source}:{line}" if columns.id is None else cells[columns.id]
     if not isinstance(text, str):
@@ -77,8 +77,8 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
         return Rejected(source, line, f"column {columns.id!r} is {given}, expected a string or a whole number")
     rest = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
     for column, string in ((columns.text, text), (columns.id, name), *rest.items(), *((each, each) for each in rest)):
-        if said := lone_surrogate_in_document(string):
-            return Rejected(source, line, f"column {column!r} holds {said}")
+        if fault := lone_surrogate_in_document(string):
+            return Rejected(source, line, f"column {column!r} holds {fault}")
     if "\0" in text:
         return Rejected(
             source, line, f"column {columns.text!r} is binary: character U+0000 at place {text.find(chr(0))}"
@@ -88,29 +88,29 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     return Document(name, text, 0, source, line, rest)
 
 
-def missing_document_column(needed: Iterable[str], there: Iterable[str]) -> str:
-    """Report which column is missing and which there are; nothing if none is."""
-    there = list(there)
-    missing = [name for name in needed if name not in there]
+def missing_document_column(needed: Iterable[str], present: Iterable[str]) -> str:
+    """Return a message that names the first missing column, or an empty string if none is missing."""
+    present = list(present)
+    missing = [name for name in needed if name not in present]
     if not missing:
         return ""
-    named = some_of([repr(name[:60]) for name in there], _MOST_NAMED)
-    return f"no column {missing[0]!r}: there are {named}" if there else f"no column {missing[0]!r}, nor any"
+    named = some_of([repr(name[:60]) for name in present], _MOST_NAMED)
+    return f"no column {missing[0]!r}: there are {named}" if present else f"no column {missing[0]!r}, nor any"
 
 
 def repeated_document_column(names: Iterable[str]) -> str:
-    """Report which column is there twice, so that one would hide the other; nothing if none is."""
+    """Return a message that names a column that occurs twice, or an empty string if none does."""
     return next((f"column {name[:60]!r} is there twice" for name, count in Counter(names).items() if count > 1), "")
 
 
 def lone_surrogate_in_document(text: str) -> str:
-    """Name the first half of a surrogate pair without the other, which no UTF-8 can hold; nothing if none is."""
-    found = None if text.isascii() else _SURROGATE.search(text)
-    return f"a lone surrogate, U+{ord(found[0]):04X} at place {found.start()}" if found else ""
+    """Return a message about the first lone surrogate, which UTF-8 can't encode, or an empty string."""
+    surrogate = None if text.isascii() else _SURROGATE.search(text)
+    return f"a lone surrogate, U+{ord(surrogate[0]):04X} at place {surrogate.start()}" if surrogate else ""
 
 
 def as_string(value: object) -> str:
-    """Write a value of a table's cell, or one inside a list or an object, as a string."""
+    """Convert a table cell, or a value inside a list or object, to a string."""
     if isinstance(value, (bool, int, float, list, dict, tuple)):
         return json.dumps(value, ensure_ascii=False, default=as_string)
     if isinstance(value, bytes):
@@ -119,4 +119,5 @@ def as_string(value: object) -> str:
 
 
 def _document_cell_type(value: object) -> str:
+    """Return the type of a table cell in words, for an error message."""
     return "null" if value is None else _TYPES.get(type(value), type(value).__name__)

@@ -1,10 +1,9 @@
-"""Find the files of a corpus, and read their documents one after another, in bounded memory.
+"""Find the files of a corpus and read their documents one after another, in bounded memory.
 
 The same paths give the same files in the same order: as named, and sorted by name within a folder. Links below a folder
-or a pattern may lead anywhere, so they are followed only on request; a link that is named itself is followed. Each file
-and folder is read once, under its first name, however many paths and links lead to it; so links can't lead round in
-circles. Hidden files in folders are passed over. Everything else that isn't read is reported with its place and the
-reason.
+or a pattern may lead anywhere, so they are followed only on request. A link that you name is followed. Each file and
+folder is read once, under its first name, however many paths and links lead to it, so links can't form a cycle. Hidden
+files in folders are skipped. Everything else that isn't read is reported with its path and the reason.
 """
 
 import glob
@@ -41,53 +40,53 @@ from regard.files import check_regular
 
 STANDARD_INPUT = Path("-")
 LINK = "it is a link: pass --follow-links (follow_links=True) to read it"
-_MOST_NAMED = 5  # endings that a message names
-_IN_MEMORY = 8 << 20  # bytes of standard input; what is longer is kept in a temporary file
+_MOST_NAMED = 5  # file endings that a message lists
+_IN_MEMORY = 8 << 20  # bytes of standard input, more go to a temporary file
 _END = r"(?>\r\n|[\n\r\x85\u2028\u2029])"
-# From the best place to cut to the worst. Each takes time in proportion to the text, whatever stands in it.
+# From the best place to cut to the worst. The time of each is linear in the length of any text.
 _PAUSES = (
     re.compile(rf"{_END}(?:[^\S\n\r\x85\u2028\u2029]*{_END})+"),  # a blank line
     re.compile(_END),
     re.compile(r"[.!?…][\"'”’»)\]]*+\s|[。！？][”’」』）]*+"),
     re.compile(r"\s"),
 )
-_CHARACTER = regex.compile(r"\X")  # as a reader sees it
-_LONGEST = 40  # code points before a place that decide whether it is inside such a character
+_CHARACTER = regex.compile(r"\X")  # a grapheme cluster
+_LONGEST = 40  # code points before a position to check whether it is inside a grapheme cluster
 
 
 class Unseen(Rejected):
-    """A file or folder that can't be read. The content of such a folder is unknown."""
+    """A file or folder that can't be read, so that the content of a folder stays unknown."""
 
 
 def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path]:
-    """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-"."""
+    """Return the readable files among paths, in folders and below, matched by patterns, and "-"."""
     return [each for each in find_files_and_rejected(paths, follow_links=follow_links) if isinstance(each, Path)]
 
 
 def find_files_and_rejected(
     paths: Sequence[str], folder: Path = Path(), *, follow_links: bool = False
 ) -> list[Path | Rejected]:
-    """Find files like `find_files`, and between them what isn't read, with the reason.
+    """Return the files of `find_files` in order, and between them the rejected ones with the reason.
 
-    folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
-    follow_links: whether links in folders and those that patterns match are read too.
+    folder: the base of relative paths, which are opened as `folder / path` and named without it.
+    follow_links: whether to read links in folders and links that patterns match.
     """
     if isinstance(paths, str) or not paths:
         raise RegardError(f"paths: got {paths!r}, expected a list of files, folders, patterns or '-'")
     found: list[Path | Rejected] = []
-    names: dict[tuple[int, int], Path] = {}
+    listed: dict[tuple[int, int], Path] = {}
     for given in paths:
         if given == "-":
             found += [STANDARD_INPUT] * (STANDARD_INPUT not in found)
             continue
-        several, there, named = _expand_input_path(given, folder, follow_links)
-        entries, known = _walk(there, names, folder, None if follow_links else named)
-        if several and not known:
+        is_folder_or_pattern, expanded, named = _expand_input_path(given, folder, follow_links)
+        entries, any_readable = _list_files(expanded, listed, folder, None if follow_links else named)
+        if is_folder_or_pattern and not any_readable:
             for each in entries:
                 if isinstance(each, Unseen) and os.path.isdir(folder / each.source):
                     raise RegardError(f"{each.source!r} {each.reason}")
-            seen = ", ".join(_counted(entries)) or "nothing that is not hidden"
-            raise RegardError(f"{given!r} holds nothing to read: found {seen}; {NEEDED}")
+            kinds = ", ".join(_counts_by_ending(entries)) or "nothing that is not hidden"
+            raise RegardError(f"{given!r} holds nothing to read: found {kinds}; {NEEDED}")
         found += entries
     if not any(isinstance(each, Path) for each in found):
         raise RegardError(f"nothing to read in {', '.join(map(repr, paths[:_MOST_NAMED]))}: {NEEDED}")
@@ -95,7 +94,7 @@ def find_files_and_rejected(
 
 
 def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bool, list[Path], int]:
-    """Look at a path: does it stand for several files, what is there, and how many of its parts have no wildcard."""
+    """Return whether a path is a folder or pattern, the paths it matches, and its number of literal parts."""
     place, parts = os.path.join(folder, given) if folder != Path() else given, Path(given).parts
     if os.path.isdir(place):
         return True, [Path(given)], len(parts)
@@ -103,12 +102,12 @@ def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bo
         named = next(n for n, part in enumerate(parts) if glob.has_magic(part))
         if follow_links or "**" not in parts:
             matches = [Path(match) for match in glob.glob(given, root_dir=folder, recursive=True)]
-        else:  # glob's ** goes through links, and round in circles: here links to folders are matches, to be counted
-            top, inside = Path(*parts[:named]), folder / Path(*parts[:named])
+        else:  # glob's ** follows links, even in cycles: here links to folders are matches, to be reported
+            literal, inside = Path(*parts[:named]), folder / Path(*parts[:named])
             links = [Path(at, n) for at, names, _ in os.walk(inside) for n in names if os.path.islink(f"{at}/{n}")]
             within = {each.relative_to(inside) for each in [*inside.glob("/".join(parts[named:])), *links]}
             hidden = any(part.startswith(".") for part in parts[named:])
-            matches = [top / each for each in within if hidden or not any(n.startswith(".") for n in each.parts)]
+            matches = [literal / each for each in within if hidden or not any(n.startswith(".") for n in each.parts)]
         if not matches:
             raise RegardError(f"{given!r} matches no file")
         return True, sorted(matches, key=Path.as_posix), named
@@ -116,64 +115,64 @@ def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bo
     return False, [Path(given)], len(parts)
 
 
-def _walk(
-    paths: Iterable[Path], names: dict[tuple[int, int], Path], folder: Path, named: int | None
+def _list_files(
+    paths: Iterable[Path], listed: dict[tuple[int, int], Path], folder: Path, named: int | None
 ) -> tuple[list[Path | Rejected], bool]:
-    """List files that aren't listed yet, and those in folders and below, in order; and tell whether any can be read.
+    """List the files among paths and in folders below that aren't listed yet, and whether any is readable.
 
-    names: of each file and folder on the disk the path under which it is listed, added to here. named: how many parts
-    of each path are no link to pass over, None to follow every link.
+    listed: the path under which each file and folder on the disk is listed, extended here. named: number of leading
+    parts of a path that may be links, None to follow every link.
     """
     found: list[Path | Rejected] = []
-    known = False
-    ahead = list(reversed(list(paths)))
-    while ahead:
-        path = ahead.pop()
+    any_readable = False
+    stack = list(reversed(list(paths)))
+    while stack:
+        path = stack.pop()
         name = path.as_posix()
         try:
             name.encode()
-            at = folder / path
-            if named is not None and (link := _link_on(path, named, folder)) is not None:
+            on_disk = folder / path
+            if named is not None and (link := _first_link(path, named, folder)) is not None:
                 passed = Rejected(link.as_posix(), None, LINK)
                 found += [passed] * (passed not in found[-1:])  # a pattern may find many files behind one link
                 continue
-            status = at.stat()
-            several = stat.S_ISDIR(status.st_mode)
-            place = status.st_dev, status.st_ino
-            first = names.get(place)
-            if first is not None and os.path.abspath(folder / first) == os.path.abspath(at):
-                known = known or several or kind_of(path) is not None  # listed already, by a path before this one
+            status = on_disk.stat()
+            is_folder = stat.S_ISDIR(status.st_mode)
+            inode = status.st_dev, status.st_ino
+            first = listed.get(inode)
+            if first is not None and os.path.abspath(folder / first) == os.path.abspath(on_disk):
+                any_readable = any_readable or is_folder or kind_of(path) is not None  # an earlier path listed it
             elif first is not None:
-                known = True
-                what = "folder" if several else "file"
+                any_readable = True
+                what = "folder" if is_folder else "file"
                 found.append(Rejected(name, None, f"it is the same {what} as {first.as_posix()!r}, which is read"))
-            elif several:
-                names[place] = path
-                inside = sorted(each for each in os.listdir(at) if not each.startswith("."))
-                ahead += [path / each for each in reversed(inside)]
+            elif is_folder:
+                listed[inode] = path
+                inside = sorted(each for each in os.listdir(on_disk) if not each.startswith("."))
+                stack += [path / each for each in reversed(inside)]
             elif not stat.S_ISREG(status.st_mode):
                 found.append(Rejected(name, None, "it isn't a regular file"))
             elif kind_of(path) is None:
                 found.append(Rejected(name, None, f"it is of no known kind; {NEEDED}"))
             else:
-                known, names[place] = True, path
+                any_readable, listed[inode] = True, path
                 found.append(path)
         except UnicodeEncodeError:
             shown = os.fsencode(name).decode("utf-8", "backslashreplace")
             found.append(Rejected(shown, None, "its name is no UTF-8"))
-        except OSError as error:  # a link to nothing or to itself, or a folder that is not ours to read
+        except OSError as error:  # a broken or circular link, or a folder without permission
             found.append(Unseen(name, None, f"cannot be read: {error.strerror or error}"))
-    return found, known
+    return found, any_readable
 
 
-def _link_on(path: Path, named: int, folder: Path) -> Path | None:
-    """Find the first link among a path's parts, after those that were named."""
+def _first_link(path: Path, named: int, folder: Path) -> Path | None:
+    """Return the first link among a path's parts after the named ones, None if there is none."""
     parts = (Path(*path.parts[:n]) for n in range(named + 1, len(path.parts) + 1))
     return next((part for part in parts if os.path.islink(folder / part)), None)
 
 
-def _counted(entries: Iterable[Path | Rejected]) -> list[str]:
-    """Count what was found by its ending, for a message."""
+def _counts_by_ending(entries: Iterable[Path | Rejected]) -> list[str]:
+    """Return the number of rejected files per ending, as phrases for a message."""
     behind = "behind links, which --follow-links reads"
     rejected = [each for each in entries if isinstance(each, Rejected)]
     endings = Counter(behind if each.reason == LINK else Path(each.source).suffix for each in rejected)
@@ -187,21 +186,21 @@ def read_documents(
     paths: Sequence[str], columns: Columns = DEFAULT, *, most: int = MOST, folder: Path = Path(),
     follow_links: bool = False,
 ) -> Iterator[Document | Rejected]:  # fmt: skip
-    """Read files, folders, patterns and standard input ("-", one text): documents, and what could not be read.
+    """Yield the documents of files, folders, patterns and standard input ("-"), and the rejected inputs.
 
-    columns: of tables, those of text and id. folder: which relative paths are in; what is there is named as from there.
-    follow_links: whether links in folders are read too.
+    columns: the text and id columns of tables. folder: the base of relative paths, not part of the documents' names.
+    follow_links: whether to read links in folders.
 
-    The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
-    If documents have the same id, the first is read and the others are reported.
+    The same files give the same sequence. A document of more than `most` characters comes in consecutive parts.
+    If documents have the same id, the first is read and the others are rejected.
     """
     return _read_all(find_files_and_rejected(paths, folder, follow_links=follow_links), columns, most, folder)
 
 
 def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
-    """Read what was found, and tell of ids that are there twice."""
-    # Paths, and lines of them, are different without looking: each file is found once.
-    ids: dict[str, tuple[Path, int | None]] = {}  # of each the first place: file and line
+    """Yield the documents of all found files, and reject those whose id occurred before."""
+    # Only ids from a column can repeat: each file is found once, so paths and lines differ.
+    ids: dict[str, tuple[Path, int | None]] = {}  # file and line of each id's first document
     for each in found:
         if isinstance(each, Rejected):
             yield each
@@ -215,9 +214,9 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
                 first = ids.get(item.id)
                 ids.setdefault(item.id, (each, item.line))
                 if first is not None:
-                    place = f"{first[0].as_posix()!r}" + ("" if first[1] is None else f", line {first[1]:,}")
-                    yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {place}")
-            if first is not None:  # nor are its other parts read
+                    first_place = f"{first[0].as_posix()!r}" + ("" if first[1] is None else f", line {first[1]:,}")
+                    yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {first_place}")
+            if first is not None:  # skip its other parts as well
                 continue
             if item.line is None:  # cut as it was read
                 yield item
@@ -228,7 +227,7 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
 
 
 def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
-    """Read a file: a text in parts, the rows of a table whole."""
+    """Yield the documents of one file: a text in parts, the rows of a table whole."""
     source, kind, at = path.as_posix(), (kind_of(path) or ("", ""))[0], folder / path
     try:
         if path == STANDARD_INPUT:
@@ -248,10 +247,10 @@ def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterato
 def read_text_document(
     source: str, opened: Callable[[], AbstractContextManager[Stream]], most: int
 ) -> Iterator[Document | Rejected]:
-    """Read a text in parts of at most `most` characters; it is read twice, so that no part of a bad one is given.
+    """Yield a text file in parts of at most `most` characters, after a first pass that checks all of it.
 
-    Characters are counted and kept as they stand, with the ends of lines as they are. A byte order mark at the start is
-    the encoding's, and no character of the text.
+    The text is unchanged, including line ends. A byte order mark at the start belongs to the encoding and isn't part of
+    the text.
     """
     try:
         with opened() as stream:
@@ -271,7 +270,7 @@ def read_text_document(
 
 @contextmanager
 def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
-    """Copy standard input, so that it can be opened twice."""
+    """Copy standard input to memory or a temporary file; yield a function that opens the copy."""
     if sys.stdin is None:
         raise RegardError("there is no standard input")
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
@@ -287,11 +286,11 @@ def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stre
 
 
 def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
-    """Cut a text, which comes in blocks, into parts of at most `most` characters; each with the character it begins at.
+    """Yield parts of at most `most` characters of a text that comes in blocks, each with its start.
 
-    Where the cuts fall depends on the text alone, not on the blocks. No more than a part and a block is held.
+    The cuts depend on the text alone, not on the blocks. Memory holds one part and one block at most.
     A part that is cut short ends in its second half at the last blank line, else line, sentence or word, else between
-    two characters that a reader sees as two.
+    two grapheme clusters.
     """
     held, at, start = "", 0, 0
     for block in blocks:
@@ -305,16 +304,16 @@ def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[
 
 
 def _end_of_document_part(text: str, first: int, last: int) -> int:
-    """Find where the part that begins at `first` ends: in its second half, at `last` at the latest."""
+    """Return the end of the part that begins at `first`: in its second half, at most `last`."""
     middle = first + (last - first) // 2
     for pause in _PAUSES:
         for end in reversed([match.end() for match in pause.finditer(text, middle, last)]):
-            if _between_whole_characters(text, first, end):
+            if _between_graphemes(text, first, end):
                 return end
-    return next((end for end in range(last, middle, -1) if _between_whole_characters(text, first, end)), last)
+    return next((end for end in range(last, middle, -1) if _between_graphemes(text, first, end)), last)
 
 
-def _between_whole_characters(text: str, first: int, place: int) -> bool:
-    """Return whether a place is between two characters as a reader sees them: it cuts no accent or emoji in two."""
+def _between_graphemes(text: str, first: int, place: int) -> bool:
+    """Return whether a position is between two grapheme clusters, so that no accent or emoji is split."""
     start = max(first, place - _LONGEST)
     return any(match.end() == place for match in _CHARACTER.finditer(text, start, place + 1))

@@ -1,6 +1,6 @@
-"""Open the files of a corpus as bytes, uncompressed on the way, and read them as text or rows in bounded memory.
+"""Open corpus files as uncompressed bytes, and read them as text or table rows in bounded memory.
 
-Rows are those of .jsonl, .csv and .parquet; what is wrong with one doesn't keep the next from being read.
+Rows come from .jsonl, .csv and .parquet. A fault in one row doesn't stop the next from being read.
 """
 
 import codecs
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 BLOCK = 1 << 18  # bytes that are read at once
-UNPACKED = 1 << 13  # bytes that are uncompressed at once: as many are lost before the end of a truncated file
-LONGEST_LINE = 128 << 20  # bytes of a line that is read: of some text it takes eight times as much memory
-FAULTS = (OSError, RegardError)  # what reading raises if a file is not as it should be
+UNPACKED = 1 << 13  # bytes uncompressed at once: a truncated file loses at most so many
+LONGEST_LINE = 128 << 20  # bytes of a line at most: some text needs eight times as much memory
+FAULTS = (OSError, RegardError)  # errors that reading a faulty file raises
 
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}  # as pyarrow calls them
@@ -41,19 +41,19 @@ NEEDED = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
 
 @runtime_checkable
 class Stream(Protocol):
-    """Bytes to read from: a file, or what is uncompressed from one."""
+    """A readable stream of bytes: a file, or its uncompressed content."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read at most so many bytes; none at the end."""
+        """Read at most `size` bytes, and none at the end."""
         ...
 
     def readline(self, size: int = -1, /) -> bytes:
-        """Read to the end of a line, and at most so many bytes."""
+        """Read to the end of a line, but at most `size` bytes."""
         ...
 
 
 def kind_of(path: Path) -> tuple[str, str] | None:
-    """Return a file's kind and compression from its name: (".csv", ".gz"), (".csv", ""); None if it is unknown."""
+    """Return a file's format and compression by its name, as (".csv", ".gz") or (".csv", ""); None if unknown."""
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     if endings and endings[-1] in KINDS:
         return endings[-1], ""
@@ -64,7 +64,7 @@ def kind_of(path: Path) -> tuple[str, str] | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Stream]:
-    """Open a regular file, uncompressed on the way if its name says that it is compressed."""
+    """Open a regular file as a stream, and uncompress it if its name ends in .gz or .zst."""
     check_regular(path)
     with path.open("rb") as file:
         kind = kind_of(path)
@@ -78,15 +78,15 @@ def opened(path: Path) -> Iterator[Stream]:
 
 
 def reason(error: Exception) -> str:
-    """Report in one line why something could not be read; error: of FAULTS."""
+    """Return a one-line reason why an input could not be read, from one of the errors in FAULTS."""
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror}"
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return said if isinstance(error, RegardError) else f"cannot be read: {said}"
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return message if isinstance(error, RegardError) else f"cannot be read: {message}"
 
 
 def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
-    """Read lines with their ends; None for one of more than `longest` bytes (LONGEST_LINE), which is never held."""
+    """Yield lines with their ends, and None for a line of more than `longest` bytes (LONGEST_LINE)."""
     most = LONGEST_LINE if longest is None else longest
     while line := stream.readline(most + 1):
         if len(line) <= most or line.endswith(b"\n"):
@@ -98,19 +98,19 @@ def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
 
 
 def text_blocks(stream: Stream) -> Iterator[str]:
-    """Decode UTF-8 block by block: characters as they stand, without the byte order mark at the start."""
-    decoder, place, begun = codecs.getincrementaldecoder("utf-8")(), 0, False
+    """Decode a UTF-8 stream; yield it in blocks of text, unchanged but for a byte order mark."""
+    decoder, place, started = codecs.getincrementaldecoder("utf-8")(), 0, False
     while True:
         block = stream.read(BLOCK)
         if (nul := block.find(b"\0")) >= 0 and not _document_begins_as_utf16(block, place):
             raise RegardError(f"binary: byte 0x00 at place {place + nul:,}")
-        held = len(decoder.getstate()[0])
+        undecoded = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise RegardError(no_utf8(error, place - held)) from None
-        if text and not begun:
-            text, begun = text.removeprefix("\ufeff"), True
+            raise RegardError(no_utf8(error, place - undecoded)) from None
+        if text and not started:
+            text, started = text.removeprefix("\ufeff"), True
         if text:
             yield text
         if not block:
@@ -119,7 +119,7 @@ def text_blocks(stream: Stream) -> Iterator[str]:
 
 
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
-    """Report which byte isn't UTF-8. before: how many bytes came before those that the error is about."""
+    """Return a message about the first byte that isn't UTF-8. before: the bytes before this block."""
     byte, place = error.object[error.start], before + error.start
     hint = "; it looks like UTF-16, expected UTF-8" if _document_begins_as_utf16(error.object, before) else ""
     return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
@@ -129,31 +129,31 @@ def _document_begins_as_utf16(block: bytes, place: int) -> bool:
     return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-LONGEST_CELL = 32 << 20  # characters of a cell of .csv: Python's reader takes 4 to 8 bytes for each
-_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they are decoded
+LONGEST_CELL = 32 << 20  # characters of a .csv cell: Python's reader needs 4 to 8 bytes each
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that aren't UTF-8, as surrogateescape decodes them
 
 
 def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read a JSON object from each line; lines that are empty or blank hold none."""
+    """Yield a document or a rejection for each line of JSON; blank lines are skipped."""
     number, rows = 0, 0
     try:
         for number, line in enumerate(lines(stream), 1):
             if line is not None and not line.strip():
                 continue
             rows += 1
-            yield _from_json(source, number, line, columns)
+            yield _document_from_json(source, number, line, columns)
     except FAULTS as error:
-        yield _broken_off(source, number, error)
+        yield _rest_unreadable(source, number, error)
         return
     if not rows:
         yield Rejected(source, None, "blank: it holds no line of JSON" if number else "empty")
 
 
 def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read the rows of comma-separated values, whose first names the columns; blank lines hold none.
+    """Yield a document or a rejection for each CSV row after the header; blank lines are skipped.
 
-    A row's line is the one that it begins in. A row with more or fewer cells than there are columns is refused, and so
-    is one whose quotes don't match, from which reading goes on in the next line.
+    A row's line is the one that it begins in. A row with another number of cells than the header is rejected, and so is
+    one with unmatched quotes. Reading then continues in the next line.
     """
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(_text_lines(stream), strict=True)
@@ -173,29 +173,29 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
                 return
             continue
         except FAULTS as error:
-            yield _broken_off(source, line - 1, error)
+            yield _rest_unreadable(source, line - 1, error)
             return
         if not cells:
             continue
         if header is None:
-            if said := _no_header(cells, columns):
-                yield Rejected(source, None, said)
+            if fault := _fault_of_header(cells, columns):
+                yield Rejected(source, None, fault)
                 return
             header = cells
             continue
         rows += 1
         if len(cells) != len(header):
             yield Rejected(source, line, f"{len(cells)} cells where there are {len(header)} columns")
-        elif said := _first_bad_document_byte(cells, map(repr, header)):
-            yield Rejected(source, line, said)
+        elif fault := _first_bad_document_byte(cells, map(repr, header)):
+            yield Rejected(source, line, fault)
         else:
             yield to_document(source, line, dict(zip(header, cells, strict=True)), columns)
     if not rows:
         yield Rejected(source, None, "empty" if header is None else "it has no rows, but the names of its columns")
 
 
-def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -> Document | Rejected:
-    """Make a document of a line; None: it was too long to be held."""
+def _document_from_json(source: str, number: int, line: bytes | None, columns: Columns) -> Document | Rejected:
+    """Make a document of a line of JSON, or reject it. line: None if it was too long to read."""
     if line is None:
         return Rejected(
             source, number, f"longer than {LONGEST_LINE:,} bytes: a text of this length needs a .txt of its own"
@@ -213,67 +213,67 @@ def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -
 
 
 def _text_lines(stream: Stream) -> Iterator[str]:
-    """Decode lines, their ends as they stand; bytes that are no UTF-8 become what `_ESCAPED` finds."""
+    """Yield decoded lines with their ends; bytes that aren't UTF-8 become what `_ESCAPED` matches."""
     for number, line in enumerate(lines(stream)):
         if line is None:
             raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needs texts in files .txt")
         text = line.decode(errors="surrogateescape").removeprefix("" if number else "\ufeff")
         if "\r" in text[:-2]:
-            yield from io.StringIO(text, newline="")  # which takes \r alone for a line's end, too
+            yield from io.StringIO(text, newline="")  # which also ends lines at a lone \r
         else:
             yield text
 
 
-def _no_header(names: list[str], columns: Columns) -> str:
-    """Report why a first row doesn't name the columns; nothing if it does."""
+def _fault_of_header(names: list[str], columns: Columns) -> str:
+    """Return why a first row can't name the columns, or an empty string if it can."""
     if any("\0" in name for name in names):
         return "binary: character U+0000 in the names of the columns"
-    if said := _first_bad_document_byte(names, range(1, len(names) + 1)):
-        return f"{said} of the first row"
+    if fault := _first_bad_document_byte(names, range(1, len(names) + 1)):
+        return f"{fault} of the first row"
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
     return repeated_document_column(names) or missing_document_column(needed, names)
 
 
 def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:
-    """Name the first byte that isn't UTF-8; nothing if none is."""
+    """Return a message about the first byte that isn't UTF-8 in a row, or an empty string."""
     for name, cell in zip(names, cells, strict=True):
         if not cell.isascii() and (found := _ESCAPED.search(cell)):
             return f"invalid UTF-8: byte {ord(found[0]) - 0xDC00:#04x} at character {found.start()} in column {name}"
     return ""
 
 
-def _broken_off(source: str, line: int, error: Exception) -> Rejected:
-    """Report that a file can be read no further than a line."""
+def _rest_unreadable(source: str, line: int, error: Exception) -> Rejected:
+    """Reject the rest of a file that can't be read after a line."""
     return Rejected(source, line + 1, f"{reason(error)}; nothing after line {line:,} is read")
 
 
-BATCH = 8 << 20  # bytes, by the mean size of a row group's rows
+BATCH = 8 << 20  # bytes per batch, estimated by the mean row size of a row group
 MOST_ROWS = 1024
 
 
 def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read rows, numbered from 1. A row group that can't be read is refused, and the next one read."""
+    """Yield a document or a rejection for each row of a Parquet file; skip row groups that can't be read."""
     import pyarrow
     import pyarrow.parquet
 
     faults = (*FAULTS, pyarrow.ArrowException)
     try:
         with opened(path) as stream:
-            # Without a buffer for the whole of a column's chunk: a row group may be of any size.
+            # Don't buffer whole column chunks: a row group may have any size.
             file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20)
-            if said := _no_table(file, columns):
-                yield Rejected(source, None, said)
+            if fault := _fault_of_parquet(file, columns):
+                yield Rejected(source, None, fault)
                 return
             row = 0
             for group in range(file.num_row_groups):
                 done, first = 0, row + 1
-                about = file.metadata.row_group(group)
-                row += about.num_rows
-                size = min(MOST_ROWS, max(1, BATCH * about.num_rows // max(1, about.total_byte_size)))
+                group_metadata = file.metadata.row_group(group)
+                row += group_metadata.num_rows
+                size = min(MOST_ROWS, max(1, BATCH * group_metadata.num_rows // max(1, group_metadata.total_byte_size)))
                 try:
                     for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
                         for cells in _read_rows(batch):
-                            yield _to_document(source, first + done, cells, columns)
+                            yield _document_from_cells(source, first + done, cells, columns)
                             done += 1
                 except faults as error:
                     lost = f"rows {first + done:,} to {row:,} are not read"
@@ -282,14 +282,14 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
         yield Rejected(source, None, _why_parquet_unreadable(error))
 
 
-def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
-    """Report why a file holds no texts; nothing if it does."""
+def _fault_of_parquet(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
+    """Return why a Parquet file holds no texts, or an empty string if it does."""
     import pyarrow
 
     schema = file.schema_arrow
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
-    if said := repeated_document_column(schema.names) or missing_document_column(needed, schema.names):
-        return said
+    if fault := repeated_document_column(schema.names) or missing_document_column(needed, schema.names):
+        return fault
     kind = schema.field(columns.text).type
     plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
@@ -299,12 +299,12 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
 
 
 def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
-    """Read a batch's cells row by row; in the place of one that can't be read stands the error."""
+    """Yield the rows of a batch as dictionaries; a cell that can't be read holds its error."""
     table = []
     for column in batch.columns:
         try:
             table.append(column.to_pylist())
-        except (ValueError, OverflowError):  # one of them is no UTF-8, or a date beyond Python's
+        except (ValueError, OverflowError):  # a cell isn't UTF-8, or its date is beyond Python's
             table.append([_read_cell(value) for value in column])
     for cells in zip(*table, strict=True):
         yield dict(zip(batch.schema.names, cells, strict=True))
@@ -317,8 +317,8 @@ def _read_cell(value: "pyarrow.Scalar") -> object:
         return error
 
 
-def _to_document(source: str, row: int, cells: dict[str, object], columns: Columns) -> Document | Rejected:
-    """Make a document of a row, unless a cell of it could not be read."""
+def _document_from_cells(source: str, row: int, cells: dict[str, object], columns: Columns) -> Document | Rejected:
+    """Make a document of a Parquet row, or reject it if a cell could not be read."""
     for name, value in cells.items():
         if isinstance(value, UnicodeDecodeError):
             byte = value.object[value.start]
@@ -329,5 +329,5 @@ def _to_document(source: str, row: int, cells: dict[str, object], columns: Colum
 
 
 def _why_parquet_unreadable(error: Exception) -> str:
-    """Report why a file can't be read; what Arrow raises may be an OSError or a ValueError."""
+    """Return a one-line reason for an error of Arrow's, which may be an OSError or ValueError."""
     return reason(error) if isinstance(error, FAULTS) else f"cannot be read: {str(error).splitlines()[0]}"

@@ -1,1 +1,1 @@
-"""Turn documents into shards: words, windows, forward passes, tables, files."""
+"""Write documents into shards of an embedding index: words, windows, forward passes, tables, files."""

@@ -1,8 +1,8 @@
-"""Sum up what attention did in a batch of windows: for every token over the heads, for every head over the tokens.
+"""Sum attention statistics over a batch of windows: per token over the heads, and per head over the tokens.
 
-One layer's weights (B, H, L, L) exist at a time. Definitions are those of `AttentionMap` and of
-`regard.explain.weights.head_scores`; what a head's scores are sums over are the queries that are counted: tokens that
-aren't special, not the first of their window, and that no other window has further from its edges.
+Only one layer's weights (B, H, L, L) exist at a time. Definitions are those of `AttentionMap` and
+`regard.explain.weights.head_scores`. A head's scores are sums over the counted queries: tokens that aren't special, not
+the first of their window, and further from the window's edges than in any other window.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels.cpu.vector import LOG2_E, compiled, exp2, larger
 from regard.corpus.schema import SUMS
 
-# Columns of a head's sums: the places of these names in `SUMS`.
+# Columns of a head's sums: the indices of these names in `SUMS`.
 _DISTANCE, _PREVIOUS, _NEXT, _SAME, _SPECIAL, _FIRST, _DUPLICATE, _INDUCTION = 2, 3, 4, 6, 7, 8, 9, 11
 
-LEAST = np.float32(-200.0)  # of a score below its row's highest: the weight of anything lower is 0 in float32
+LEAST = np.float32(-200.0)  # lowest score minus its row's maximum: below it, weights are 0 in float32
 _AT = {name: number for number, name in enumerate(SUMS)}
 
 
 @compiled()
 def add_layer_store_sums(scores, sinks, special, counted, entropy, received, away, marked, sums):
-    """Turn scores into weights in place, and write and add up what they are read for.
+    """Turn a layer's scores into weights in place, and add up entropies, distances and other statistics.
 
-    The entropy is log(sum of exponentials) plus the mean of what each score is below the highest: both of one sign.
+    The entropy is log(sum of exponentials) plus the mean of (maximum - score): both terms have the same sign.
     """
     batch, heads, length, _ = scores.shape
     for b in range(batch):
@@ -37,7 +37,7 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
                     most = larger(most, row[j])
                 distance, share, spread = np.float32(0.0), np.float32(0.0), np.float32(0.0)
                 whole, total = np.float32(0.0), np.float32(0.0)
-                if most == -np.inf:  # it may look at nothing
+                if most == -np.inf:  # every key is masked
                     for j in range(length):
                         row[j] = np.float32(0.0)
                     entropy[b, h, i] = np.float32(0.0)
@@ -62,7 +62,7 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
                         share += weight * marks[j]
                         distance += weight * np.float32(abs(i - j))
                         got[j] += weight
-                    if total > 0:  # what a sink takes has no position
+                    if total > 0:  # a sink has no position
                         distance *= whole / total
                 away[b, i] += distance
                 marked[b, i] += share
@@ -80,7 +80,7 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
 
 @compiled()
 def add_repeats_store_sums(weights, ids, counted, sums):
-    """Add what queries give to earlier tokens of their own id, and to those behind such a token."""
+    """Add the weights on earlier tokens with the query's id, and on the tokens that followed them."""
     batch, heads, length, _ = weights.shape
     for b in range(batch):
         for i in range(length):
@@ -96,7 +96,7 @@ def add_repeats_store_sums(weights, ids, counted, sums):
 
 @compiled()
 def count_repeats_for_store(ids, counted):
-    """Count the counted queries that have an earlier token of their id, and one that has a token between."""
+    """Count the counted queries whose id occurred earlier, and those of them with a token in between."""
     batch, length = ids.shape
     duplicates, inductions = 0, 0
     for b in range(batch):
@@ -112,9 +112,9 @@ def count_repeats_for_store(ids, counted):
 
 @dataclass(frozen=True, eq=False)
 class LayerSums:
-    """The sums of one layer. Of each token, means over the heads: entropy, received, distance, special (B, L).
+    """The attention statistics of one layer. entropy, received, distance, special (B, L): means over the heads.
 
-    heads: (H, len(SUMS)) in float64. mean: the mean of the heads' weights (B, L, L), None if it isn't wanted.
+    heads: sums (H, len(SUMS)) in float64. mean: mean weights of the heads (B, L, L), None unless requested.
     """
 
     entropy: Float[np.ndarray, "B L"]
@@ -133,31 +133,31 @@ def sum_layer(
     *,
     mean: bool = False,
 ) -> LayerSums:
-    """Sum up one layer's attention."""
-    own = weights.scores[...].float().cpu().numpy()  # (B, H, L, L): scores, and weights from the pass on
-    batch, heads, length, _ = own.shape
+    """Return the attention statistics of one layer for a batch of windows, per token and per head."""
+    scores = weights.scores[...].float().cpu().numpy()  # (B, H, L, L): scores, replaced by weights below
+    batch, heads, length, _ = scores.shape
     sinks = np.full(heads, -np.inf, np.float32)
     if weights.rule.sinks is not None:
         sinks = weights.rule.sinks.float().cpu().numpy()
     entropies, received = np.empty((batch, heads, length), np.float32), np.zeros((batch, length))
     away, marked = np.zeros((batch, length), np.float32), np.zeros((batch, length), np.float32)
     sums = np.zeros((heads, len(SUMS)))
-    add_layer_store_sums(own, sinks, special.astype(np.float32), counted, entropies, received, away, marked, sums)
-    add_repeats_store_sums(own, ids, counted, sums)
+    add_layer_store_sums(scores, sinks, special.astype(np.float32), counted, entropies, received, away, marked, sums)
+    add_repeats_store_sums(scores, ids, counted, sums)
     sums[:, _AT["entropy"]] = (entropies * counted[:, None]).sum((0, 2), dtype=np.float64)
     sums[:, _AT["queries"]] = counted.sum()
     sums[:, _AT["nexts"]] = counted[:, :-1].sum()
     sums[:, [_AT["duplicates"], _AT["inductions"]]] = count_repeats_for_store(ids, counted)
-    gets = (received / heads).astype(np.float32)
-    return LayerSums(entropies.mean(1), gets, away / heads, marked / heads, sums, own.mean(1) if mean else None)
+    incoming = (received / heads).astype(np.float32)
+    return LayerSums(entropies.mean(1), incoming, away / heads, marked / heads, sums, scores.mean(1) if mean else None)
 
 
 def largest_weights_to_store(
     mean: Float[np.ndarray, "k L"], top: int
 ) -> tuple[Int[np.ndarray, "k T"], Float[np.ndarray, "k T"]]:
-    """Return the keys and the weights that are largest in some rows, the smaller key first of two alike.
+    """Return the keys and weights that are largest in each row; of equal weights the smaller key first.
 
-    Where there are fewer keys than top the rest is -1 and 0.
+    If there are fewer keys than `top`, the rest is filled with -1 and 0.
     """
     keys = np.argsort(-mean, axis=1, kind="stable")[:, :top]
     weights = np.take_along_axis(mean, keys, 1)

@@ -1,4 +1,4 @@
-"""Make the tables of a shard: run its documents' windows through the model, and keep what is requested of every word.
+"""Make the tables of a shard: run its documents' windows through the model and store each word's embedding.
 
 The same documents give the same tables.
 """
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HALF = float(np.finfo(np.float16).max)
-PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less at most, and no slower
+PASSES = 8  # forward passes between returns of freed memory to the system: saves up to 140 MiB at the same speed
 Span = tuple[str, int, int, str, str]  # a row of spans.parquet
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentReader:
-    """With what the documents are read: the model, the layers whose states are kept, the windows and the settings."""
+    """The model, stored layers, window size and settings with which documents are read."""
 
     model: Model
     layers: list[int]
@@ -49,10 +49,10 @@ class DocumentReader:
 
 @dataclass(frozen=True, eq=False)
 class _CutPart:
-    """A part of a document, its row in texts.parquet, and its words that are kept.
+    """A document part cut into windows: its row in texts.parquet, and its words that are stored.
 
-    window, place (n,): the window that each word is taken from, and its first token there. counted (L,): the window in
-    which each token counts as a query of the heads' sums, -1 for special ones; None without statistics.
+    window, place (n,): the window that each word's embedding is from, and its first token there. counted (L,): the
+    window in which each token counts as a query of the heads' sums, -1 for special tokens, None without statistics.
     """
 
     document: Document
@@ -65,9 +65,9 @@ class _CutPart:
 
 
 @dataclass(eq=False)
-class _UnitVectors:
-    """What is kept of every unit, in the order of the parts: vectors (n, K, M), statistics (4, n, N), and of the
-    largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums)."""
+class _StoredValues:
+    """The stored values of all words (or tokens): vectors (n, K, M), statistics (4, n, N), sources (n, N · TOP) each
+    with the starts, ends and weights of the keys with the largest weights, and heads (N, H, sums)."""
 
     vectors: Float[np.ndarray, "n K M"]
     statistics: Float[np.ndarray, "4 n N"] | None = None
@@ -76,8 +76,8 @@ class _UnitVectors:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """A window that is read: its part, its number there, the numbers of its words in the part, and their rows."""
+class _WindowRun:
+    """A window that the model reads: its part, its number there, and its words' numbers and rows."""
 
     part: _CutPart
     window: int
@@ -86,9 +86,9 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class _Words:
-    """The words of a batch: at (n,) their places in what is kept; row, first, count (n,): window of the batch, first
-    token there and how many."""
+class _BatchWords:
+    """The words of a batch of windows. at (n,): their rows in the stored values. row, first, count (n,): the window in
+    the batch, the first token there and the number of tokens."""
 
     at: Int[np.ndarray, " n"]
     row: Int[np.ndarray, " n"]
@@ -96,7 +96,7 @@ class _Words:
     count: Int[np.ndarray, " n"]
 
     def mean(self, values: Float[np.ndarray, "B L *M"]) -> Float[np.ndarray, "n *M"]:
-        """The mean over each word's tokens."""
+        """Return the mean over each word's tokens."""
         total = values[self.row, self.first].astype(np.float32, copy=False)
         longest = int(self.count.max(initial=1))
         if longest == 1:
@@ -108,7 +108,7 @@ class _Words:
 
 
 def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> ShardTables:
-    """Read documents and make the tables of their shard."""
+    """Run documents through the model and return the tables of their shard."""
     import pyarrow as pa
 
     parts: list[_CutPart] = []
@@ -116,27 +116,27 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
     cuts = cut_texts(reading.model, [document.text for document in documents], reading.size)
     for row, (document, cut) in enumerate(zip(documents, cuts, strict=True)):
         if cut is None:
-            spans.append(_span(document, 0, len(document.text), "dropped"))
+            spans.append(_span_row(document, 0, len(document.text), "dropped"))
             continue
-        spans += _unread(document, cut, reading.model.tokenizer.unk_token_id)
-        part, lost = _part(document, row, cut, reading)
-        spans += lost
+        spans += _spans_not_read_as_written(document, cut, reading.model.tokenizer.unk_token_id)
+        part, skipped = _words_to_store(document, row, cut, reading)
+        spans += skipped
         parts.append(part)
-    kept = _read_words(reading, parts)
-    give_memory_back()  # what the passes took, before the tables take theirs
-    rows, vectors = sort_rows(_rows_table(parts, kept, count_layers(reading.model)), kept.vectors)
+    values = _run_windows(reading, parts)
+    give_memory_back()  # the passes' memory, before the tables need theirs
+    rows, vectors = sort_rows(_rows_table(parts, values, count_layers(reading.model)), values.vectors)
     columns = {name: [span[n] for span in spans] for n, name in enumerate(schema.spans().names)}
     heads = None
-    if kept.heads is not None:
-        layer, head = (numbers.ravel().astype(np.int32) for numbers in np.indices(kept.heads.shape[:2]))
-        sums = {name: kept.heads[..., n].ravel() for n, name in enumerate(SUMS)}
+    if values.heads is not None:
+        layer, head = (numbers.ravel().astype(np.int32) for numbers in np.indices(values.heads.shape[:2]))
+        sums = {name: values.heads[..., n].ravel() for n, name in enumerate(SUMS)}
         heads = pa.table({"layer": layer, "head": head} | sums, schema=schema.heads())
     tokens = sum(len(part.cut.ids) for part in parts)
     return ShardTables(texts_table(documents), rows, vectors, pa.table(columns, schema=schema.spans()), heads, tokens)
 
 
-def _part(document: Document, row: int, cut: CutText, reading: DocumentReader) -> tuple[_CutPart, list[Span]]:
-    """The words of a part that are kept, and spans of those that aren't read whole."""
+def _words_to_store(document: Document, row: int, cut: CutText, reading: DocumentReader) -> tuple[_CutPart, list[Span]]:
+    """Find the words of a part to store, and the spans of those that can't be stored."""
     settings, causal = reading.settings, reading.size.causal
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
@@ -146,34 +146,34 @@ def _part(document: Document, row: int, cut: CutText, reading: DocumentReader) -
         units, missed = find_tokens(document.text, starts, ends, tokens), []
     window = window_of_each_word(units.first, units.first + units.count - 1, cut.spans, causal)
     long = np.flatnonzero(window < 0)
-    lost = [_span(document, int(units.start[n]), int(units.end[n]), "long") for n in long]
-    lost += [_span(document, start, end, "dropped") for start, end in missed]
-    kept = np.flatnonzero(window >= 0)
-    units, window = units.take(kept), window[kept]
+    skipped = [_span_row(document, int(units.start[n]), int(units.end[n]), "long") for n in long]
+    skipped += [_span_row(document, start, end, "dropped") for start, end in missed]
+    stored = np.flatnonzero(window >= 0)
+    units, window = units.take(stored), window[stored]
     place = units.first - np.array([start for start, _ in cut.spans])[window] + cut.before
     counted = None
     if settings.statistics:
-        every = np.arange(len(cut.ids))
-        counted = np.where(cut.special, -1, window_of_each_word(every, every, cut.spans, causal))
-    return _CutPart(document, row, cut, units, window, place, counted), lost
+        all_tokens = np.arange(len(cut.ids))
+        counted = np.where(cut.special, -1, window_of_each_word(all_tokens, all_tokens, cut.spans, causal))
+    return _CutPart(document, row, cut, units, window, place, counted), skipped
 
 
-def _unread(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
-    """The characters of a part that the model doesn't read as they stand. unknown: the id that stands for such."""
+def _spans_not_read_as_written(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
+    """Return spans of a part that the model reads as unknown or special tokens, or not at all."""
     spans, at = [], 0
     for token in sorted(cut.encoded.tokens, key=lambda token: (token.start, token.end)):
         if document.text[at : token.start].strip():
-            spans.append(_span(document, at, token.start, "dropped"))
+            spans.append(_span_row(document, at, token.start, "dropped"))
         at = max(at, token.end)
         if token.end > token.start and (token.special or token.id == unknown):
-            spans.append(_span(document, token.start, token.end, "special" if token.special else "unknown"))
+            spans.append(_span_row(document, token.start, token.end, "special" if token.special else "unknown"))
     if document.text[at:].strip():
-        spans.append(_span(document, at, len(document.text), "dropped"))
+        spans.append(_span_row(document, at, len(document.text), "dropped"))
     return spans
 
 
-def _span(document: Document, start: int, end: int, kind: str) -> Span:
-    """A row of spans.parquet, without the blanks around it."""
+def _span_row(document: Document, start: int, end: int, kind: str) -> Span:
+    """Return a row of spans.parquet for a range of a document, without the blanks around it."""
     text = document.text[start:end]
     start += len(text) - len(text.lstrip())
     end -= len(text) - len(text.rstrip())
@@ -181,7 +181,7 @@ def _span(document: Document, start: int, end: int, kind: str) -> Span:
 
 
 def texts_table(documents: Sequence[Document]) -> "pa.Table":
-    """Make texts.parquet: a row per part."""
+    """Return the table of texts.parquet, with a row per document part."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {
@@ -196,10 +196,10 @@ def texts_table(documents: Sequence[Document]) -> "pa.Table":
     return pa.table(columns, schema=schema.texts())
 
 
-def _read_words(reading: DocumentReader, parts: Sequence[_CutPart]) -> _UnitVectors:
-    """Run the windows that have kept words through the model; all windows where heads are summed over everything."""
+def _run_windows(reading: DocumentReader, parts: Sequence[_CutPart]) -> _StoredValues:
+    """Run the windows with stored words through the model, or all windows if heads are summed."""
     settings, model, depth = reading.settings, reading.model, count_layers(reading.model)
-    everything = settings.statistics and settings.where is None  # also the windows without a kept word
+    everything = settings.statistics and settings.where is None  # also windows without a stored word
     runs, count = [], 0
     for part in parts:
         order = np.argsort(part.window, kind="stable")
@@ -207,69 +207,69 @@ def _read_words(reading: DocumentReader, parts: Sequence[_CutPart]) -> _UnitVect
         for window in range(len(part.cut.windows)):
             words = order[edges[window] : edges[window + 1]]
             if len(words) or everything:
-                runs.append(_Run(part, window, words, count + words))
+                runs.append(_WindowRun(part, window, words, count + words))
         count += len(part.units)
     windows = [run.part.cut.windows[run.window] for run in runs]
-    kept = _UnitVectors(np.zeros((count, len(reading.layers), state_width(model)), settings.dtype))
+    values = _StoredValues(np.zeros((count, len(reading.layers), state_width(model)), settings.dtype))
     if settings.statistics:
-        kept.statistics = np.zeros((4, count, depth), np.float32)
-        kept.heads = np.zeros((depth, count_heads(model), len(SUMS)))
+        values.statistics = np.zeros((4, count, depth), np.float32)
+        values.heads = np.zeros((depth, count_heads(model), len(SUMS)))
         if settings.where is not None:
             size = count, depth * schema.TOP
-            kept.sources = np.full(size, -1), np.full(size, -1), np.zeros(size, np.float32)
+            values.sources = np.full(size, -1), np.full(size, -1), np.zeros(size, np.float32)
     batches = read_states(model, windows, reading.layers, attention=settings.statistics)
     for passes, batch in enumerate(batches, 1):
-        _add_batch(reading, kept, batch, [runs[n] for n in batch.numbers])
-        del batch  # the next pass runs before the name is given to what it makes
+        _write_batch(reading, values, batch, [runs[n] for n in batch.numbers])
+        del batch  # free it before the next pass, which runs before `batch` is rebound
         if passes % PASSES == 0:
             give_memory_back()
-    return kept
+    return values
 
 
-def _add_batch(reading: DocumentReader, kept: _UnitVectors, batch: StateBatch, runs: Sequence[_Run]) -> None:
-    """Put what a batch gave in its places. runs: its windows."""
-    words = _Words(
+def _write_batch(reading: DocumentReader, stored: _StoredValues, batch: StateBatch, runs: Sequence[_WindowRun]) -> None:
+    """Write the states and attention statistics of a batch of windows into the stored values."""
+    words = _BatchWords(
         np.concatenate([run.rows for run in runs]),
         np.repeat(np.arange(len(runs)), [len(run.words) for run in runs]),
         np.concatenate([run.part.place[run.words] for run in runs]),
         np.concatenate([run.part.units.count[run.words] for run in runs]),
     )
     states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
-    most = max(-float(states.min(initial=0)), float(states.max(initial=0)))
-    if reading.settings.dtype == "float16" and most > HALF:
+    largest_state = max(-float(states.min(initial=0)), float(states.max(initial=0)))
+    if reading.settings.dtype == "float16" and largest_state > HALF:
         raise RegardError(
-            f"states of {reading.model.name} reach {most:.3g}, more than float16 holds: use --dtype float32"
+            f"states of {reading.model.name} reach {largest_state:.3g}, more than float16 holds: use --dtype float32"
         )
-    kept.vectors[words.at] = states
-    if kept.statistics is None or kept.heads is None:
+    stored.vectors[words.at] = states
+    if stored.statistics is None or stored.heads is None:
         return
-    special, asks = [], []  # which tokens are special, and which count as queries: never a window's first
+    special, is_query = [], []  # per window: which tokens are special, and which are counted queries (never the first)
     for run in runs:
         cut, (start, stop) = run.part.cut, run.part.cut.spans[run.window]
         around = cut.before, len(cut.windows[run.window].ids) - cut.before - (stop - start)
         assert run.part.counted is not None
         special.append(np.pad(cut.special[start:stop], around, constant_values=True))
-        asks.append(np.pad(run.part.counted[start:stop] == run.window, around, constant_values=False))
-        asks[-1][0] = False
+        is_query.append(np.pad(run.part.counted[start:stop] == run.window, around, constant_values=False))
+        is_query[-1][0] = False
     ids = np.array([run.part.cut.windows[run.window].ids for run in runs])
     for layer, weights in enumerate(batch.maps):
-        sums = sum_layer(weights, ids, np.array(special), np.array(asks), mean=kept.sources is not None)
-        kept.heads[layer] += sums.heads
+        sums = sum_layer(weights, ids, np.array(special), np.array(is_query), mean=stored.sources is not None)
+        stored.heads[layer] += sums.heads
         for n, name in enumerate(schema.STATISTICS):
             mean = words.mean(getattr(sums, name))
-            kept.statistics[n, words.at, layer] = mean * words.count if name == "received" else mean
-        if kept.sources is not None and sums.mean is not None:
-            _put_sources(kept.sources, layer, words, words.mean(sums.mean), runs)
+            stored.statistics[n, words.at, layer] = mean * words.count if name == "received" else mean
+        if stored.sources is not None and sums.mean is not None:
+            _write_largest_weights(stored.sources, layer, words, words.mean(sums.mean), runs)
 
 
-def _put_sources(
+def _write_largest_weights(
     sources: tuple[np.ndarray, np.ndarray, np.ndarray],
     layer: int,
-    words: _Words,
+    words: _BatchWords,
     mean: Float[np.ndarray, "n L"],
-    runs: Sequence[_Run],
+    runs: Sequence[_WindowRun],
 ) -> None:
-    """Put the characters and the weights of what a batch's words look at most in their places."""
+    """Write the keys with the largest mean weights of a batch's words, as characters, into `sources`."""
     keys, weights = largest_weights_to_store(mean, schema.TOP)
     columns = slice(layer * schema.TOP, (layer + 1) * schema.TOP)
     for n, place in enumerate(words.at):
@@ -285,8 +285,8 @@ def _put_sources(
         sources[2][place, columns] = weights[n]
 
 
-def _rows_table(parts: Sequence[_CutPart], kept: _UnitVectors, depth: int) -> "pa.Table":
-    """Make rows.parquet, not sorted yet."""
+def _rows_table(parts: Sequence[_CutPart], stored: _StoredValues, depth: int) -> "pa.Table":
+    """Return the table of rows.parquet, not sorted yet."""
     import pyarrow as pa
 
     def joined(values: Callable[[_CutPart], np.ndarray]) -> np.ndarray:
@@ -306,8 +306,8 @@ def _rows_table(parts: Sequence[_CutPart], kept: _UnitVectors, depth: int) -> "p
         "position": joined(lambda part: part.place).astype(np.int32),
         "tokens": joined(lambda part: part.units.count).astype(np.int32),
     }
-    for names, numbers in ((schema.STATISTICS, kept.statistics), (schema.SOURCES, kept.sources)):
+    for names, numbers in ((schema.STATISTICS, stored.statistics), (schema.SOURCES, stored.sources)):
         for name, values in zip(names, () if numbers is None else numbers, strict=False):
             columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-    wanted = schema.rows(depth, statistics=kept.statistics is not None, sources=kept.sources is not None)
-    return pa.table(columns, schema=wanted)
+    columns_schema = schema.rows(depth, statistics=stored.statistics is not None, sources=stored.sources is not None)
+    return pa.table(columns, schema=columns_schema)

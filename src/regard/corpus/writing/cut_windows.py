@@ -1,7 +1,4 @@
-"""Cut a part of a document into the windows a model reads, find its words, and say which window each is taken from.
-
-Words are as in `word_spans`.
-"""
+"""Cut texts into windows for a model, find their words (`word_spans`), and choose the window of each word."""
 
 import functools
 import sys
@@ -11,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Int
 
-from regard.corpus.settings import OVERLAP, WINDOW, Settings, Where, normal
+from regard.corpus.settings import OVERLAP, WINDOW, Settings, Where, lookup_key
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window
@@ -23,10 +20,10 @@ from regard.trace.trace import is_causal
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The words (or tokens) of a text that are kept, in order: n of each.
+    """The n words (or tokens) of a text that are stored, in order.
 
-    words: as they are looked up. start, end: characters of the text. first: the number of the first token, of all of
-    the text's; count: the number of tokens. lemmas: None if none were requested.
+    words: their lookup keys. start, end: characters of the text. first: the index of a word's first token in the text.
+    count: its number of tokens. lemmas: None if not requested.
     """
 
     words: list[str]
@@ -40,7 +37,7 @@ class Units:
         return len(self.words)
 
     def take(self, chosen: Int[np.ndarray, " m"]) -> "Units":
-        """Return some of them, by their numbers."""
+        """Return the units with these numbers."""
         return Units(
             [self.words[n] for n in chosen],
             self.start[chosen],
@@ -59,14 +56,14 @@ def find_words(
     where: Where | None,
     language: str | None,
 ) -> tuple[Units, list[tuple[int, int]]]:
-    """Find the words of a text that are kept; and the characters of those that no token stands for.
+    """Return the words of a text to store, and the characters of those without any token.
 
-    token_starts, token_ends, tokens: characters and numbers of the tokens that stand for some, in order. where: which
-    words are kept, None for all. language: the one whose lemmas are looked up, None for no lemmas.
+    token_starts, token_ends, tokens: characters and numbers of the tokens that have characters, in order. where: a
+    filter of words, None for all. language: the language of lemmas, None for no lemmas.
     """
     words, spans, lemmas = [], [], []
     for start, end in word_spans(text):
-        word = _interned_word_looked_up(text[start:end])
+        word = _interned_lookup_key(text[start:end])
         lemma = None if language is None else find_lemma(text[start:end], language)
         if where is None or (word if where.field == "word" else lemma) in where.values:
             words.append(word)
@@ -75,25 +72,24 @@ def find_words(
     edges = np.array(spans, dtype=np.int64).reshape(-1, 2)
     first = np.searchsorted(token_ends, edges[:, 0], side="right")
     last = np.searchsorted(token_starts, edges[:, 1], side="left")
-    found = last > first
-    known = None if language is None else [str(lemma) for lemma in lemmas]
-    units = Units(words, edges[:, 0], edges[:, 1], first, last - first, known).take(np.flatnonzero(found))
-    return replace(units, first=tokens[units.first]), [spans[n] for n in np.flatnonzero(~found)]
+    has_token = last > first
+    known_lemmas = None if language is None else [str(lemma) for lemma in lemmas]
+    units = Units(words, edges[:, 0], edges[:, 1], first, last - first, known_lemmas).take(np.flatnonzero(has_token))
+    return replace(units, first=tokens[units.first]), [spans[n] for n in np.flatnonzero(~has_token)]
 
 
 def find_tokens(
     text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
-    """Take every token that stands for characters as a unit: it is looked up by those."""
+    """Return every token that has characters as a unit, with these characters as lookup key."""
     words = [
-        _interned_word_looked_up(text[a:b].strip())
-        for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)
+        _interned_lookup_key(text[a:b].strip()) for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)
     ]
     return Units(words, token_starts, token_ends, tokens, np.ones(len(tokens), np.int64), None)
 
 
 def check_lemma_language(language: str) -> None:
-    """Check that lemmas of a language can be found."""
+    """Check that simplemma is installed and knows a language."""
     try:
         import simplemma
     except ImportError as error:
@@ -106,20 +102,20 @@ def check_lemma_language(language: str) -> None:
 
 @functools.lru_cache(maxsize=1 << 17)
 def find_lemma(form: str, language: str) -> str:
-    """Return the lemma of a word as it stands, composed and case-folded; the word itself if none is known."""
+    """Return the lemma of a word as a lookup key, the word itself if no lemma is known."""
     import simplemma
 
-    return normal(str(simplemma.lemmatize(form, lang=language)))
+    return lookup_key(str(simplemma.lemmatize(form, lang=language)))
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _interned_word_looked_up(word: str) -> str:
-    return sys.intern(normal(word))
+def _interned_lookup_key(word: str) -> str:
+    return sys.intern(lookup_key(word))
 
 
 @dataclass(frozen=True)
 class WindowSize:
-    """How texts are cut into windows. causal: whether the model only looks back, so the right edge doesn't count."""
+    """The tokens per window, the step between windows, and whether the model is causal."""
 
     window: int
     stride: int
@@ -128,9 +124,9 @@ class WindowSize:
 
 @dataclass(frozen=True, eq=False)
 class CutText:
-    """A part's tokens, and the windows it is read in. spans: the tokens [start, stop) of the part that each has.
+    """A text's tokens, and the windows it is read in. spans: each window's tokens [start, stop) of the text.
 
-    before: special tokens in front of each. ids, starts, ends, special: of all tokens; characters are the part's.
+    before: number of special tokens at a window's start. ids, starts, ends, special: arrays over all tokens.
     """
 
     encoded: Encoded
@@ -144,7 +140,7 @@ class CutText:
 
 
 def window_size(model: Model, settings: Settings) -> WindowSize:
-    """Return the size of windows for a model, which makes one short pass to see whether it looks ahead."""
+    """Return the window size for a model, after a short forward pass that shows whether it is causal."""
     window, stride = window_tokens(model, settings)
     trace = model.trace("One two three four.", logits=False, attention_outputs=False)
     plan(encode_all(model.tokenizer, ["One two."])[0], model.tokenizer, window, stride, model.limit, model.name)
@@ -160,9 +156,9 @@ def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
 
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
-    """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing."""
+    """Tokenize texts and cut each into windows; None for a text without any token."""
     cuts: list[CutText | None] = []
-    for encoded in _encoded_texts_to_cut(model.tokenizer, texts):
+    for encoded in _encode_texts(model.tokenizer, texts):
         if encoded is None:
             cuts.append(None)
             continue
@@ -181,26 +177,26 @@ def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutT
 def window_of_each_word(
     first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"], spans: Sequence[tuple[int, int]], causal: bool
 ) -> Int[np.ndarray, " n"]:
-    """Return the window that each run of tokens first to last is taken from: where it stands furthest from an edge.
+    """Return the window in which each word (tokens first to last) is furthest from the window's edges.
 
-    spans: the windows' tokens [start, stop). causal: whether a window's right side is no edge, as where the text begins
-    or ends. -1 if no window has all of a run; of two alike the earlier one.
+    spans: the windows' tokens [start, stop). causal: whether to ignore right edges. Edges of the text itself never
+    count. -1 if no window has the whole word. Of equally good windows, the first is chosen.
     """
-    best, chosen = np.full(len(first), -1), np.full(len(first), -1)
+    largest_margin, chosen = np.full(len(first), -1), np.full(len(first), -1)
     for number, (start, stop) in enumerate(spans):
         left = first - start if number > 0 else np.full(len(first), FAR)
         right = np.full(len(first), FAR) if causal or number == len(spans) - 1 else stop - 1 - last
         margin = np.where((first >= start) & (last < stop), np.minimum(left, right), -1)
-        better = margin > best
-        best[better], chosen[better] = margin[better], number
+        better = margin > largest_margin
+        largest_margin[better], chosen[better] = margin[better], number
     return chosen
 
 
-def _encoded_texts_to_cut(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
-    """Tokenise all texts at once; where one of them leaves no token, one by one."""
+def _encode_texts(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
+    """Tokenize all texts at once, or one by one if one of them has no token."""
     try:
         return list(encode_all(tokenizer, texts))
     except RegardError:
         if len(texts) == 1:
             return [None]
-        return [encoded for text in texts for encoded in _encoded_texts_to_cut(tokenizer, [text])]
+        return [encoded for text in texts for encoded in _encode_texts(tokenizer, [text])]

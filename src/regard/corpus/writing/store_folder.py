@@ -1,7 +1,7 @@
-"""The folder of a store and its shards: made, kept to one run at a time, tidied up, taken away if nothing was written.
+"""Write, compare and clean up the folder of an embedding index and its shards, one run at a time.
 
-A shard's files are in a folder that gets its name when all of them are whole. The same rows give the same bytes:
-nothing in a file depends on when, where or by which worker it was written.
+A shard's folder gets its name when all of its files are complete. The same rows give the same bytes: nothing in a file
+depends on when, where or by which worker it was written.
 
 A document that is missing now may have been deleted, or its disk isn't mounted. Only you know, so the index keeps it.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 TEXTS = "texts.parquet"
-PART = ".part"  # how the folders end that are being written
+PART = ".part"  # suffix of the folders of unfinished shards
 
 
 @dataclass(frozen=True, eq=False)
 class ShardTables:
-    """The tables of a shard: see `regard.corpus.schema`. heads: None if no statistics were requested.
+    """The tables and vectors of a shard, see `regard.corpus.schema`. heads: None without statistics.
 
-    tokens: how many its texts have, including special tokens, each counted once however many windows read it.
+    tokens: number of tokens in its texts with special ones, each counted once even if several windows read it.
     """
 
     texts: "pa.Table"
@@ -54,9 +54,9 @@ class ShardTables:
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
-    """Write a shard into folder/name, atomically; one that is there already is left as it is.
+    """Write a shard into folder/name atomically, unless it exists already; return its path.
 
-    Rows have to be sorted by (word, document, start): `sort_rows` does it.
+    Rows must be sorted by (word, document, start), see `sort_rows`.
     """
     final = folder / name
     if final.is_dir():
@@ -65,7 +65,7 @@ def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", suffix=PART, dir=folder))
         try:
-            _write_files(temporary, tables)
+            _write_shard_files(temporary, tables)
             temporary.chmod(0o755)
             try:
                 temporary.rename(final)
@@ -90,12 +90,12 @@ def sort_rows(
 
 
 def read_counts(shard: Path) -> dict[str, int]:
-    """Read how many parts, rows, tokens and spans of each kind a shard has. Raises RegardError if it is damaged."""
+    """Read a shard's number of parts, rows, tokens and spans of each kind. Raises RegardError if it is damaged."""
     return ShardFiles(shard).index.counts
 
 
 def texts_of_shard(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
-    """Read some columns of a shard's texts, None for all. Raises RegardError if they are damaged."""
+    """Read columns of a shard's texts, None for all. Raises RegardError if the file is damaged."""
     import pyarrow as pa
 
     try:
@@ -106,7 +106,7 @@ def texts_of_shard(shard: Path, columns: Sequence[str] | None = None) -> "pa.Tab
 
 
 def documents_of(shard: Path) -> list[Document]:
-    """Read the documents that a shard was made of. Raises RegardError if they are damaged."""
+    """Read the documents that a shard was made of. Raises RegardError if the file is damaged."""
     return [
         Document(row["document"], row["text"], row["start"], row["source"], row["line"], dict(row["metadata"]))
         for row in texts_of_shard(shard).to_pylist()
@@ -114,12 +114,13 @@ def documents_of(shard: Path) -> list[Document]:
 
 
 def remove_unfinished_shards(folder: Path) -> None:
-    """Remove the shards that killed processes left half-written. No other process may be writing."""
+    """Remove the shards that killed processes left unfinished. No other process may be writing."""
     for path in folder.glob(f".*{PART}"):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _write_files(folder: Path, tables: ShardTables) -> None:
+def _write_shard_files(folder: Path, tables: ShardTables) -> None:
+    """Write a shard's tables, vectors and index into a folder, and sync them to disk."""
     import pyarrow.parquet as pq
 
     for name in ("texts", "rows", "spans", "heads"):
@@ -138,48 +139,48 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """The planned content of a shard. name: of its folder."""
+    """The documents of a shard that is to be written, and the name of its folder."""
 
     name: str
     documents: list[Document]
 
     @property
     def characters(self) -> int:
-        """Return how many characters its texts have."""
+        """Return the total number of characters of its texts."""
         return sum(len(each.text) for each in self.documents)
 
 
 def plan_shards(
     read: Iterable[Document | Rejected], manifest: Manifest, rejected: list[Rejected]
 ) -> Iterator[ShardPlan]:
-    """Yield the shards of documents in the order in which they are read; what could not be read goes to rejected.
+    """Yield plans that group the documents read into shards in order; append rejected inputs to `rejected`.
 
-    A shard is full when its texts have as many characters as the settings say.
+    A shard ends before its texts exceed the number of characters in the settings.
     """
     base = hash_of_settings(manifest)
-    held: list[Document] = []
+    pending: list[Document] = []
     size = 0
     for each in read:
         if isinstance(each, Rejected):
             rejected.append(each)
             continue
-        if held and size + len(each.text) > manifest.settings["shard"]:
-            yield _planned(base, held)
-            held, size = [], 0
-        held.append(each)
+        if pending and size + len(each.text) > manifest.settings["shard"]:
+            yield _plan_of_documents(base, pending)
+            pending, size = [], 0
+        pending.append(each)
         size += len(each.text)
-    if held:
-        yield _planned(base, held)
+    if pending:
+        yield _plan_of_documents(base, pending)
 
 
 def hash_of_settings(manifest: Manifest) -> bytes:
-    """Return a hash of everything but the texts that a shard's bytes depend on."""
+    """Return the SHA-256 of everything but the texts that a shard's bytes depend on."""
     parts = [manifest.format, manifest.model.digest, manifest.settings, manifest.environment, manifest.layers]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
 
-def _planned(base: bytes, documents: list[Document]) -> ShardPlan:
-    """The plan of a shard, named by a hash of its documents. base: of `hash_of_settings`."""
+def _plan_of_documents(base: bytes, documents: list[Document]) -> ShardPlan:
+    """Return the plan of a shard, named by a hash of its documents and of `hash_of_settings`."""
     whole = hashlib.sha256(base)
     for each in documents:
         whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
@@ -192,7 +193,7 @@ QUARANTINE = "quarantine.parquet"
 
 
 def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
-    """Check that a store isn't among what is read: the next run would read the store as well."""
+    """Check that the index isn't inside an input folder and holds no input: the next run would read it."""
     place = store.resolve()
     for given in paths:
         folder = Path(given).resolve()
@@ -209,28 +210,28 @@ def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> Non
 
 @contextmanager
 def opened_store_folder(store: Path) -> Iterator[None]:
-    """Make a store's folder where it isn't there, and keep other runs out of it inside the block.
+    """Create the index's folder if needed, and lock it against other runs inside the block.
 
-    Where the block fails, what is half-written is removed, and a store in which no shard was written.
+    If the block fails, unfinished shards are removed, and so is a new index without any shard.
     """
-    made = _make_store_folder(store)
-    taken = f"store {str(store)!r} is being written by another run: wait until it has ended"
-    lock = lock_folder(store, taken, f"--out: cannot write {str(store)!r}")
+    created = _make_store_folder(store)
+    message = f"store {str(store)!r} is being written by another run: wait until it has ended"
+    lock = lock_folder(store, message, f"--out: cannot write {str(store)!r}")
     try:
-        began = (store / NAME).exists()
+        existed = (store / NAME).exists()
         try:
             yield
         except BaseException:
             remove_unfinished_shards(store / SHARDS)
-            if not began:
-                _remove_begun_store(store, whole=made)
+            if not existed:
+                _remove_empty_store(store, whole=created)
             raise
     finally:
         lock.release()
 
 
 def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove the shards of texts that were changed since an earlier run: all but the named ones."""
+    """Remove all shards but the named ones: their texts have changed since an earlier run."""
     remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():
@@ -241,7 +242,7 @@ def remove_others(folder: Path, names: set[str]) -> None:
 
 
 def _is_shard(folder: Path) -> bool:
-    """Whether a folder holds a shard's files and nothing that somebody else put there."""
+    """Return whether a folder has a shard's files and no file that somebody else put there."""
     with suppress(RegardError):
         known = {INDEX, *ShardFiles(folder).index.files}
         return not folder.is_symlink() and {path.name for path in folder.iterdir()} <= known
@@ -249,25 +250,25 @@ def _is_shard(folder: Path) -> bool:
 
 
 def _make_store_folder(store: Path) -> bool:
-    """Make the store's folder; return whether it was not there."""
+    """Create the index's folder, and return whether it didn't exist before."""
     try:
         if store.exists() and not store.is_dir():
             raise RegardError(f"--out: {str(store)!r} is a file, expected a folder")
         if not store.parent.is_dir():
             raise RegardError(f"--out: cannot make {str(store)!r}, there is no folder {str(store.parent)!r}")
-        made = not store.exists()
-        if not made and not (store / NAME).exists():
+        created = not store.exists()
+        if not created and not (store / NAME).exists():
             others = sorted(path.name for path in store.iterdir() if path.name not in (LOCK, SHARDS))
             if others:
                 raise RegardError(f"--out: the folder {str(store)!r} isn't empty and isn't a store ({others[0]!r})")
         (store / SHARDS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
-    return made
+    return created
 
 
-def _remove_begun_store(store: Path, *, whole: bool) -> None:
-    """Remove a store that has only its beginning. whole: the folder as well."""
+def _remove_empty_store(store: Path, *, whole: bool) -> None:
+    """Remove an index without any shard. whole: remove its folder as well."""
     if any((store / SHARDS).iterdir()):
         return
     with suppress(OSError):
@@ -280,7 +281,7 @@ def _remove_begun_store(store: Path, *, whole: bool) -> None:
 
 @dataclass
 class Compared:
-    """What was read, beside what a store held. read: documents; gone: of the store, not read again; first: of these."""
+    """Counts of a comparison with the index. read: documents; gone: stored ones not read again; first: one's id."""
 
     read: int = 0
     gone: int = 0
@@ -288,10 +289,10 @@ class Compared:
 
 
 class StoredTexts:
-    """The documents of a store, in the order in which they were read; shards that aren't there have none."""
+    """The documents of an index in the order of reading; shards without a folder are skipped."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
-        """Look at the shards of a folder. shards: their names, in order."""
+        """Keep the paths of the shards that exist. shards: their names, in order."""
         self._shards = [folder / name for name in shards if (folder / name / TEXTS).is_file()]
 
     def __iter__(self) -> Iterator[Document]:
@@ -299,16 +300,16 @@ class StoredTexts:
             yield from documents_of(shard)
 
     def sources(self) -> dict[str, int]:
-        """Number the files that documents are from, in order."""
-        found: dict[str, int] = {}
+        """Return the source files of the documents, numbered in order."""
+        numbers: dict[str, int] = {}
         for shard in self._shards:
             for name in texts_of_shard(shard, ("source",)).column("source").unique().to_pylist():
-                found.setdefault(name, len(found))
-        return found
+                numbers.setdefault(name, len(numbers))
+        return numbers
 
 
 def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
-    """Check that whatever a store has documents from can be looked at: else nobody knows whether they are gone."""
+    """Check that no folder with documents in the index is unreadable: they may be gone or not."""
     unseen = [each for each in found if isinstance(each, Unseen)]
     sources = stored.sources() if unseen else {}
     for each in unseen:
@@ -324,11 +325,11 @@ def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
 def compare(
     read: Iterable[Document | Rejected], stored: StoredTexts, found: Compared, *, by_id: bool, prune: bool = False
 ) -> Iterator[Document | Rejected]:
-    """Yield what is read and, unless they are pruned, the store's documents that aren't read again.
+    """Yield the documents read and, unless `prune`, stored documents that weren't read again.
 
-    Each stands where it was before: then its shard is the same.
+    Each keeps its earlier position, so that its shard stays the same. found: counts that are updated here.
     """
-    for gone, each in _by_id(read, stored) if by_id else _in_place(read, stored):
+    for gone, each in _merge_ids(read, stored) if by_id else _merge_rows(read, stored):
         if gone and isinstance(each, Document) and each.start == 0:
             found.gone += 1
             found.first = found.first or each.id
@@ -338,35 +339,36 @@ def compare(
             yield each
 
 
-def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
-    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines.
+def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+    """Merge the documents read with the stored ones by file and line; yield (is gone, document) pairs.
 
-    Yields whether a document is gone, and the document.
+    Both are sorted: files have the same order in every run, and rows the order of their lines.
     """
     numbers = stored.sources()
-    ahead = iter(stored)
-    held, file = next(ahead, None), -1
+    remaining = iter(stored)
+    old, file = next(remaining, None), -1
     for each in read:
         if isinstance(each, Document):
-            here = numbers.get(each.source, -1)
-            while held is not None and here != file and numbers[held.source] <= file:  # the rest of the file before
-                yield True, held
-                held = next(ahead, None)
-            file = here
+            new_file = numbers.get(each.source, -1)
+            while old is not None and new_file != file and numbers[old.source] <= file:  # the rest of the file before
+                yield True, old
+                old = next(remaining, None)
+            file = new_file
         if isinstance(each, Document) and each.source in numbers:
             place = numbers[each.source], each.line or 0
-            while held is not None and (numbers[held.source], held.line or 0) < place:
-                yield True, held
-                held = next(ahead, None)
-            while held is not None and (numbers[held.source], held.line or 0) == place:
-                held = next(ahead, None)
+            while old is not None and (numbers[old.source], old.line or 0) < place:
+                yield True, old
+                old = next(remaining, None)
+            while old is not None and (numbers[old.source], old.line or 0) == place:
+                old = next(remaining, None)
         yield False, each
-    if held is not None:
-        yield True, held
-        yield from ((True, each) for each in ahead)
+    if old is not None:
+        yield True, old
+        yield from ((True, each) for each in remaining)
 
 
-def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+def _merge_ids(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+    """Yield the documents read, then stored ones with other ids, as pairs of (is gone, document)."""
     ids = set()
     for each in read:
         if isinstance(each, Document):

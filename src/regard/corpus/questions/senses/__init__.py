@@ -1,1 +1,1 @@
-"""The senses of a word in a store: clusters of its occurrences, and what in their contexts tells them."""
+"""Find the senses of a word in an embedding index, and the context words that mark them."""

@@ -1,6 +1,6 @@
-"""Tell the senses of a word in a store: clusters of its occurrences, good examples, and what in the context tells them.
+"""Find the senses of a word in an embedding index: clusters, examples and marker words.
 
-Senses are found as `regard.corpus.asking.clusters` says. The words that mark a sense are each checked by ablation
+`regard.corpus.asking.clusters` describes the method. Each word that marks a sense is checked by ablation
 (`check_causes`).
 """
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from regard.corpus.asking.clusters import CutEffect
 
 EXAMPLES = 5
-WORDS = 5  # of the context, for each sense
-CHECKED = 30  # occurrences in which a word of the context is cut
+WORDS = 5  # marker words for each sense
+CHECKED = 30  # occurrences in which a marker word is ablated
 
 
 @dataclass(frozen=True)
 class ContextWord:
-    """A word that sets a sense apart, and what cutting it did.
+    """A marker word of a sense, and the effect of ablating attention to it.
 
-    score: z of the log-odds ratio. near: in how many of the sense's excerpts it stands; near_others: in how
-    many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.CutEffect`, in
-    its order, None if none was.
+    score: z of the log-odds ratio. near: number of the sense's excerpts that contain it; near_others: of the other
+    senses' excerpts. checked: number of occurrences in which it was ablated. The other fields are those of `CutEffect`,
+    None if it wasn't ablated.
     """
 
     word: str
@@ -61,9 +61,9 @@ class ContextWord:
 
 @dataclass(frozen=True)
 class Sense:
-    """One sense. name: its number from 1. share: of all occurrences. distance: mean from the centroid.
+    """One sense of a word. name: its number from 1. share: of all occurrences. distance: mean to the centroid.
 
-    Where senses could not be told apart, one that is called so has all occurrences.
+    If senses aren't separated, a single one with the name `NOT_SEPARATED` has all occurrences.
     """
 
     name: str
@@ -76,12 +76,12 @@ class Sense:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Senses(Answer):
-    """The senses of a word, the largest first.
+    """The answer of `senses`: the senses of a word, the largest first.
 
-    found, clusters: all occurrences, and their senses. points: where each is on the first two principal axes; axes:
-    the variance that each keeps, a share. context: characters on either side that were requested. k: how many senses
-    were requested, None if the silhouette was to say it. contexts: of each occurrence, for a page.
-    asked_words: how many marker words were requested, for each sense.
+    found, clusters: all occurrences and their clusters. points: coordinates on the first two principal axes; axes: the
+    fraction of variance that each explains. context: requested characters on either side. k: the requested number of
+    senses, None for the best silhouette. contexts: each occurrence's context, for a page.
+    asked_words: the requested number of marker words for each sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -104,19 +104,19 @@ class Senses(Answer):
 
     @property
     def told_apart(self) -> bool:
-        """Whether there are senses: asked for by their number, or told apart by their measures."""
+        """Return whether there are senses: because k was requested, or because clusters are separated."""
         return self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
-        """Report how large the senses are, which words mark them and what ablating these words did."""
+        """Write the senses' sizes, their marker words, and the effect of ablating these words."""
         return shown.senses_sentences(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
-        """Number the occurrences sense by sense, the nearest to the centroid first."""
+        """Return the occurrences' numbers by sense, and by distance from the centroid within a sense."""
         return np.lexsort((self.clusters.distances, self.clusters.labels))
 
     def rows(self) -> list[Row]:
-        """List every occurrence with its sense, sense by sense, the nearest to the centroid first."""
+        """Return every occurrence with its sense, by sense and by distance from the centroid."""
         order = self.order()
         lines = flat_rows(self.found.take(order).lines(self.context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
@@ -126,7 +126,7 @@ class Senses(Answer):
         ]
 
     def data(self) -> dict[str, object]:
-        """Give the senses with examples and the words that tell them, and of each occurrence its sense and place."""
+        """Return the senses with examples and marker words, and each occurrence's sense and point, for JSON."""
         places = zip(
             self.points.tolist(), self.clusters.labels.tolist(), self.found.shard, self.found.row.tolist(), strict=True
         )
@@ -143,7 +143,7 @@ class Senses(Answer):
         }  # fmt: skip
 
     def for_page(self) -> "Senses":
-        """Put every point into its sentence: a page shows it."""
+        """Add every occurrence's context for a page. Raises RegardError if there are too many."""
         if len(self.found) > MOST:
             raise RegardError(
                 f"page: {self.word!r} has {len(self.found):,} occurrences, a page shows at most {MOST:,}: "
@@ -171,7 +171,7 @@ def find_senses(
     context: int = CONTEXT,
     seed: int = 0,
 ) -> Senses:
-    """Find the senses of a word."""
+    """Cluster a word's occurrences into senses, and find and ablate their marker words."""
     for name, given in (("examples", examples), ("words", words), ("checked", checked)):
         if given < 0:
             raise RegardError(f"{name}: got {given}, expected 0 or more")
@@ -181,28 +181,28 @@ def find_senses(
     used = tables.layer if layer is None else layer
     vectors = found.vectors(used)
     clusters = find_clusters(vectors, k, seed=seed)
-    told = k is not None or clusters.k > 1
-    names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_SEPARATED]
+    separated = k is not None or clusters.k > 1
+    names = [str(n + 1) for n in range(clusters.k)] if separated else [NOT_SEPARATED]
     texts = found.texts()
     parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
     spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
     places = [excerpt_around_occurrence(part, start, end) for part, start, end in spans]
     notes = [*tables.notes, *clusters.notes]
-    telling = _context_words(tables, places, clusters, used, words, checked, seed, notes)
-    made = []
+    markers = _marker_words_by_sense(tables, places, clusters, used, words, checked, seed, notes)
+    senses = []
     for sense, size in enumerate(clusters.sizes()):
-        own = clusters.labels == sense
+        members = clusters.labels == sense
         lines = found.take(clusters.examples(sense, examples)).lines(context)
-        distance = float(clusters.distances[own].mean()) if size else 0.0
-        made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
+        distance = float(clusters.distances[members].mean()) if size else 0.0
+        senses.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), markers[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(made), tuple(notes), found, clusters, points, axes, context, k,
+        word, used, tuple(senses), tuple(notes), found, clusters, points, axes, context, k,
         asked_words=words,
     )  # fmt: skip
 
 
-def _context_words(
+def _marker_words_by_sense(
     tables: StoreTables,
     places: Sequence[WordSpan],
     clusters: Clusters,
@@ -212,27 +212,27 @@ def _context_words(
     seed: int,
     notes: list[str],
 ) -> list[tuple[ContextWord, ...]]:
-    """The context words that mark each sense, checked by ablation. Notes list what was left out."""
+    """Return each sense's marker words, checked by ablation; append notes on left-out excerpts."""
     if clusters.k == 1 or not words:
         return [()] * clusters.k
     contexts, labels = [set(words_around_occurrence(place)) for place in places], clusters.labels.tolist()
     found = []
     for sense in range(clusters.k):
-        telling = marker_words(contexts, labels, sense, words)
-        own = [n for n, label in enumerate(labels) if label == sense]
+        markers = marker_words(contexts, labels, sense, words)
+        members = [n for n, label in enumerate(labels) if label == sense]
         results: dict[str, CutEffect] = {}
-        if checked and telling:
-            names = [word for word, _ in telling]
-            mine = [places[n] for n in own]
-            results, astray = check_causes(tables.model, mine, clusters, sense, names, layer, most=checked, seed=seed)
+        if checked and markers:
+            names = [word for word, _ in markers]
+            own = [places[n] for n in members]
+            results, astray = check_causes(tables.model, own, clusters, sense, names, layer, most=checked, seed=seed)
             if astray:
                 notes.append(
                     f"Sense {sense + 1}: {astray} of the ablated excerpts are left out, because the excerpt alone is "
                     "nearer to another sense."
                 )
         ranked = []
-        for word, score in telling:
-            near_own = sum(word in contexts[n] for n in own)
+        for word, score in markers:
+            near_own = sum(word in contexts[n] for n in members)
             everywhere = sum(word in context for context in contexts)
             effect = astuple(results[word]) if word in results else ()
             ranked.append(ContextWord(word, score, near_own, everywhere - near_own, *effect))

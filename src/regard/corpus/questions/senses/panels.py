@@ -1,4 +1,4 @@
-"""The senses of a word in an index, in sentences and panels."""
+"""Write the senses of a word as sentences, tables and a scatter plot."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from regard.text.quoting import quoted
 if TYPE_CHECKING:
     from regard.corpus.questions.senses.answer import Sense, Senses
 
-MAX_NAMED = 3  # senses that a sentence lists
+MAX_NAMED = 3  # senses that a sentence lists at most
 MEASURES = (
     f"mean silhouette {{silhouette}} ({SILHOUETTE} needed) and mean separation {{separation}} ({SEPARATION} needed)"
 )
@@ -42,7 +42,7 @@ TABLE: list[list[Template]] = [
 
 
 def senses_panels(result: "Senses") -> list[Panel]:
-    """Show every occurrence as a point, sense by sense, the nearest to the centroid first; then the tables."""
+    """Return a scatter plot of all occurrences, then the tables of senses, marker words and examples."""
     names = [sense_name(result, sense) for sense in result.senses]
     contexts: list[InContext | None] = list(result.contexts) or [None] * len(result.found)
     points = [
@@ -56,7 +56,7 @@ def senses_panels(result: "Senses") -> list[Panel]:
 
 
 def cloud(result: "Senses", points: list[Point]) -> Scatter:
-    """Make the cloud of some points."""
+    """Return the scatter plot of some occurrences on their first two principal axes."""
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(result.axes))
     note = (
         "Each mark is an occurrence, and marks near each other have similar embeddings. The two axes keep "
@@ -70,19 +70,19 @@ def cloud(result: "Senses", points: list[Point]) -> Scatter:
 
 
 def tables(result: "Senses") -> list[Panel]:
-    """Show the senses, their marker words if there are any, and examples."""
-    markers = [_markers(result)] if any(sense.words for sense in result.senses) else []
-    return [_senses(result), *markers, _examples(result)]
+    """Return the tables of senses, marker words (if there are any) and examples."""
+    markers = [_table_of_markers(result)] if any(sense.words for sense in result.senses) else []
+    return [_table_of_senses(result), *markers, _table_of_examples(result)]
 
 
 def example_numbers(result: "Senses") -> list[int]:
-    """List the numbers that the examples of all senses have among the occurrences, sense by sense."""
+    """Return the numbers of all senses' examples among the occurrences, sense by sense."""
     rows = {key: n for n, key in enumerate(zip(result.found.shard, result.found.row.tolist(), strict=True))}
     return [rows[line.shard, line.row] for sense in result.senses for line in sense.examples]
 
 
-def _senses(result: "Senses") -> Table:
-    """Show the size, the mean distance and the marker words of every sense."""
+def _table_of_senses(result: "Senses") -> Table:
+    """Return the table of each sense's size, mean distance and marker words."""
     rows: list[list[Cell]] = [
         [sense_name(result, sense), sense.occurrences, sense.share, sense.distance,
          ", ".join(word.word for word in sense.words) or "none"]
@@ -101,7 +101,7 @@ def _senses(result: "Senses") -> Table:
     )  # fmt: skip
 
 
-def _markers(result: "Senses") -> Table:
+def _table_of_markers(result: "Senses") -> Table:
     rows: list[list[Cell]] = [
         [word.word, sense_name(result, sense), word.near, word.near_others, word.score, word.checked,
          word.changed, word.random_changed, word.moved, word.random_moved]
@@ -121,7 +121,7 @@ def _markers(result: "Senses") -> Table:
     return Table(name="Marker words", title="Marker words", note=note, columns=columns, rows=rows, screen=True)
 
 
-def _examples(result: "Senses") -> Table:
+def _table_of_examples(result: "Senses") -> Table:
     lines = [(sense_name(result, sense), line.document) for sense in result.senses for line in sense.examples]
     contexts = contexts_of(result.found.take(example_numbers(result)), result.context)
     return Table(
@@ -132,7 +132,7 @@ def _examples(result: "Senses") -> Table:
 
 
 def senses_sentences(result: "Senses") -> list[str]:
-    """Write what the senses are, what ablating their marker words did, and which senses have no marker word."""
+    """Write the senses, the effect of ablating their marker words, and which senses have no marker word."""
     senses, total = [sense for sense in result.senses if sense.occurrences], len(result.found)
     names = [sense_name(result, sense) for sense in senses]
     parts = [
@@ -161,7 +161,7 @@ def senses_sentences(result: "Senses") -> list[str]:
 
 
 def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
-    """Return the measures of clusters that aren't separated: those asked for, else those of the best split."""
+    """Return the silhouette and separation of clusters that aren't separated, or nothing if they are."""
     tried = clusters.silhouettes
     best = max(tried, key=lambda n: tried[n], default=None) if k is None and clusters.k == 1 else k
     if best not in tried or (k is not None and clusters.separates(k)):
@@ -171,26 +171,26 @@ def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
 
 
 def rounded(value: float, limit: float, form: str = "f") -> str:
-    """Round a number to two digits, or to as many as keep it below, at or above a limit."""
+    """Round a number to two digits, or to as many as keep it on its side of a limit."""
     side = value > limit, value < limit
     texts = (f"{value:z.{digits}{form}}" for digits in range(2, 18))
     return next(text for text in texts if (float(text) > limit, float(text) < limit) == side).replace("-", "−")
 
 
 def sense_name(result: "Senses", sense: "Sense") -> str:
-    """Return what a sense is called: "sense 1", or that the senses aren't separated."""
+    """Return a sense's name, such as "sense 1", or that the senses aren't separated."""
     return f"sense {sense.name}" if result.told_apart else sense.name
 
 
 def senses_title(result: "Senses") -> str:
-    """Return the word, how often it occurs, and how many senses it has."""
+    """Return the title: the word, and its numbers of occurrences and senses."""
     rows, count = len(result.found), len(result.senses)
     senses = f"{count} sense{'s' * (count != 1)}" if result.told_apart else f"senses {NOT_SEPARATED}"
     return f"{quoted(result.word)}: {rows:,} occurrence{'s' * (rows != 1)}, {senses}"
 
 
 def exactness_of_senses(result: "Senses") -> list[str]:
-    """Write the model, the layer and the measures of the clusters, then the notes on the index."""
+    """Write the model, the layer and the clusters' measures, then the notes on the index."""
     line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
     if (k := result.clusters.k) in result.clusters.silhouettes:
         both = (f"{means[k]:z.2f}" for means in (result.clusters.silhouettes, result.clusters.separations))
