@@ -122,7 +122,7 @@ class _Again:
 
     def __init__(self, data: Any) -> None:
         self.batch = data.batch
-        self.first = data.batch((0, 0))[0].part(0, BATCH)
+        self.first = data.batch((0, 0))[0].rows_of_process(0, BATCH)
 
     def validation(self, most: int | None = None) -> Any:
         return [self.first]

@@ -161,10 +161,10 @@ def test_every_pair_comes_once_a_time_round() -> None:
 def test_the_rows_of_a_team_are_all_of_them() -> None:
     data = PairBatches(pairs(37), pairs(3), start=0, filler=2, batch=90, seed=5)
     batch, _ = data.batch((0, 0))
-    parts = [batch.part(rank, 2) for rank in (0, 1)]
+    parts = [batch.rows_of_process(rank, 2) for rank in (0, 1)]
     assert sum(part.tokens for part in parts) == batch.tokens
-    alone = batch.part(0, len(batch.ids))
-    assert [alone.part(rank, 2).tokens for rank in (0, 1)] == [alone.tokens, 0]
+    alone = batch.rows_of_process(0, len(batch.ids))
+    assert [alone.rows_of_process(rank, 2).tokens for rank in (0, 1)] == [alone.tokens, 0]
 
 
 def test_texts_that_are_too_short() -> None:

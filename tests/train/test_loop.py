@@ -70,7 +70,7 @@ def test_one_batch_is_learned_by_heart(kind: str) -> None:
 
 def test_parts_of_an_update_add_up() -> None:
     whole = some()
-    parts = [whole.part(0, 2), whole.part(1, 2)]  # of unlike sizes: three rows and two
+    parts = [whole.rows_of_process(0, 2), whole.rows_of_process(1, 2)]  # of unlike sizes: three rows and two
     settings = replace(SETTINGS, steps=3, warmup=1)
     one, two = small().double(), small().double()  # in float32 Adam makes 3e-5 of the order of a sum on some processors
     go(one, Always(whole), settings)

@@ -1,7 +1,7 @@
-"""Read text files and files of sentence pairs, and draw batches of them, the same at every run.
+"""Read training texts and sentence pairs, and draw training batches that are the same in every run.
 
-Which batch comes next follows from the seed and a place alone. A place, kept in each checkpoint, is all that is needed
-to go on: no batch is seen twice or left out by a resume.
+The seed and a data position alone determine the next batch. Each checkpoint stores the position, so a resumed run
+neither repeats nor skips a batch.
 """
 
 import random
@@ -18,23 +18,23 @@ from torch.nn import functional as F
 
 from regard.errors import RegardError
 
-LARGE = 8  # pairs of a group from which on none of it is held out: all the others would be lost to training
+LARGE = 8  # largest group to hold a pair out of: the other pairs of that group are lost to training
 LETTERS = string.ascii_letters[:40]
-PERIODS = (5, 11)  # how many different letters a line repeats, at least and at most
+PERIODS = (5, 11)  # number of different letters in a line, at least and at most
 LINE, LINES = 64, 8_000
-IGNORED = -100  # a label that has no loss: PyTorch's own number for it
+IGNORED = -100  # the label of tokens without a loss, PyTorch's default
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence and its translation."""
+    """A sentence and its translation, for training a translator."""
 
     source: str
     target: str
 
 
 def read_training_texts(files: Sequence[Path]) -> list[str]:
-    """Read text files."""
+    """Read the UTF-8 text files to train on. Raises RegardError if one is empty."""
     texts = [_read_training_file(file) for file in files]
     for file, text in zip(files, texts, strict=True):
         if not text.strip():
@@ -43,9 +43,9 @@ def read_training_texts(files: Sequence[Path]) -> list[str]:
 
 
 def read_training_pairs(file: Path) -> list[Pair]:
-    """Read the pairs of a file of tab-separated values: source, target, and columns after them that are left alone.
+    """Read sentence pairs from a tab-separated file; columns after source and target are ignored.
 
-    A pair that occurs several times is kept once. Blank lines are passed over.
+    Duplicate pairs are kept once, and blank lines are skipped.
     """
     pairs: dict[Pair, None] = {}
     for number, line in enumerate(_read_training_file(file).split("\n"), 1):
@@ -65,15 +65,14 @@ def read_training_pairs(file: Path) -> list[Pair]:
 
 
 def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split pairs into (training, held out), so that no sentence of either side stands in both.
+    """Split pairs into training and held-out pairs that have no sentence in common.
 
-    Pairs that share a sentence, over any number of steps, are a group. Of count groups, drawn among those of at most 8
-    pairs, one pair each is held out, so that their sentences are all different; the rest of those groups is left out of
-    both.
+    Pairs that share a sentence, also through other pairs, are a group. Of `count` random groups of at most 8 pairs, one
+    pair each is held out, so that all held-out sentences differ. The other pairs of these groups are in neither list.
     """
     root: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def find(node: tuple[str, str]) -> tuple[str, str]:
+    def find_root(node: tuple[str, str]) -> tuple[str, str]:
         root.setdefault(node, node)
         while root[node] != node:
             root[node] = root[root[node]]
@@ -81,10 +80,10 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
         return node
 
     for pair in pairs:
-        root[find(("source", pair.source))] = find(("target", pair.target))
+        root[find_root(("source", pair.source))] = find_root(("target", pair.target))
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault(find(("source", pair.source)), []).append(pair)
+        groups.setdefault(find_root(("source", pair.source)), []).append(pair)
     small = [name for name, members in groups.items() if len(members) <= LARGE]
     if count >= len(small) or count >= len(groups):
         raise RegardError(
@@ -97,7 +96,7 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
-    """Find a watched sentence and its target: given with a tab between, or a sentence that was held out."""
+    """Return a watched sentence and its target, which follows a tab or comes from the held-out pairs."""
     source, tab, target = sentence.partition("\t")
     if tab and source.strip() and target.strip():
         return Pair(source.strip(), target.strip())
@@ -123,16 +122,16 @@ def _read_training_file(file: Path) -> str:
 
 
 def repeated_training_text(seed: int, lines: int = LINES) -> str:
-    """Draw lines of 64 letters, each 5 to 11 different ones over and over; the same from the same seed.
+    """Generate lines of 64 random letters, each repeating 5 to 11 different ones; a seed repeats the text.
 
-    Each letter follows from its last occurrence alone, which induction heads find (Olsson et al. 2022).
+    The earlier occurrence of a letter predicts the next, which induction heads learn (Olsson et al. 2022).
     """
     drawn = random.Random(seed)
     return "".join(f"{_line_of_repeated_letters(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
 
 
 def repeated_training_line(seed: int, length: int) -> str:
-    """Draw one such line of another length, that is in no text: it repeats twice at least."""
+    """Generate a line of repeated random letters that isn't in the training text, with two or more repeats."""
     drawn = random.Random(f"watched {seed}")
     return _line_of_repeated_letters(drawn, min(8, length // 2), length)
 
@@ -144,9 +143,9 @@ def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A training batch. labels: the next token of each place, IGNORED if there is none.
+    """A training batch. labels: the next token of each position, IGNORED if there is none.
 
-    source, source_mask: of pairs, what the encoder reads and which of its tokens are real.
+    source, source_mask: for pairs, the encoder's token ids, and which of them aren't padding.
     """
 
     ids: Int[Tensor, "B L"]
@@ -157,20 +156,20 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Count the places that have a loss."""
+        """Return the number of positions that have a loss."""
         return int((self.labels != IGNORED).sum())
 
-    def part(self, rank: int, of: int) -> "Batch":
-        """Take the rows of one of several processes."""
-        own = slice(rank, None, of)
-        if rank >= len(self.ids):  # nothing is left for this one: it goes along with a row that has no loss
-            first = self.part(0, len(self.ids))
+    def rows_of_process(self, rank: int, of: int) -> "Batch":
+        """Return the rows of the batch that one of `of` processes computes."""
+        rows_of_rank = slice(rank, None, of)
+        if rank >= len(self.ids):  # no row left for this process: use one without a loss
+            first = self.rows_of_process(0, len(self.ids))
             return replace(first, labels=torch.full_like(first.labels, IGNORED))
         rows = (self.ids, self.labels, self.mask, self.source, self.source_mask)
-        return Batch(*(None if x is None else x[own] for x in rows))  # type: ignore[arg-type]
+        return Batch(*(None if x is None else x[rows_of_rank] for x in rows))  # type: ignore[arg-type]
 
     def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
-        """Sum the cross-entropy of each next token, in nats, with labels smoothed (Szegedy et al. 2016)."""
+        """Return the summed cross-entropy of the next tokens in nats, with smoothed labels (Szegedy et al. 2016)."""
         device = next(model.parameters()).device
         moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
         ids, mask, source, source_mask = moved
@@ -184,20 +183,20 @@ class Batch:
 
 @runtime_checkable
 class Data(Protocol):
-    """The training data of a run."""
+    """The training data of a run: training batches by data position, and validation batches."""
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Draw the batch at a place; returns it and the place after it. The first place is (0, 0)."""
+        """Return the training batch at a data position, and the next position. The first is (0, 0)."""
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield batches of what was held out, always the same; the first ones alone where most is given."""
+        """Yield the same batches of held-out data in every call, at most `most` of them."""
 
 
 class NextToken:
-    """Blocks of a running text, drawn at random; its last part validates, in blocks one after another."""
+    """Random blocks of a text for next-token training. The text's end is held out for validation."""
 
     def __init__(self, ids: Int[Tensor, " n"], *, block: int, batch: int, held_out: float, seed: int) -> None:
-        """ids: of all texts, one after another. held_out: the part that validates, below 1."""
+        """Split the token ids of all texts. held_out: the fraction to hold out, below 1."""
         if not 0 < held_out < 1:
             raise RegardError(f"held_out: got {held_out}, expected a fraction between 0 and 1 of the text")
         edge = int(len(ids) * (1 - held_out))
@@ -211,29 +210,30 @@ class NextToken:
         self.block, self.size, self.seed = block, batch, seed
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Draw blocks whose starts follow from the seed and the place, (0, number of the batch)."""
+        """Return the training batch number `place[1]`, of random blocks that the seed determines."""
         drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
         starts = torch.randint(len(self.train) - self.block, (self.size,), generator=drawn)
-        return self._blocks(self.train, starts), (0, place[1] + 1)
+        return self._batch_at_starts(self.train, starts), (0, place[1] + 1)
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield the held-out part in blocks side by side, all of it except for a rest shorter than a block."""
+        """Yield the held-out text in consecutive blocks, without a shorter rest."""
         starts = torch.arange(0, len(self.held) - self.block, self.block)
-        if most is not None and len(starts) > most * self.size:  # spread over all of it
+        if most is not None and len(starts) > most * self.size:  # blocks spread over all of it
             starts = starts[torch.linspace(0, len(starts) - 1, most * self.size).long()]
         for first in range(0, len(starts), self.size):
-            yield self._blocks(self.held, starts[first : first + self.size])
+            yield self._batch_at_starts(self.held, starts[first : first + self.size])
 
-    def _blocks(self, ids: Tensor, starts: Tensor) -> Batch:
+    def _batch_at_starts(self, ids: Tensor, starts: Tensor) -> Batch:
+        """Return the batch of blocks that begin at `starts`, with next tokens as labels."""
         rows = ids[starts[:, None] + torch.arange(self.block + 1)]  # (B, block + 1)
         return Batch(rows[:, :-1], rows[:, 1:])
 
 
 class PairBatches:
-    """Sentence pairs in batches of like lengths, at most `batch` tokens of the longer side each, in another order every
-    time round."""
+    """Batches of sentence pairs with similar lengths, in a new order each epoch. A batch has at most `batch` tokens of
+    the longer side."""
 
-    POOL = 64  # batches among which pairs are put in order of length: little padding, and still at random
+    POOL = 64  # batches whose pairs are sorted by length together: little padding, and still random
 
     def __init__(
         self,
@@ -245,46 +245,47 @@ class PairBatches:
         batch: int,
         seed: int,
     ) -> None:
-        """pairs, held: ids of source and target, each with its end token. start: the decoder's first id."""
+        """Keep the pairs' ids, each side with its end token. start: the decoder's first id."""
         self.pairs, self.held, self.start, self.filler, self.size, self.seed = pairs, held, start, filler, batch, seed
         longest = max(max(map(len, pair)) for pair in pairs)
         if longest > batch:
             raise RegardError(f"batch: got {batch} tokens, but the longest sentence has {longest}")
-        self._plan: tuple[int, list[list[int]]] = (-1, [])
+        self._epoch_plan: tuple[int, list[list[int]]] = (-1, [])
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Draw the batch at (epoch, number of the batch in it)."""
-        turn, number = place
-        if self._plan[0] != turn:
-            self._plan = turn, self._order(turn)
-        order = self._plan[1]
-        after = (turn, number + 1) if number + 1 < len(order) else (turn + 1, 0)
-        return self._joined([self.pairs[n] for n in order[number]]), after
+        """Return the training batch at (epoch, number in the epoch), and the next position."""
+        epoch, number = place
+        if self._epoch_plan[0] != epoch:
+            self._epoch_plan = epoch, self._batches_of_epoch(epoch)
+        order = self._epoch_plan[1]
+        next_place = (epoch, number + 1) if number + 1 < len(order) else (epoch + 1, 0)
+        return self._batch_of_pairs([self.pairs[n] for n in order[number]]), next_place
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield the held-out pairs, in batches of like lengths."""
+        """Yield the held-out pairs in batches of similar lengths."""
         order = sorted(range(len(self.held)), key=lambda n: self._length(self.held[n]))
         batches = _cut_into_batches(order, [self._length(pair) for pair in self.held], self.size)
         if most is not None and len(batches) > most:
             batches = [batches[n * len(batches) // most] for n in range(most)]
         for chosen in batches:
-            yield self._joined([self.held[n] for n in chosen])
+            yield self._batch_of_pairs([self.held[n] for n in chosen])
 
-    def _order(self, turn: int) -> list[list[int]]:
-        """Decide which pairs are in which batch of an epoch."""
-        drawn = random.Random(self.seed * 1_000_003 + turn)
+    def _batches_of_epoch(self, epoch: int) -> list[list[int]]:
+        """Return the numbers of the pairs in each batch of an epoch."""
+        drawn = random.Random(self.seed * 1_000_003 + epoch)
         order = list(range(len(self.pairs)))
         drawn.shuffle(order)
         lengths = [self._length(pair) for pair in self.pairs]
         pool = max(1, self.POOL * self.size * len(order) // max(1, sum(lengths)))
         batches = []
         for first in range(0, len(order), pool):
-            near = sorted(order[first : first + pool], key=lambda n: lengths[n])
-            batches += _cut_into_batches(near, lengths, self.size)
+            by_length = sorted(order[first : first + pool], key=lambda n: lengths[n])
+            batches += _cut_into_batches(by_length, lengths, self.size)
         drawn.shuffle(batches)
         return batches
 
-    def _joined(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
+    def _batch_of_pairs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
+        """Return pairs as a padded batch, with targets shifted right as decoder input."""
         source, source_mask = padded([source for source, _ in pairs], self.filler)
         ids, mask = padded([[self.start, *target[:-1]] for _, target in pairs], self.filler)
         labels, _ = padded([target for _, target in pairs], IGNORED)
@@ -296,7 +297,7 @@ class PairBatches:
 
 
 def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L"], Bool[Tensor, "B L"]]:
-    """Pad rows of unlike lengths to one tensor, on the right; the mask is True for what is real."""
+    """Pad rows of ids on the right to a tensor (B, L), and return a mask that is False for padding."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
@@ -304,7 +305,7 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L
 
 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[list[tuple[list[int], list[int]]], int]:
-    """Encode pairs as ids, each side with its end token; counts those left out, being longer than block tokens."""
+    """Encode pairs as ids with end tokens; return those of at most `block` tokens, and the number of others."""
     sides = []
     for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
         rows = tokenizer(texts, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
@@ -314,7 +315,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[lis
 
 
 def _cut_into_batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Group pairs in order of length into batches of at most size tokens, padding included."""
+    """Group numbered pairs, in order of length, into batches of at most `size` tokens with padding."""
     batches: list[list[int]] = []
     for number in order:
         if not batches or lengths[number] * (len(batches[-1]) + 1) > size:

@@ -1,4 +1,4 @@
-"""The formation of a sentence's attention during training: its traces at several steps."""
+"""Show how the attention on a watched sentence changed during training, from traces at several steps."""
 
 import math
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ from regard.trace.file import open_traces
 from regard.trace.trace import PairTrace, Trace
 from regard.train.run_files import WATCH, check_watched_traces
 from regard.train.run_folder import run_files_by_step
-from regard.train.training import Training, evenly, training_of
+from regard.train.training import Training, evenly_spaced, training_of
 
 CROSS = "cross-attention"
-FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
-MOST = 12  # steps that a first screen has
-CELLS, DECIMALS = 200_000, 4  # that a page's slider over steps has, and decimals of its weights: one more than it shows
+FORMED = 0.3  # smallest induction score of an induction head
+MOST = 12  # steps on the first screen
+CELLS, DECIMALS = 200_000, 4  # at most in a page's slider over steps, with one decimal more than shown
 SAME = 0.05  # entropies in nats that differ by less are about equal
-GREW = 0.05  # smaller changes of a weight are not named
+GREW = 0.05  # smallest change of a weight to report
 
 HEAD = "Layer {layer}, head {head} is an induction head "
 SPREAD = "spread over {start_spread:n} tokens at step {start} and {spread:n} at step {end}."
@@ -59,40 +59,40 @@ TABLE: list[list[Template]] = [
 
 
 def evolution_panels(found: "Evolution") -> list[Panel]:
-    """First the steps in short, for a first screen; then what a page shows, and the loss where the run has a log."""
+    """Return the panels of an evolution: a short table, the heat maps, curves, embeddings, and the loss."""
     last = len(found.steps) - 1
-    # of many steps some, evenly, the first and the last among them
-    shown = evenly(last + 1, MOST)
+    # at most MOST evenly spaced steps, with the first and last
+    shown = evenly_spaced(last + 1, MOST)
     title = found.title() + (f", {len(shown)} of {last + 1} steps" if len(shown) <= last else "")
-    in_short = replace(_steps(found, shown, "In short"), title=title, screen=True, brief=True)
-    panels: list[Panel] = [in_short, *(_weights(found, n) for n in sorted({0, last}))]
+    in_short = replace(_table_of_steps(found, shown, "In short"), title=title, screen=True, brief=True)
+    panels: list[Panel] = [in_short, *(_heat_of_weights(found, n) for n in sorted({0, last}))]
     if last:
-        panels.append(_difference(found))
-        panels += [_course(found, "Entropy", "entropy in nats", found.entropy)]
-        panels += [_course(found, "Change", "mean change since the previous step", found.change)]
-    panels.append(_steps(found, range(last + 1), "Step by step"))
+        panels.append(_heat_of_change(found))
+        panels += [_curve_over_steps(found, "Entropy", "entropy in nats", found.entropy)]
+        panels += [_curve_over_steps(found, "Change", "mean change since the previous step", found.change)]
+    panels.append(_table_of_steps(found, range(last + 1), "Step by step"))
     if found.induction and last:
         panels.append(_induction_curves(found))
     if found.paths:
-        panels.append(_embeddings(found))
+        panels.append(_scatter_of_embeddings(found))
     if found.training is not None and found.training.log:
         panels.append(found.training.loss())
     return panels
 
 
-def _course(found: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
-    """One number of the weights at each step."""
-    line = Curve(found.whose(), found.steps, values)
+def _curve_over_steps(found: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
+    """Return the curve of one statistic of the weights over the steps."""
+    line = Curve(found.layer_and_head(), found.steps, values)
     return Curves(
         name=name, title=f"{name} of the weights", x="step", y=y, series=[line], picture=True, tab="Over training"
     )
 
 
-def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
-    """Return a row for each of some steps, with the change of the weights since the row above."""
+def _table_of_steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
+    """Return a table of some steps, each with the change of the weights since the row above."""
     head, columns, scores = found.induction_head(), list[Column](), list[float]()
     if head is not None and found.formed(*head) is None and not repeats(found.queries):
-        head = None  # neither did it form, nor is the text there for it
+        head = None  # no head formed, and the text has no repeats
     if head is not None:
         columns, scores = [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
     changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
@@ -103,7 +103,7 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
         rows.append([found.steps[n], math.exp(found.entropy[n]), change, link, weight, *([scores[n]] if head else [])])
     alone = len(found.free_queries) < len(found.queries)
     return Table(
-        name=name, title=f"Attention by step, {found.whose()}", rows=rows,
+        name=name, title=f"Attention by step, {found.layer_and_head()}", rows=rows,
         note="Spread, in tokens, is exp(entropy). Change is the mean absolute difference from the row above."
         + (" Strongest link leaves out tokens that can attend to one token only." if alone else ""),
         columns=[
@@ -113,54 +113,54 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
     )  # fmt: skip
 
 
-def _weights(found: "Evolution", n: int) -> Heat:
-    """The weights of a step, in colours that are the same for all; of the last also every step's, for a page."""
+def _heat_of_weights(found: "Evolution", n: int) -> Heat:
+    """Return the heat map of one step's weights on a common colour scale; the last has a slider over steps."""
     title = f"Step {found.steps[n]}"
     most = max(max(row) for table in found.weights for row in table)
-    note, over = f"{found.title()}.{_unseen(found)}", None
+    note, over = f"{found.title()}.{_note_on_empty_cells(found)}", None
     if 0 < n == len(found.steps) - 1:
-        shown = evenly(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
+        shown = evenly_spaced(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
         values = [
-            _seen(found, [[round(weight, DECIMALS) for weight in row] for row in found.weights[m]]) for m in shown
+            _non_zero(found, [[round(weight, DECIMALS) for weight in row] for row in found.weights[m]]) for m in shown
         ]
         over = Over([f"Step {found.steps[m]}" for m in shown], values)
         left = len(found.steps) - len(shown)
         note += f" The slider leaves out {left} of {len(found.steps)} steps." if left else ""
     return Heat(
-        name=title, title=title, note=note, rows=_names(found.queries), unit="weight", columns=_names(found.keys),
-        values=_seen(found, found.weights[n]), axes=("query", "key"), largest=most, over=over, picture=True,
+        name=title, title=title, note=note, rows=_labels(found.queries), unit="weight", columns=_labels(found.keys),
+        values=_non_zero(found, found.weights[n]), axes=("query", "key"), largest=most, over=over, picture=True,
     )  # fmt: skip
 
 
-def _difference(found: "Evolution") -> Heat:
+def _heat_of_change(found: "Evolution") -> Heat:
     n = len(found.steps) - 1
     return Heat(
         name="Difference", title=f"Step {found.steps[n]} minus step {found.steps[0]}",
-        note=f"Red cells grew and blue cells fell.{_unseen(found)}",
-        rows=_names(found.queries), columns=_names(found.keys), values=_seen(found, found.from_start(n)),
+        note=f"Red cells grew and blue cells fell.{_note_on_empty_cells(found)}",
+        rows=_labels(found.queries), columns=_labels(found.keys), values=_non_zero(found, found.from_start(n)),
         axes=("query", "key"), signed=True, unit="difference of weights", picture=True,
     )  # fmt: skip
 
 
-def _seen(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
-    """The numbers of a grid, None in cells without a weight at any step."""
+def _non_zero(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
+    """Return the values of a grid, with None in cells whose weight is 0 at every step."""
     return [
-        [None if never else value for value, never in zip(*rows, strict=True)]
-        for rows in zip(values, found.never, strict=True)
+        [None if always_zero else value for value, always_zero in zip(*rows, strict=True)]
+        for rows in zip(values, found.always_zero, strict=True)
     ]
 
 
-def _unseen(found: "Evolution") -> str:
-    return " Cells without a number have no weight at any step." if any(map(any, found.never)) else ""
+def _note_on_empty_cells(found: "Evolution") -> str:
+    return " Cells without a number have no weight at any step." if any(map(any, found.always_zero)) else ""
 
 
-def _names(tokens: list[str]) -> list[str]:
-    """Tokens as a grid names them: blanks alone by a mark."""
+def _labels(tokens: list[str]) -> list[str]:
+    """Return tokens as labels of a grid, with a mark for a blank."""
     return [token if token.strip() else "␣" for token in tokens]
 
 
 def _induction_curves(found: "Evolution") -> Curves:
-    """A line per head, those first that end highest."""
+    """Return the curves of each head's induction score over the steps, the highest last score first."""
     heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
     heads.sort(key=lambda head: -found.induction_of(*head)[-1])
     return Curves(
@@ -170,10 +170,10 @@ def _induction_curves(found: "Evolution") -> Curves:
     )  # fmt: skip
 
 
-def _embeddings(found: "Evolution") -> Scatter:
-    """The path of each token, a point a step."""
+def _scatter_of_embeddings(found: "Evolution") -> Scatter:
+    """Return a scatter plot of the tokens' paths, with a point per token and step."""
     points: list[Point] = []
-    for name, path in zip(_names(found.embedded), found.paths, strict=True):
+    for name, path in zip(_labels(found.embedded), found.paths, strict=True):
         for n, (x, y) in enumerate(path):
             points.append(Point(x, y, f"{name}, step {found.steps[n]}", name, len(points) - 1 if n else None))
     shares = [f"{axis} has {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
@@ -184,7 +184,7 @@ def _embeddings(found: "Evolution") -> Scatter:
 
 
 def evolution_sentences(found: "Evolution") -> list[str]:
-    """Collect the numbers and write the sentences."""
+    """Write the findings: the induction head, the largest change of a weight, and the sharpness."""
     numbers: dict[str, Any] = {"start": found.steps[0], "end": found.steps[-1], "least": GREW}
     best = found.induction_head()
     if best is not None and (found.formed(*best) is not None or repeats(found.queries)):
@@ -214,21 +214,21 @@ def evolution_sentences(found: "Evolution") -> list[str]:
 
 
 def repeats(names: list[str]) -> bool:
-    """Return whether a text is its beginning over and over."""
+    """Return whether a list of tokens repeats its beginning to the end."""
     periods = range(1, len(names) // 2 + 1)
     return any(all(a == b for a, b in zip(names, names[period:], strict=False)) for period in periods)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evolution(TracesAnswer):
-    """One head (None: the mean of heads) of one layer, at several steps of training.
+    """The attention of one head (None: mean of heads) of one layer at several training steps.
 
-    what: which attention it is. queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]:
-    the mean, in nats, of what the queries attend to; change[n]: the mean absolute difference from the step before, 0
-    for the first. embedded: the tokens whose token embeddings paths follow, one point a step, on the plane of all of
-    them; share: the part of the variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens
-    that occurred before give to those behind their earlier occurrences (`head_scores`); empty if there are none, and
-    for cross-attention. training: how the run went, whose loss a page shows. Its traces are the first and the last.
+    what: the kind of attention. queries, keys: the tokens of rows and columns. `weights[n][i][j]`: at steps[n].
+    entropy[n]: the queries' mean entropy in nats; change[n]: the mean absolute difference from the step before, 0 for
+    the first. embedded: the distinct tokens. paths: each one's token embeddings over the steps, on a common plane;
+    share: the fraction of variance that each axis explains. `induction[n][layer][head]`: the induction score at
+    steps[n] (`head_scores`), empty for cross-attention or if no token repeats. training: the run's log, for the loss
+    curve. `traces` has the first and the last step.
     """
 
     format: ClassVar[str] = "regard evolve"
@@ -251,15 +251,15 @@ class Evolution(TracesAnswer):
     training: Training | None = field(default=None, kw_only=True)
 
     def title(self) -> str:
-        """Which attention of which layer and head it is."""
-        return capital(f"{self.what} of {self.whose()}, during training")
+        """Return the title: the kind of attention, the layer and the head."""
+        return capital(f"{self.what} of {self.layer_and_head()}, during training")
 
-    def whose(self) -> str:
-        """Name the layer and the head."""
+    def layer_and_head(self) -> str:
+        """Return the layer and the head in words."""
         return f"layer {self.layer}, {'mean of heads' if self.head is None else f'head {self.head}'}"
 
     def rows(self) -> list[Row]:
-        """One row per step: how spread and changed weights are, the strongest link, and the induction of every head."""
+        """Return a row per step: entropy, change, strongest link, and every head's induction score."""
         found: list[Row] = []
         for n, step in enumerate(self.steps):
             weight, (i, j) = self.strongest(n)
@@ -273,32 +273,32 @@ class Evolution(TracesAnswer):
         return found
 
     def data(self) -> dict[str, object]:
-        """All of it but the traces and how the run went."""
-        own = ("layer", "head", "steps", "queries", "keys", "weights", "entropy", "change", "embedded", "paths",
+        """Return all fields but the traces and the training log for JSON."""
+        names = ("layer", "head", "steps", "queries", "keys", "weights", "entropy", "change", "embedded", "paths",
                "share", "induction")  # fmt: skip
-        return {"title": self.title(), **{name: getattr(self, name) for name in own}}
+        return {"title": self.title(), **{name: getattr(self, name) for name in names}}
 
     def opening(self) -> dict[str, str | int | None]:
-        """The panel of its last step, and that step's trace, of this layer and head."""
+        """Return the view that a page opens: the last step's panel and trace, with this layer and head."""
         last = int(len(self.steps) > 1)
         return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "trace": last, "title": self.title()}
 
     def from_start(self, n: int) -> list[list[float]]:
-        """Subtract the weights of the first step from those of steps[n]."""
+        """Return the weights at steps[n] minus those at the first step."""
         return [
             [now - then for now, then in zip(*rows, strict=True)]
             for rows in zip(self.weights[n], self.weights[0], strict=True)
         ]
 
     def most_changed(self) -> tuple[int, int] | None:
-        """Find the (query, key) whose weight at the last step differs most from the first; None if none does."""
+        """Return the (query, key) whose weight changed most from first to last step, None if none did."""
         rows = self.from_start(len(self.steps) - 1)
-        spots = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
-        size, i, j = max(spots, default=(0.0, 0, 0))
-        return (-i, -j) if size > 0 else None
+        changes = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
+        largest, i, j = max(changes, default=(0.0, 0, 0))
+        return (-i, -j) if largest > 0 else None
 
     def induction_head(self) -> tuple[int, int] | None:
-        """Find the (layer, head) whose induction score is largest at the last step; None if there are no scores."""
+        """Return the (layer, head) with the largest last induction score, None without scores."""
         last = self.induction[-1] if self.induction else []
         scores = [(score, -i, -j) for i, row in enumerate(last) for j, score in enumerate(row) if not math.isnan(score)]
         if not scores:
@@ -307,29 +307,29 @@ class Evolution(TracesAnswer):
         return -i, -j
 
     @cached_property
-    def never(self) -> list[list[bool]]:
-        """Whether a weight is 0 at every step, as where a mask forbids it."""
+    def always_zero(self) -> list[list[bool]]:
+        """Return for each (query, key) whether its weight is 0 at every step, such as when masked."""
         return [[not any(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.weights, strict=True)]
 
     @cached_property
     def free_queries(self) -> list[int]:
-        """The queries that can attend to more than one key; one that may not always gives it all. All, if none may."""
-        every = range(len(self.queries))
-        return [i for i in every if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(every)
+        """Return the queries that can attend to more than one key, or all queries if there is none."""
+        queries = range(len(self.queries))
+        return [i for i in queries if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(queries)
 
     def strongest(self, n: int) -> tuple[float, tuple[int, int]]:
-        """Find the largest weight at steps[n] and its (query, key), of the queries that can attend to more than one."""
+        """Return the largest weight at steps[n] and its (query, key), among the `free_queries`."""
         value, i, j = max((w, i, j) for i in self.free_queries for j, w in enumerate(self.weights[n][i]))
         return value, (i, j)
 
     def induction_of(self, layer: int, head: int) -> list[float]:
-        """The induction score of one head, step by step."""
+        """Return the induction scores of one head over the steps."""
         return [scores[layer][head] for scores in self.induction]
 
     def formed(self, layer: int, head: int) -> int | None:
-        """Find the number of the step from which on a head's induction score is half of its last or more.
+        """Return the index of the step from which on a head's induction score is half of its last or more.
 
-        None if the last one is below FORMED: it did not form.
+        None if the last score is below FORMED: the head isn't an induction head.
         """
         scores = self.induction_of(layer, head)
         if not scores or not scores[-1] >= FORMED:
@@ -339,7 +339,7 @@ class Evolution(TracesAnswer):
 
 
 def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
-    """Open the kept traces of a run, by step; each is read when it is looked at."""
+    """Open the watched traces of a run, as (step, trace) by step. A trace is read on first access."""
     check_watched_traces(run)
     found = []
     for step, file in run_files_by_step(run / WATCH, ".safetensors"):
@@ -351,45 +351,45 @@ def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
 
 
 def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
-    """Put the watched traces of a run side by side; with how it went, where its folder has that."""
+    """Compare the watched traces of a run, and add its training log if there is one."""
     return replace(evolution(open_watched(run), layer, head, part=part), training=training_of(run))
 
 
 def evolution(
     traces: Sequence[tuple[int, Trace | PairTrace]], layer: int, head: int | None = None, *, part: str | None = None
 ) -> Evolution:
-    """Put the traces of one sentence side by side, by step.
+    """Compare the attention in traces of one sentence at several training steps.
 
-    part: for an encoder-decoder, "cross" (by default), "encoder" or "decoder".
+    part: the stack of an encoder-decoder: "cross" (by default), "encoder" or "decoder".
     """
     if not traces:
         raise RegardError("evolution: got no trace, expected at least one")
-    read = [(step, *_part(trace, part)) for step, trace in traces]
-    _, first, own, other, what = read[0]
+    steps = [(step, *_attention_of_stack(trace, part)) for step, trace in traces]
+    _, first, rows, columns, what = steps[0]
     layer = from_zero("layer", layer, len(first), "there are")
     head = None if head is None else from_zero("head", head, first[0].shape[0], "there are")
     tables = []
-    for step, maps, queries, keys, _ in read:
-        if [t.id for t in queries.tokens] != [t.id for t in own.tokens] or len(keys.tokens) != len(other.tokens):
+    for step, maps, queries, keys, _ in steps:
+        if [t.id for t in queries.tokens] != [t.id for t in rows.tokens] or len(keys.tokens) != len(columns.tokens):
             raise RegardError(f"evolution: the trace of step {step} has another text")
         dense = maps[layer].dense()
         tables.append(dense.mean(0) if head is None else dense[head])  # (L, S)
     stacked = torch.stack(tables).double()
     change = (stacked[1:] - stacked[:-1]).abs().mean((1, 2)).tolist()
-    ends = sorted({0, len(read) - 1})
-    names, paths, share = _paths([queries for _, _, queries, _, _ in read])
+    ends = sorted({0, len(steps) - 1})
+    names, paths, share = _embedding_paths([queries for _, _, queries, _, _ in steps])
     return Evolution(
-        what=what, layer=layer, head=head, steps=[step for step, *_ in read],
-        queries=[token.text for token in own.tokens], keys=[token.text for token in other.tokens],
+        what=what, layer=layer, head=head, steps=[step for step, *_ in steps],
+        queries=[token.text for token in rows.tokens], keys=[token.text for token in columns.tokens],
         weights=stacked.tolist(), entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(), change=[0.0, *change],
         embedded=names, paths=paths, share=share,
-        induction=[] if what == CROSS else _induction([queries for _, _, queries, _, _ in read]),
-        about=Read.of(traces[-1][1]), traces=[traces[n][1] for n in ends], names=[f"step {read[n][0]}" for n in ends],
+        induction=[] if what == CROSS else _induction_scores([queries for _, _, queries, _, _ in steps]),
+        about=Read.of(traces[-1][1]), traces=[traces[n][1] for n in ends], names=[f"step {steps[n][0]}" for n in ends],
     )  # fmt: skip
 
 
-def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
-    """(maps, the trace of the queries, that of the keys, what it is called)."""
+def _attention_of_stack(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
+    """Return a stack's attention maps, the traces of its queries and keys, and its name in words."""
     if isinstance(trace, Trace):
         if part is not None:
             raise RegardError(f"part {part!r}: the model is not an encoder-decoder, so its attention has one part")
@@ -403,24 +403,24 @@ def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[Attentio
     raise RegardError(f"part {part!r}: expected {', '.join(PARTS[:-1])} or {PARTS[-1]}")
 
 
-def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
-    """The induction scores of every head, step by step; nothing if no token occurs twice."""
+def _induction_scores(traces: Sequence[Trace]) -> list[list[list[float]]]:
+    """Return every head's induction score at each step, or nothing if no token occurs twice."""
     ids = [token.id for token in traces[0].tokens if not token.special]
     if len(set(ids[:-1])) == len(ids[:-1]):
         return []
-    found = [head_scores(trace) for trace in traces]
-    return [each.induction.tolist() for each in found] if found[0].inductions else []
+    scores = [head_scores(trace) for trace in traces]
+    return [each.induction.tolist() for each in scores] if scores[0].inductions else []
 
 
-def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tuple[float, float]]], tuple[float, float]]:
-    """The token embeddings of a text's different tokens, step by step, on one plane."""
+def _embedding_paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tuple[float, float]]], tuple[float, float]]:
+    """Project the token embeddings of a text's distinct tokens at each step on one plane."""
     if any(trace.token_embeddings is None for trace in traces):
         return [], [], (0.0, 0.0)
     order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}
-    places = sorted(order.values())
+    positions = sorted(order.values())
     tables = (trace.token_embeddings for trace in traces)
-    rows: list[Float[Tensor, "n M"]] = [table[places].double() for table in tables if table is not None]
+    rows: list[Float[Tensor, "n M"]] = [table[positions].double() for table in tables if table is not None]
     flat = plane(torch.cat(rows))
     points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
-    paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
-    return [traces[0].tokens[n].text for n in places], paths, flat.share
+    paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(positions))]
+    return [traces[0].tokens[n].text for n in positions], paths, flat.share

@@ -1,4 +1,4 @@
-"""A run as a user follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
+"""Train a run in the terminal: show progress and samples, draw the loss curve, save watched traces."""
 
 import os
 import shlex
@@ -44,12 +44,12 @@ def train_and_follow(
     *,
     tensorboard: bool = False,
 ) -> None:
-    """Begin a run or continue it, in several processes or alone, and tell of it, like `follow_run_in_terminal`.
+    """Start or resume a run, alone or in several processes, and show its progress in the terminal.
 
-    files, pairs: texts, pairs, or none of them: repeated letters. settings, changes: of a run that begins, and what
-    was given of them. The rest is as the options of `regard train` have it.
+    files, pairs: text files or a file of pairs, neither for repeated letters. settings: the defaults of a new run.
+    changes: settings given by the user. The rest are options of `regard train`.
     """
-    if options.resume and (folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
+    if options.resume and (folder / RUN_JSON).is_file():  # keep the run's own settings
         info = read_run_info(folder)
         settings = info.settings
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
@@ -57,7 +57,7 @@ def train_and_follow(
     board = tensorboard_option_writer() if tensorboard else None
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
-        if processes is not None and not is_main:  # the first one makes the folder, the others find it made
+        if processes is not None and not is_main:  # until the main process has made the folder
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
         if pairs is not None:
@@ -72,36 +72,36 @@ def train_and_follow(
 
 
 def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGroup | None) -> None:
-    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved."""
+    """Train a run and print its progress. Exits with 130 after Ctrl-C, once the run is saved."""
     settle()
     out, bar = consoles()
     is_main = processes is None or processes.rank == 0
 
-    shown = is_main and out.is_terminal and bar.is_terminal  # whether there is a progress bar
+    has_progress_bar = is_main and out.is_terminal and bar.is_terminal
 
-    def say(line: str, **style: Any) -> None:
-        (bar if shown else out).print(line, markup=False, soft_wrap=True, **style)
+    def print_line(line: str, **style: Any) -> None:
+        (bar if has_progress_bar else out).print(line, markup=False, soft_wrap=True, **style)
 
     if is_main:
         for note in (*run.notes, f"Model: {run.parameters:,} parameters on {run.model.device}."):
-            say(note, style="dim")
+            print_line(note, style="dim")
     writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
     settings, watch, prompt = run.settings, run.watched, run.prompt
     columns = (TextColumn("Step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
     speed: list[float] = []
-    with Progress(*columns, console=bar, disable=not shown, transient=True) as progress:
+    with Progress(*columns, console=bar, disable=not has_progress_bar, transient=True) as progress:
         task = progress.add_task("", total=settings.steps, completed=run.state.step, loss="–", speed="–")
 
         def on_log(metrics: StepMetrics) -> None:
             speed.append(metrics.tokens / metrics.seconds)
             del speed[:-50]
-            fast = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
-            progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
+            rate = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
+            progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=rate)
             held = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
-            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
-            if is_main and (held or (not shown and len(speed) == 1)):  # the first one shows that it trains
-                say(progress_line)
+            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {rate}"
+            if is_main and (held or (not has_progress_bar and len(speed) == 1)):  # the first line shows that it trains
+                print_line(progress_line)
             if writer is not None:
                 writer.add_scalar("loss", metrics.loss, metrics.step)
                 writer.add_scalar("rate", metrics.rate, metrics.step)
@@ -116,36 +116,36 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
                 return
             if prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
-                say(f"  Sample: {write_sample(run, text, step)!r}", style="dim")
+                print_line(f"  Sample: {write_sample(run, text, step)!r}", style="dim")
 
         if watch is not None and is_main and run.state.step == 0:
             save_watched_trace(run, watch, 0)
-        done = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
+        final_state = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
     if writer is not None:
         writer.close()
     if not is_main:
         return
-    went = training_of_log(read_log(run.folder), run.model.config, settings)
-    went.draw(run.folder / LOSS)
-    ended = "done" if done.step == settings.steps else "stopped (continue with --resume)"
-    best = "" if done.best is None else f", smallest held-out loss {done.best:.4f}"
-    say(f"Step {done.step} of {settings.steps}: {ended}{best}")
+    training = training_of_log(read_log(run.folder), run.model.config, settings)
+    training.draw(run.folder / LOSS)
+    ended = "done" if final_state.step == settings.steps else "stopped (continue with --resume)"
+    best = "" if final_state.best is None else f", smallest held-out loss {final_state.best:.4f}"
+    print_line(f"Step {final_state.step} of {settings.steps}: {ended}{best}")
     writes = "translate" if run.held else "generate"
     held = sorted((pair.source for pair in run.held), key=len)
     texts = (each for each in (run.prompt, *held, run.watched, "Once upon a time") if isinstance(each, str))
-    text = next(each for each in texts if not each.startswith("-"))  # which would be read as an option
+    text = next(each for each in texts if not each.startswith("-"))  # not an option
     called = shlex.join([text, "--model", str(run.folder)])
     more = ["Now run:", *(f"  regard {verb} {called}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
-    for line in ["", *plain_lines_of_parts(went.shown(out.width), out.width), *more]:
-        say(line)
-    say(f"Wrote {run.folder}", style="dim")
-    if done.step < settings.steps:
+    for line in ["", *plain_lines_of_parts(training.shown(out.width), out.width), *more]:
+        print_line(line)
+    print_line(f"Wrote {run.folder}", style="dim")
+    if final_state.step < settings.steps:
         sys.stdout.flush()
         raise SystemExit(130)
 
 
 def tensorboard_option_writer() -> Callable[..., Any]:
-    """The TensorBoard writer. Raises RegardError if the package isn't installed."""
+    """Return the class that writes TensorBoard logs. Raises RegardError if it isn't installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -154,33 +154,33 @@ def tensorboard_option_writer() -> Callable[..., Any]:
 
 
 def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> None:
-    """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
-    opened = Model(run.model, run.tokenizer, name=f"{run.folder.name}, step {step}")
-    with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
+    """Trace the watched sentence with the current model into RUN/watch/step-N.safetensors."""
+    model = Model(run.model, run.tokenizer, name=f"{run.folder.name}, step {step}")
+    with torch.random.fork_rng(devices=[]):  # the trace must not change later random numbers
         trace: Trace | PairTrace
         if isinstance(sentence, Pair):
-            trace = opened.trace(sentence.source, target=sentence.target)
+            trace = model.trace(sentence.source, target=sentence.target)
         else:
-            trace = opened.trace(sentence)
+            trace = model.trace(sentence)
     folder = run.folder / WATCH
     folder.mkdir(exist_ok=True)
     save_trace(trace, folder / f"step-{step:06d}.safetensors")
 
 
 def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
-    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
-    opened = Model(run.model, run.tokenizer, name=run.folder.name)
+    """Generate a continuation (or translation) of a prompt, and append it to RUN/samples.txt."""
+    model = Model(run.model, run.tokenizer, name=run.folder.name)
     pairs = bool(run.held)
     with torch.random.fork_rng(devices=[]):
         if pairs:
-            text = opened.generate(prompt, max_new_tokens=min(64, run.settings.block)).text
+            text = model.generate(prompt, max_new_tokens=min(64, run.settings.block)).text
         else:
-            room = run.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
-            text = opened.generate(prompt, max_new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
+            free_tokens = run.settings.block - len(model.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            text = model.generate(prompt, max_new_tokens=free_tokens, do_sample=True, temperature=0.8, seed=step).text
     file = run.folder / SAMPLES
     before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
-    shown = f"{prompt} → {text}" if pairs else text
+    sample = f"{prompt} → {text}" if pairs else text
     with whole(file) as temporary:
         lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]  # of a killed run
-        temporary.write_text(f"{''.join(lines)}step {step}: {shown}\n", encoding="utf-8")
-    return shown
+        temporary.write_text(f"{''.join(lines)}step {step}: {sample}\n", encoding="utf-8")
+    return sample

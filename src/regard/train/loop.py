@@ -1,7 +1,7 @@
-"""The training loop: batches in, updates out; it knows nothing of files but the checkpoints it is handed a way to.
+"""Run the training loop: batches in, updates out. Its only access to files is a function that saves.
 
-AdamW (Loshchilov and Hutter 2019) with warm-up and a cosine (Loshchilov and Hutter 2017), the gradient clipped by its
-norm (Pascanu et al. 2013), several parts an update where asked for.
+AdamW (Loshchilov and Hutter 2019) with warm-up and a cosine schedule (Loshchilov and Hutter 2017), gradient norm
+clipping (Pascanu et al. 2013) and gradient accumulation.
 """
 
 import math
@@ -27,32 +27,32 @@ REMEDY = "try a smaller rate (--resume --set rate=... goes on from the last chec
 
 
 class ProcessGroup:
-    """One of several processes. rank: which one, from 0; size: how many."""
+    """The processes of distributed training. rank: this process, from 0; size: their number."""
 
     def __init__(self, accelerator: Any) -> None:
         self._accelerator = accelerator
         self.rank, self.size = accelerator.process_index, accelerator.num_processes
 
     def wait(self) -> None:
-        """Wait until all processes have come here."""
+        """Wait until all processes have reached this call."""
         self._accelerator.wait_for_everyone()
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Wrap a model so that gradients are averaged over all processes at each backward pass."""
+        """Wrap a model so that each backward pass averages gradients over all processes."""
         return self._accelerator.prepare_model(model)
 
     def sum(self, number: float) -> float:
-        """Sum a number over all processes."""
+        """Return the sum of a number over all processes."""
         return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
 
     def any(self, asked: bool) -> bool:
-        """Return whether one of the processes was asked to stop."""
+        """Return whether any process was asked to stop."""
         return self.sum(float(asked)) > 0
 
 
 @contextmanager
 def process_group() -> Iterator[ProcessGroup | None]:
-    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None if it is alone."""
+    """Join the processes started by `accelerate launch` or torchrun; yield None for a single process."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield None
         return
@@ -71,9 +71,9 @@ def process_group() -> Iterator[ProcessGroup | None]:
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """The metrics after an update.
+    """The loss, learning rate, tokens and duration of one training update.
 
-    loss: its own, in nats per token. validation: where it was measured, else None. tokens: those of the update.
+    loss: in nats per token. validation: the held-out loss, None if it wasn't measured after this update.
     """
 
     step: int
@@ -85,7 +85,7 @@ class StepMetrics:
 
 
 def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Make AdamW; matrices decay, biases and norms don't."""
+    """Return the AdamW optimizer of a model, with weight decay for matrices only."""
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
@@ -99,7 +99,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Sum a batch's loss."""
+    """Return the summed loss of a batch, in mixed precision if the settings say so."""
     device = next(model.parameters()).device
     with torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext():
         return batch.loss(model, smoothing)
@@ -107,7 +107,7 @@ def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 
 
 @torch.no_grad()
 def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
-    """Measure the mean loss, of tokens in nats, without dropout."""
+    """Return the mean validation loss in nats per token, without dropout."""
     total, tokens = 0.0, 0
     with model_in_evaluation_mode(model):
         for batch in batches:
@@ -129,13 +129,13 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     processes: ProcessGroup | None = None,
 ) -> TrainingState:
-    """Train from a state on until settings.steps updates are done, or stop says so."""
-    runs: Any = torch.compile(model) if settings.compile else model
-    runs = runs if processes is None else processes.wrap(runs)
+    """Train a model from a state until `settings.steps` updates are done or `stop` returns True."""
+    compiled: Any = torch.compile(model) if settings.compile else model
+    compiled = compiled if processes is None else processes.wrap(compiled)
     rank, size = (0, 1) if processes is None else (processes.rank, processes.size)
     model.train()
     while state.step < settings.steps:
-        began, rate = time.perf_counter(), settings.learning_rate(state.step)
+        started, rate = time.perf_counter(), settings.learning_rate(state.step)
         for group in optimiser.param_groups:
             group["lr"] = rate
         batches, place = [], state.place
@@ -146,13 +146,13 @@ def train(
         optimiser.zero_grad(set_to_none=True)
         total = 0.0
         for batch in batches:
-            loss = loss_of(runs, batch.part(rank, size), settings, smoothing=settings.smoothing)
-            (loss * (size / tokens)).backward()  # several processes' gradients are averaged, hence size
+            loss = loss_of(compiled, batch.rows_of_process(rank, size), settings, smoothing=settings.smoothing)
+            (loss * (size / tokens)).backward()  # size: gradients are averaged over processes
             total += float(loss.detach())
         total = total if processes is None else processes.sum(total)
         if not math.isfinite(total):
             _check_training_weights(model, state.step)
-            _check_outputs(model, batches, settings, state.step)
+            _check_module_outputs(model, batches, settings, state.step)
             raise RegardError(f"step {state.step + 1}: the loss is {total}: {REMEDY}")
         if settings.clip:
             norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
@@ -166,7 +166,7 @@ def train(
             validation = validate(model, data.validation(None if last else 20), settings)
             best = validation if state.best is None else min(state.best, validation)
             state = replace(state, best=best)
-        on_log(StepMetrics(state.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
+        on_log(StepMetrics(state.step, total / tokens, validation, rate, tokens, time.perf_counter() - started))
         if last or stopping or training_step_due(state.step, settings.save_every):
             _check_training_weights(model, state.step)
             save(state)
@@ -177,30 +177,30 @@ def train(
 
 
 def training_step_due(step: int, every: int) -> bool:
-    """Return whether a step is one of every so many; none is if that is 0."""
+    """Return whether a step number is a multiple of `every`, never if `every` is 0."""
     return every > 0 and step % every == 0
 
 
 @torch.no_grad()
-def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
-    """Raise RegardError naming the first module with non-finite output."""
-    found: list[str] = []
+def _check_module_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
+    """Raise RegardError with the first module that has a non-finite output."""
+    not_finite: list[str] = []
 
-    def watch(name: str) -> Callable[..., None]:
+    def hook_for(name: str) -> Callable[..., None]:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and not bool(output.isfinite().all()):
-                found.append(name)
+                not_finite.append(name)
 
         return hook
 
     with ExitStack() as hooks:
         for name, module in model.named_modules():
             if name:
-                hooks.enter_context(module.register_forward_hook(watch(name)))
+                hooks.enter_context(module.register_forward_hook(hook_for(name)))
         for batch in batches:
             loss_of(model, batch, settings)
-    if found:
-        raise RegardError(f"step {step + 1}: the output of {found[0]!r} isn't finite: {REMEDY}")
+    if not_finite:
+        raise RegardError(f"step {step + 1}: the output of {not_finite[0]!r} isn't finite: {REMEDY}")
 
 
 def _check_training_gradients(model: nn.Module, step: int) -> None:

@@ -1,4 +1,4 @@
-"""Train a model from files and settings: the functions of `regard train`."""
+"""Prepare a training run from files and settings, and train it: the functions behind `regard train`."""
 
 import signal
 import threading
@@ -39,13 +39,13 @@ from regard.train.run_folder import (
     TrainingState,
     check_run_folder,
     check_space,
+    describe_source,
     load_checkpoint,
     lock_folder,
     read_run_info,
     remove_run_leftovers,
     save_checkpoint,
     source_files,
-    source_of,
     training_device,
     write_run_info,
 )
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """A run that is ready to train.
+    """A prepared training run: its folder, model, data, optimizer and state.
 
     notes: notes to show before it starts. held: the held-out pairs. watched: the sentence or pair whose traces are
     saved during training. prompt: the start of samples. lock: keeps other processes out of the folder until the
@@ -81,11 +81,11 @@ class TrainingRun:
 
     @property
     def parameters(self) -> int:
-        """Count the trainable parameters."""
+        """Return the number of trainable parameters."""
         return sum(p.numel() for p in self.model.parameters())
 
     def plot(self) -> "Figure":
-        """Draw the loss of each update so far (means and ranges if there are many), and the validation loss.
+        """Draw the loss curve so far (means and ranges if there are many updates), with the validation loss.
 
         Raises:
             RegardError: the run's log has no update yet.
@@ -102,7 +102,7 @@ DEFAULT = RunOptions()
 def prepare_text_run(
     files: Sequence[Path], folder: Path, settings: Settings, options: RunOptions = DEFAULT
 ) -> TrainingRun:
-    """Prepare a run that learns to predict the next token of texts.
+    """Prepare a run that trains on next-token prediction of texts.
 
     Args:
         files: the texts.
@@ -113,11 +113,11 @@ def prepare_text_run(
     Raises:
         RegardError: the texts, the settings or the folder aren't valid. Nothing is trained then.
     """
-    return _text_run(read_training_texts(files), source_files(files), folder, settings, options)
+    return _prepare_from_texts(read_training_texts(files), source_files(files), folder, settings, options)
 
 
 def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
-    """Prepare a run that learns repeated random letters, drawn with the settings' seed.
+    """Prepare a run that trains on repeated random letters, drawn with the settings' seed.
 
     It watches a line of these letters unless you choose a sentence.
 
@@ -127,13 +127,13 @@ def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions =
     text = repeated_training_text(settings.seed)
     if options.watch is None:
         options = replace(options, watch=repeated_training_line(settings.seed, min(settings.block, 24)))
-    return _text_run([text], (source_of("repeated letters", text.encode()),), folder, settings, options)
+    return _prepare_from_texts([text], (describe_source("repeated letters", text.encode()),), folder, settings, options)
 
 
-def _text_run(
+def _prepare_from_texts(
     texts: Sequence[str], sources: tuple[SourceFile, ...], folder: Path, settings: Settings, options: RunOptions
 ) -> TrainingRun:
-    """Prepare a run from texts that were read."""
+    """Prepare a run from the content of its texts."""
     tokenizer = _tokenizer_of_run(folder, settings, texts, frame="none")
     rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
     ids = torch.tensor([number for row in rows for number in row])
@@ -151,12 +151,12 @@ def _text_run(
         if count > most:
             raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, but this block allows at most {most}")
     info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
-    run = _prepare(folder, info, tokenizer, data, notes, options)
+    run = _prepare_run(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
 
 
 def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
-    """Prepare a run that learns to translate, from a file of tab-separated pairs.
+    """Prepare a run that trains a translator on tab-separated sentence pairs.
 
     Args:
         file: the pairs.
@@ -173,7 +173,7 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
         folder, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
     )
     kept, long = encode_pairs(tokenizer, training, settings.block)
-    validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # nothing is left out of what is measured
+    validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # no length limit in validation
     if not kept:
         raise RegardError(f"block: got {settings.block}, but every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
@@ -182,19 +182,19 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
         len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
-    apart = len(pairs) - len(training) - len(held)
+    left_out = len(pairs) - len(training) - len(held)
     notes: tuple[str, ...] = (
         f"Data: {len(kept):,} training pairs, {len(held):,} held-out pairs. Vocabulary: {len(tokenizer):,} tokens.",
     )
-    if apart:
-        notes += (f"Pairs left out because they share a sentence with a held-out pair: {apart:,}.",)
+    if left_out:
+        notes += (f"Pairs left out because they share a sentence with a held-out pair: {left_out:,}.",)
     if long:
         notes += (f"Pairs left out of training because they have more than {settings.block} tokens (block): {long:,}.",)
     watched = None if options.watch is None else watched_pair(options.watch, held, str(file))
     if options.prompt is not None:
         check_text(options.prompt, "--prompt")
     info = RunInfo("pairs", settings, config, source_files([file]), options.watch, options.prompt)
-    run = _prepare(folder, info, tokenizer, data, notes, options)
+    run = _prepare_run(folder, info, tokenizer, data, notes, options)
     return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
 
 
@@ -205,7 +205,7 @@ def run_training(
     on_step_end: Callable[[int], None] = lambda step: None,
     processes: ProcessGroup | None = None,
 ) -> TrainingState:
-    """Train a run to its end, or until Ctrl-C, which saves first. Then release the folder.
+    """Train a run to its end or until Ctrl-C, save it, and release its folder.
 
     on_log, on_step_end, processes: as in `train`. When a run resumes, on_step_end is first called with the checkpoint's
     step, because the run may have been killed before that call.
@@ -237,34 +237,34 @@ def run_training(
 
 @contextmanager
 def stop_training_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C, SIGTERM and SIGHUP into a question that the loop asks after each update; a second one interrupts."""
-    asked: list[int] = []
+    """Yield a function that returns True after Ctrl-C, SIGTERM or SIGHUP; a second signal interrupts."""
+    received: list[int] = []
 
-    def ask(number: int, _frame: Any) -> None:
-        if asked:
+    def on_signal(number: int, _frame: Any) -> None:
+        if received:
             raise KeyboardInterrupt
-        asked.append(number)
+        received.append(number)
 
-    # what ends jobs and closes terminals sends SIGTERM or SIGHUP; nohup has the latter ignored, and it stays so
-    kinds = [signal.SIGINT, signal.SIGTERM]
+    # job schedulers and closing terminals send SIGTERM or SIGHUP; nohup ignores SIGHUP, and that is respected
+    signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        kinds.append(signal.SIGHUP)
+        signals.append(signal.SIGHUP)
     if threading.current_thread() is not threading.main_thread():
-        kinds = []
-    before = {kind: signal.signal(kind, ask) for kind in kinds}
+        signals = []
+    old_handlers = {signal_number: signal.signal(signal_number, on_signal) for signal_number in signals}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(received)
     finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
+        for signal_number, handler in old_handlers.items():
+            signal.signal(signal_number, handler)
 
 
-def _prepare(
+def _prepare_run(
     folder: Path, info: RunInfo, tokenizer: Any, data: Data, notes: tuple[str, ...], options: RunOptions
 ) -> TrainingRun:
-    """Make the folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
+    """Create the folder, model and optimizer of a run, or restore them from its newest checkpoint.
 
-    Everything that can be refused is refused before the folder is written to, its lock aside.
+    Every check comes before the folder is written to, except for its lock.
     """
     settings = info.settings
     check_run_folder(folder, info, resume=options.resume)
@@ -282,8 +282,8 @@ def _prepare(
             )
         last = state.step == settings.steps
         notes += ("All steps are done. Finishing the run." if last else f"Resuming after step {state.step}.", *more)
-        if (before := read_run_info(folder).settings.rate) != settings.rate:
-            notes += (f"The rate is now {settings.rate} instead of {before}.",)
+        if (old_rate := read_run_info(folder).settings.rate) != settings.rate:
+            notes += (f"The rate is now {settings.rate} instead of {old_rate}.",)
     if options.is_main:
         write_run_info(folder, info)
         write_tokenizer(folder, tokenizer)
@@ -292,7 +292,7 @@ def _prepare(
 
 
 def _is_finished(folder: Path, info: RunInfo) -> bool:
-    """Whether a run was followed to its end: its loss drawn after its last checkpoint, its sentence traced there."""
+    """Return whether a run's last loss curve and watched trace exist and are up to date."""
     step = info.settings.steps
     try:
         drawn = (folder / LOSS).stat().st_mtime >= (folder / POINTER).stat().st_mtime
@@ -304,7 +304,7 @@ def _is_finished(folder: Path, info: RunInfo) -> bool:
 def _tokenizer_of_run(
     folder: Path, settings: Settings, texts: Sequence[str], *, frame: tokenizers.Frame
 ) -> "PreTrainedTokenizerFast":
-    """Read the run's own tokenizer, or make one from the texts it trains on."""
+    """Read the run's tokenizer, or train a new one on its texts."""
     if (folder / "run.json").is_file() and (folder / "tokenizer.json").is_file():
         return read_tokenizer(folder)
     size = settings.vocabulary

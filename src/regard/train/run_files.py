@@ -1,7 +1,4 @@
-"""A run's folder and its log.jsonl, which are read without torch.
-
-The log has a line for each update, written when the update is done.
-"""
+"""Check a training run's folder, and read and write its log.jsonl, without importing torch."""
 
 import json
 from pathlib import Path
@@ -17,7 +14,7 @@ Line = dict[str, Any]
 
 
 def check_place_for_run(folder: Path, *, resume: bool) -> bool:
-    """Check that a run can be written to a folder; return whether there is one that is to go on."""
+    """Check that a run can be written to a folder; return whether it resumes one that is there."""
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"--out {str(folder)!r} is a file: pass a folder's name")
     if (folder / RUN_JSON).exists():
@@ -30,13 +27,13 @@ def check_place_for_run(folder: Path, *, resume: bool) -> bool:
 
 
 def check_watched_traces(run: Path) -> None:
-    """Raise RegardError for a run without watched traces."""
+    """Check that a run has watched traces. Raises RegardError if not."""
     if not any((run / WATCH).glob("step-*.safetensors")):
         raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
 
 
 class Log:
-    """A run's log that is written: a line for each update. Lines beyond where a run resumes are taken away."""
+    """The log of a run that is being written. Lines after the step where a run resumes are removed."""
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG
@@ -45,7 +42,7 @@ class Log:
             file.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
 
     def add(self, report: Any) -> None:
-        """Append an update's report."""
+        """Append a line with an update's metrics."""
         try:
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(vars(report)) + "\n")
@@ -54,22 +51,22 @@ class Log:
 
 
 def read_log(run: Path) -> list[Line]:
-    """Read a run's log, a dict an update; a last line that isn't whole is left out."""
+    """Read a run's log as one dictionary per update, without an unfinished last line."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
     with open_regular(file) as opened:
         lines = opened.read().split(b"\n")[:-1]
-    return [_parsed(file, number, line) for number, line in enumerate(lines, 1)]
+    return [_parsed_log_line(file, number, line) for number, line in enumerate(lines, 1)]
 
 
-def _parsed(file: Path, number: int, line: bytes) -> Line:
-    """Parse one line of a log. Raises RegardError for what no run writes."""
+def _parsed_log_line(file: Path, number: int, line: bytes) -> Line:
+    """Parse and check one line of a log. Raises RegardError if it is damaged."""
     try:
-        found = expect_type("it", parse_json(line), dict)
+        values = expect_type("it", parse_json(line), dict)
         for name, kind in FIELDS.items():
-            expect_type(name, found.get(name), kind)
-        expect_type("validation", found.get("validation"), float, None)
+            expect_type(name, values.get(name), kind)
+        expect_type("validation", values.get("validation"), float, None)
     except RegardError as error:
         raise RegardError(f"{str(file)!r} is damaged: line {number}: {error}") from error
-    return found
+    return values

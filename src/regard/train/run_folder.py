@@ -1,17 +1,16 @@
-"""A training run: its folder, what stands in it, and how it starts, goes on and stops.
+"""Read and write the folder of a training run: run.json, checkpoints, and the lock.
 
-RUN/run.json        settings, the model's config, and which texts (their sizes and SHA-256)
-RUN/log.jsonl       a line an update: step, loss, validation, rate, tokens, seconds
+RUN/run.json        settings, the model's config, and sizes and SHA-256 of the texts
+RUN/log.jsonl       one line per update: step, loss, validation, rate, tokens, seconds
 RUN/loss.png        the loss curve
-RUN/samples.txt     what the model writes on the way
+RUN/samples.txt     samples that the model generates during training
 RUN/checkpoints/, latest.json    see nn/folder.py
-RUN/watch/          traces of the watched sentence, a file a step
+RUN/watch/          traces of the watched sentence, one file per step
 RUN/.lock           locked while a process trains into the folder
 
-Checkpoints can be trusted: they are staged, made durable, renamed, and only then pointed at. Killed at any moment, a
-run has its last whole checkpoint and a pointer to it. Beside the model's own files a checkpoint holds
-training.safetensors (what the optimiser has gathered, and the state of the random numbers) and training.json (step,
-place in the data, what is known of the loss).
+A checkpoint is staged, synced to disk, renamed, and only then pointed at. A run that is killed at any moment keeps its
+last complete checkpoint and a pointer to it. In addition to the model's files, a checkpoint has training.safetensors
+(the optimizer's moments and the random number generators) and training.json (step, data position, smallest loss).
 """
 
 import hashlib
@@ -54,7 +53,7 @@ STATE, NOTES = "training.safetensors", "training.json"
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The state of a run. step: updates done. place: of the next batch. best: the smallest validation loss so far."""
+    """The state of a run. step: updates done. place: the next batch's data position. best: lowest validation loss."""
 
     step: int = 0
     place: tuple[int, int] = (0, 0)
@@ -64,30 +63,30 @@ class TrainingState:
 def save_checkpoint(
     run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
-    """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep."""
+    """Write a checkpoint and point the run at it, then remove all but the `keep` newest ones."""
     name = f"step-{state.step:06d}"
-    home = run / CHECKPOINTS
-    staged, final = home / f".{name}.part", home / name
+    checkpoints = run / CHECKPOINTS
+    staged, final = checkpoints / f".{name}.part", checkpoints / name
     if (run / POINTER).is_file() and final.is_dir() and newest_transformer_folder(run) == final:
-        return final  # the same step of the same run: the same bits
+        return final  # saved already, with the same bits
     try:
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
         save_model(staged, model, tokenizer)
         with whole(staged / STATE) as file:
-            safetensors.torch.save_file(_state(model, optimiser), file)
+            safetensors.torch.save_file(_optimizer_tensors(model, optimiser), file)
         with whole(staged / NOTES) as file:
-            notes_content = {"step": state.step, "place": list(state.place), "best": state.best}
-            notes_content["threads"] = torch.get_num_threads()
-            file.write_text(json.dumps(notes_content) + "\n", encoding="utf-8")
-        _make_checkpoint_durable(staged)
-        if final.exists():  # of a run that was killed between the rename and the pointer
+            notes = {"step": state.step, "place": list(state.place), "best": state.best}
+            notes["threads"] = torch.get_num_threads()
+            file.write_text(json.dumps(notes) + "\n", encoding="utf-8")
+        _sync_folder(staged)
+        if final.exists():  # a run was killed between rename and pointer
             shutil.rmtree(final)
         staged.rename(final)
-        _make_checkpoint_durable(home)
+        _sync_folder(checkpoints)
         with whole(run / POINTER) as file:
             file.write_text(json.dumps({"checkpoint": name}) + "\n", encoding="utf-8")
-        _make_checkpoint_durable(run)
+        _sync_folder(run)
     except (OSError, safetensors.SafetensorError) as error:
         shutil.rmtree(staged, ignore_errors=True)
         reason = getattr(error, "strerror", None) or error
@@ -95,43 +94,43 @@ def save_checkpoint(
     except RegardError:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    for _, old in run_files_by_step(home)[:-keep]:
+    for _, old in run_files_by_step(checkpoints)[:-keep]:
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
     return final
 
 
 def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
-    """List what is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
-    named = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
-    found = [(named.fullmatch(path.name), path) for path in folder.glob("step-*")]
-    return sorted((int(match[1]), path) for match, path in found if match is not None)
+    """Return (N, path) of the entries step-N in a folder, sorted by N as a number."""
+    pattern = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
+    matches = [(pattern.fullmatch(path.name), path) for path in folder.glob("step-*")]
+    return sorted((int(match[1]), path) for match, path in matches if match is not None)
 
 
 def load_checkpoint(
     run: Path, model: Transformer, optimiser: torch.optim.Optimizer
 ) -> tuple[TrainingState, tuple[str, ...]]:
-    """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
+    """Restore model, optimizer and random numbers from a run's newest checkpoint; return its state and notes.
 
-    A note says if the number of threads is another here: then the weights won't be bit-identical to
-    those of a run without a stop.
+    A note reports a different number of threads, because the weights then won't be bit-identical to those of a run
+    without a stop.
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
     notes_content = read_json(folder / NOTES)
     try:
-        step, (turn, number), best = (notes_content[name] for name in ("step", "place", "best"))
+        step, (epoch, number), best = (notes_content[name] for name in ("step", "place", "best"))
     except (KeyError, TypeError, ValueError) as error:
         raise RegardError(f"{str(folder / NOTES)!r} is damaged: a run writes something else") from error
-    state = TrainingState(step, (turn, number), best)
-    own = weights_of(model)
-    needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
-    needed |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
-    for name, tensor in needed.items():
+    state = TrainingState(step, (epoch, number), best)
+    parameters = weights_of(model)
+    expected = {f"{kind}.{name}": tensor for name, tensor in parameters.items() for kind in ("mean", "square")}
+    expected |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
+    for name, tensor in expected.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
             raise RegardError(f"{str(folder / STATE)!r} is incomplete: tensor {name!r} is missing or does not fit")
     fill_module_weights(model, weights, repr(str(folder / WEIGHTS)))
-    for name, parameter in own.items():
+    for name, parameter in parameters.items():
         optimiser.state[parameter] = {
             "step": tensors["count"].clone(),
             "exp_avg": tensors[f"mean.{name}"].to(parameter.device),
@@ -151,7 +150,7 @@ def load_checkpoint(
 
 
 def remove_run_leftovers(run: Path) -> None:
-    """Remove what a killed run was about to write."""
+    """Remove the unfinished files and checkpoints of a killed run."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
     for place in (run, run / WATCH):
@@ -159,24 +158,25 @@ def remove_run_leftovers(run: Path) -> None:
 
 
 def size_of_checkpoint(model: Transformer) -> int:
-    """Estimate the bytes of a checkpoint on disk: weights, and twice as much for the optimiser."""
+    """Estimate a checkpoint's bytes on disk: the weights, and twice as much for the optimizer."""
     return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
 
 
-def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    tensors = {"random": torch.get_rng_state()}  # which dropout draws from, on every device
+def _optimizer_tensors(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's moments and the random number states, as named CPU tensors."""
+    tensors = {"random": torch.get_rng_state()}  # for dropout, per device
     if torch.cuda.is_available():
         tensors |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
     for name, parameter in weights_of(model).items():
-        gathered = optimiser.state[parameter]
-        tensors[f"mean.{name}"] = gathered["exp_avg"].detach().cpu().contiguous()
-        tensors[f"square.{name}"] = gathered["exp_avg_sq"].detach().cpu().contiguous()
-        tensors["count"] = torch.as_tensor(gathered["step"]).detach().cpu().clone()
+        moments = optimiser.state[parameter]
+        tensors[f"mean.{name}"] = moments["exp_avg"].detach().cpu().contiguous()
+        tensors[f"square.{name}"] = moments["exp_avg_sq"].detach().cpu().contiguous()
+        tensors["count"] = torch.as_tensor(moments["step"]).detach().cpu().clone()
     return tensors
 
 
-def _make_checkpoint_durable(folder: Path) -> None:
-    """Make a folder's entries survive a power cut, where the system has a way to."""
+def _sync_folder(folder: Path) -> None:
+    """Sync a folder's entries to disk, so that they survive a power cut (POSIX only)."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -191,7 +191,7 @@ FORMAT, VERSION = "training run", 1
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that was trained on, known by its content."""
+    """A training file, identified by its size and SHA-256."""
 
     name: str
     bytes: int
@@ -200,7 +200,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The description of a run, written once and checked when a run is continued."""
+    """The description of a run in run.json, written at its start and checked when it resumes."""
 
     kind: str
     settings: Settings
@@ -210,34 +210,34 @@ class RunInfo:
     prompt: str | None = None
 
 
-def source_of(name: str, content: bytes) -> SourceFile:
-    """Describe content by its size and SHA-256."""
+def describe_source(name: str, content: bytes) -> SourceFile:
+    """Describe the content of a training file by its size and SHA-256."""
     return SourceFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
-    """Describe files by their sizes and SHA-256."""
-    return tuple(source_of(file.name, file.read_bytes()) for file in files)
+    """Describe training files by their sizes and SHA-256."""
+    return tuple(describe_source(file.name, file.read_bytes()) for file in files)
 
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
-    """Raise RegardError for a run's folder that can't be begun or continued; nothing is written."""
+    """Check that a run can start in a folder, or resume with the same settings and texts. Writes nothing."""
     if not check_place_for_run(run, resume=resume):
         return
-    there = read_run_info(run)
-    if there.kind != info.kind:
-        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, not {info.kind!r}")
-    for name in there.settings.differences(info.settings):
-        had, given = getattr(there.settings, name), getattr(info.settings, name)
-        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, not {given!r}: name another folder")
-    if [source.sha256 for source in there.sources] != [source.sha256 for source in info.sources]:
+    existing = read_run_info(run)
+    if existing.kind != info.kind:
+        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {existing.kind!r}, not {info.kind!r}")
+    for name in existing.settings.differences(info.settings):
+        old, given = getattr(existing.settings, name), getattr(info.settings, name)
+        raise RegardError(f"--resume {str(run)!r}: its {name} is {old!r}, not {given!r}: name another folder")
+    if [source.sha256 for source in existing.sources] != [source.sha256 for source in info.sources]:
         raise RegardError(f"--resume {str(run)!r}: it was trained on other texts: name another folder")
-    if there.config != info.config:
+    if existing.config != info.config:
         raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
-    """Make a run's folder if there is none, and lock it for this process, as long as the lock is kept."""
+    """Create a run's folder if needed, lock it for this process, and return the lock."""
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -254,7 +254,7 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
 
 
 def write_run_info(run: Path, info: RunInfo) -> None:
-    """Write run.json: what the run is. Raises RegardError if the file system refuses."""
+    """Write the description of a run to run.json."""
     record = {
         "regard": FORMAT, "version": VERSION, "kind": info.kind, "settings": info.settings.as_json(),
         "model": info.config.as_json(), "sources": [vars(source) for source in info.sources], "watch": info.watch,
@@ -265,7 +265,7 @@ def write_run_info(run: Path, info: RunInfo) -> None:
 
 
 def read_run_info(run: Path) -> RunInfo:
-    """Read run.json: what the run is."""
+    """Read the description of a run from run.json. Raises RegardError if it is damaged."""
     file = run / RUN_JSON
     if not file.exists():
         raise RegardError(f"{str(run)!r} isn't a training run: it has no {RUN_JSON}")
@@ -285,37 +285,37 @@ def read_run_info(run: Path) -> RunInfo:
 
 
 def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
-    """Raise an error if there is no room for a run's checkpoints or memory, before its model is made."""
+    """Check that disk and memory suffice for a run, before its model is made. Raises RegardError if not."""
     device, helps = training_device(), "a smaller batch, block or model"
-    what = f"training {_tokens_at_once(config, settings):,} tokens at a time"
+    what = f"training {_tokens_per_batch(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
         model = Transformer(config)
-    if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
+    if device.type != "cpu":  # the CPU builds the model and collects each checkpoint
         require_memory(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
     need = (settings.keep + 1) * size_of_checkpoint(model)
-    there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
+    existing_folder = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(existing_folder).free
     if need > free:
         sizes = f"need {format_bytes(need)}, the disk has {format_bytes(free)}"
         raise RegardError(f"--out {str(run)!r}: {settings.keep + 1} checkpoints {sizes}")
 
 
 def training_device() -> torch.device:
-    """Choose the device of training: CUDA if there is one, else the CPU."""
+    """Return the device of training: CUDA if available, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def training_memory(config: TransformerConfig, settings: Settings) -> int:
-    """Estimate the bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
+    """Estimate the bytes of training on its device: weights, gradients, optimizer and activations."""
     stacks = 2 if config.kind == "encoder-decoder" else 1
     width, hidden = config.d_model, config.hidden_width
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
     weights = 16 * (config.vocabulary * width + stacks * config.layers * layer)
-    each = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
-    return weights + 4 * _tokens_at_once(config, settings) * each
+    per_token = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
+    return weights + 4 * _tokens_per_batch(config, settings) * per_token
 
 
-def _tokens_at_once(config: TransformerConfig, settings: Settings) -> int:
-    """Count the tokens of a batch; of pairs, settings count tokens themselves."""
+def _tokens_per_batch(config: TransformerConfig, settings: Settings) -> int:
+    """Return the number of tokens in a batch. For pairs, `settings.batch` counts tokens itself."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)

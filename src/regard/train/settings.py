@@ -1,4 +1,4 @@
-"""The settings of a training run, from a file, from options, or from both."""
+"""Check the settings of a training run, which come from a file, from options, or from both."""
 
 import json
 import math
@@ -86,7 +86,7 @@ class Settings:
 
     @classmethod
     def for_pairs(cls, **changes: Any) -> "Settings":
-        """Make settings that translate short sentences well on a small machine."""
+        """Return settings that train a translator of short sentences well on a small machine."""
         sizes = {"tokenizer": "bytes", "layers": 3, "d_model": 192, "heads": 6, "d_hidden": 512, "block": 64}
         sizes |= {"batch": 2048, "dropout": 0.1, "smoothing": 0.1, "rate": 2e-3, "least_rate": 2e-5, "warmup": 400}
         sizes |= {"steps": 8000, "decay": 0.01, "beta2": 0.98, "held_out": 2000.0, "vocabulary": 6000}
@@ -94,25 +94,25 @@ class Settings:
 
     @classmethod
     def for_repeated(cls, **changes: Any) -> "Settings":
-        """Make settings in which induction forms within a minute on a small machine (`regard.train.data`)."""
+        """Return settings in which an induction head forms within a minute on a small machine."""
         sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "positions": "alibi"}
         sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98}
         sizes |= {"watch_every": 50, "save_every": 500}
         return cls(**{**sizes, **changes})
 
     def learning_rate(self, step: int) -> float:
-        """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""
+        """Return the learning rate of an update, counted from 0: linear warm-up, then a cosine to least_rate."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
-        part = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
-        return self.least_rate + 0.5 * (1 + math.cos(math.pi * part)) * (self.rate - self.least_rate)
+        progress = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
+        return self.least_rate + 0.5 * (1 + math.cos(math.pi * progress)) * (self.rate - self.least_rate)
 
     def as_json(self) -> dict[str, str | int | float | bool | None]:
         """Return the settings as stored in run.json."""
         return asdict(self)
 
     def differences(self, other: "Settings") -> list[str]:
-        """Name settings that differ but must not. You may continue a run for more steps or with another rate."""
+        """Return the names of settings that differ but must not when a run resumes."""
         free = {"rate", "least_rate", "steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
         mine, theirs = asdict(self), asdict(other)
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
@@ -120,7 +120,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run starts.
+    """Options for starting a run: resume it, watch a sentence, generate samples from a prompt.
 
     resume: continue the folder's run. watch: a sentence to save traces of during training; for pairs, a held-out
     sentence, or a sentence and its translation separated by a tab. prompt: the start of samples during training; for
@@ -135,7 +135,7 @@ class RunOptions:
 
 
 def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Change some of the settings.
+    """Return settings with some of them replaced by name.
 
     Raises:
         RegardError: a name isn't a setting, or a value is wrong.
@@ -149,8 +149,8 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
-    """Return the model config of a run that learns the next token. Raises RegardError if sizes don't fit."""
-    most = settings.block if settings.positions == "learned" else None  # of other positions there is no table
+    """Return the model config of a next-token run. Raises RegardError if sizes don't fit."""
+    most = settings.block if settings.positions == "learned" else None  # others have no table
     return TransformerConfig.nanogpt(
         vocabulary, length=most, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
@@ -158,7 +158,7 @@ def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
 
 
 def read_training_settings(file: Path) -> dict[str, object]:
-    """Read the settings of a .toml or .json file, by name.
+    """Read training settings by name from a .toml or .json file.
 
     Raises:
         RegardError: the file can't be read, or has another format.
@@ -167,7 +167,7 @@ def read_training_settings(file: Path) -> dict[str, object]:
     try:
         text = file.read_text(encoding="utf-8")
         content = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
-    except ValueError as error:  # of both formats, and of bytes that are no UTF-8
+    except ValueError as error:  # from both formats, and from bytes that aren't UTF-8
         raise RegardError(f"--config {str(file)!r} isn't valid TOML or JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
         raise RegardError(f"--config {str(file)!r}: got {type(content).__name__}, expected names with values")

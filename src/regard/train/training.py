@@ -1,4 +1,4 @@
-"""Show how a training run went: the loss of every update as a curve, and what it fell to, in training and held out."""
+"""Report how a training run went: the loss of every update as a curve, and the held-out losses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from regard.train.run_files import LOG, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.settings import Settings
 
-Log = Sequence[Mapping[str, Any]]  # an entry an update: "step", "loss", and "validation" where it was measured
+Log = Sequence[Mapping[str, Any]]  # one entry per update: "step", "loss" and "validation" (None if not measured)
 
-PART = 50  # a mean at either end is over this part of all updates
-MOST = 8  # evaluations that a terminal shows
-POINTS = 400  # of a line of the loss on a page
-DRAWN = 100  # of one in a picture, where nobody can look closer
+PART = 50  # the first and last mean are over 1/PART of all updates
+MOST = 8  # evaluations in a terminal
+POINTS = 400  # at most, in a page's loss curve
+DRAWN = 100  # at most, in a picture's loss curve, which can't zoom
 
 
 SAME = 0.02  # nats per token: losses that differ by less are about equal
@@ -67,7 +67,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A held-out loss, and the mean of the updates' own losses since the previous one."""
+    """A held-out loss, and the mean training loss of the updates since the previous evaluation."""
 
     step: int
     loss: float
@@ -76,7 +76,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training(Answer):
-    """How a run went, by its log. vocabulary: the number of tokens; smoothing: of the labels, in the loss."""
+    """The answer of `regard train`: a run's log. vocabulary: its size; smoothing: of the labels in the loss."""
 
     format: ClassVar[str] = "regard train"
 
@@ -85,7 +85,7 @@ class Training(Answer):
     smoothing: float = 0.0
 
     def title(self) -> str:
-        """The first and last loss."""
+        """Return the title, with the first and last loss."""
         if not self.log:
             return "Training loss: no update yet"
         ends = ", ".join(f"{each['loss']:.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
@@ -93,12 +93,12 @@ class Training(Answer):
         return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
 
     def findings(self) -> list[str]:
-        """State what the loss fell to, in training and held out. Return nothing if no loss is a number."""
-        known = [each["loss"] for each in self.log if math.isfinite(each["loss"])]
-        if not known:
+        """Write how the training and held-out losses changed, or nothing if no loss is finite."""
+        finite = [each["loss"] for each in self.log if math.isfinite(each["loss"])]
+        if not finite:
             return []
-        size, held = max(1, len(known) // PART), evaluations(self.log)
-        first, last = sum(known[:size]) / size, sum(known[-size:]) / size
+        size, held = max(1, len(finite) // PART), evaluations(self.log)
+        first, last = sum(finite[:size]) / size, sum(finite[-size:]) / size
         chance = math.log(self.vocabulary) if self.vocabulary > 1 else None
         numbers: dict[str, Any] = {
             "count": len(self.log), "change": last - first, "first": first, "last": last, "chance": chance,
@@ -116,40 +116,40 @@ class Training(Answer):
         return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
-        """One row an update."""
+        """Return a row per update, with its loss and held-out loss."""
         return [{"step": each["step"], "loss": each["loss"], "held_out": each["validation"]} for each in self.log]
 
     def panels(self) -> list[Panel]:
-        """The loss as a curve, and at its evaluations; a terminal has some of these, or else the curve."""
-        found = evaluations(self.log)
-        some = [found[n] for n in evenly(len(found), MOST)]
-        panels: list[Panel] = [replace(self.loss(), screen=len(found) < 2 and len(self.log) > 1, picture=True)]
-        if len(some) < len(found):
-            part = f", {len(some)} of {len(found)} (all in {LOG})"
-            panels.append(_evaluations("Some evaluations", some, part, screen=True))
-        if len(found) > 1:
-            panels.append(_evaluations("Evaluations", found, screen=len(some) == len(found)))
+        """Return the loss curve and tables of evaluations. A terminal shows some of them, or the curve."""
+        measured = evaluations(self.log)
+        shown = [measured[n] for n in evenly_spaced(len(measured), MOST)]
+        panels: list[Panel] = [replace(self.loss(), screen=len(measured) < 2 and len(self.log) > 1, picture=True)]
+        if len(shown) < len(measured):
+            part = f", {len(shown)} of {len(measured)} (all in {LOG})"
+            panels.append(_table_of_evaluations("Some evaluations", shown, part, screen=True))
+        if len(measured) > 1:
+            panels.append(_table_of_evaluations("Evaluations", measured, screen=len(shown) == len(measured)))
         return panels
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """The panels of these names; of its picture the loss, whose every point is the mean of more updates."""
+        """Return the panels with these names, by default the loss curve with fewer points."""
         return super().chosen(names) if names else [self.loss(DRAWN)]
 
     def loss(self, most: int = POINTS) -> Curves:
-        """Draw the loss: every update's while there is room for so many points, then means over as many each."""
-        training, size = _line("training", [(each["step"], each["loss"]) for each in self.log], most)
+        """Return the loss curve: every update if there are few, else means over equally many updates."""
+        training, size = _curve("training", [(each["step"], each["loss"]) for each in self.log], most)
         smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
         points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
         held = [(each["step"], loss) for each in self.log if (loss := each["validation"]) is not None]
         note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held)
         return Curves(
             name="Loss", title="Loss, step by step", note=note, caption=note, x="step", y="loss in nats per token",
-            series=[training, *([_line("held out", held, most)[0]] if held else [])], unbounded=True,
+            series=[training, *([_curve("held out", held, most)[0]] if held else [])], unbounded=True,
         )  # fmt: skip
 
 
 def training_of(run: Path) -> Training | None:
-    """Read how a run went, as far as its folder has that; None without a log."""
+    """Read a run's log as an answer, with its model and settings if known; None without a log."""
     if not (run / LOG).is_file():
         return None
     if not (run / RUN_JSON).is_file():
@@ -159,12 +159,12 @@ def training_of(run: Path) -> Training | None:
 
 
 def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> Training:
-    """Report how a run with this model and these settings went."""
+    """Return the answer for a log, with the model's vocabulary and the label smoothing."""
     return Training(log, config.vocabulary, settings.smoothing)
 
 
 def evaluations(log: Log) -> list[Evaluation]:
-    """Every held-out loss in order, with what the updates before it had."""
+    """Return every held-out loss in order, with the mean training loss since the one before."""
     found: list[Evaluation] = []
     since: list[float] = []
     for each in log:
@@ -175,7 +175,7 @@ def evaluations(log: Log) -> list[Evaluation]:
     return found
 
 
-def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
+def _table_of_evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
     rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
     return Table(
         name=name, title=f"Loss at evaluations{more}", rows=rows, screen=screen, brief=bool(more),
@@ -185,8 +185,8 @@ def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, scre
     )  # fmt: skip
 
 
-def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:
-    """A line of at most so many points, and how many values make one: a power of two, so that points stay in place."""
+def _curve(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:
+    """Return a curve of at most `most` points, and the number of values per point, a power of two."""
     steps, values = [step for step, _ in points], [value for _, value in points]
     size = 1
     while -(-len(values) // size) > most:
@@ -202,6 +202,6 @@ def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Cu
     return Curve(name, last, means.tolist(), first, low.tolist(), high.tolist()), size
 
 
-def evenly(count: int, most: int) -> list[int]:
-    """At most so many of the numbers from 0 up to count, evenly, the first and the last among them."""
+def evenly_spaced(count: int, most: int) -> list[int]:
+    """Return at most `most` evenly spaced numbers from 0 to count - 1, with the first and the last."""
     return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))

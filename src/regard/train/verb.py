@@ -1,4 +1,4 @@
-"""`regard train`: a transformer of your own, of texts, sentence pairs, or letters that come again."""
+"""Define `regard train` and `regard evolve`: train a small transformer, and show how attention changed."""
 
 import os
 import sys
@@ -47,12 +47,12 @@ def train(
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
     starting = Settings.for_pairs() if pairs is not None else Settings() if files else Settings.for_repeated()
-    with_changes(starting, changes)  # refuses what no settings can have
-    is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
+    with_changes(starting, changes)  # raises for a wrong value
+    is_main = os.environ.get("RANK", "0") == "0"  # the main process prints, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
 
-    if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
+    if is_main and not sys.stdout.isatty():  # a pipe gets a first line at once
         read = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
     from regard.train.follow import train_and_follow
@@ -82,7 +82,7 @@ def evolve(
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
-    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps."""
+    """Return changed settings by name: from --config, then --set NAME=VALUE, then --steps."""
     changes: dict[str, Any] = {} if config is None else read_training_settings(config)
     named = set()
     for each in settings:
@@ -97,7 +97,7 @@ def setting_changes(config: Path | None, settings: Sequence[str], steps: int | N
 
 
 def set_option_value(text: str) -> int | float | bool | str | None:
-    """A setting's value as it was meant: a number, true, false, none, or a word."""
+    """Convert the text of a --set value to a number, True, False, None or a string."""
     known = {"true": True, "false": False, "none": None}
     if text.lower() in known:
         return known[text.lower()]
