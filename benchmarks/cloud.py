@@ -28,7 +28,7 @@ from regard.corpus.settings import Settings
 from regard.corpus.shard_reader import sha256_of_shard_file
 from regard.corpus.store import Store
 from regard.corpus.writing.store_folder import ShardTables, write_shard
-from regard.server.corpora import senses_kept
+from regard.server.corpora import senses_page
 from regard.server.page_cache import CachedPage
 from regard.server.serve import serve
 
@@ -145,7 +145,7 @@ def main() -> None:
             make_store(Path(folder) / "made.store", count)
             with Store(Path(folder) / "made.store") as store:
                 start = time.perf_counter()
-                kept = senses_kept(store, made_senses(store))
+                kept = senses_page(store, made_senses(store))
                 took = time.perf_counter() - start
                 size = f"{took:.1f} s to put together, {kept.size / 1e6:.1f} MB"
                 print(f"{count:,} occurrences; the page takes {size}; {machine()}", flush=True)

@@ -69,13 +69,13 @@ def test_a_kind_of_model_and_a_request_of_another_package_are_found(
     package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fastapi", reason="the extra web is not installed")
-    from regard.server.requests import _request
+    from regard.server.requests import _request_of
 
     monkeypatch.syspath_prepend(package)
     kinds.cache_clear()
     assert regard.load("fresh:3").model.config.layers == 3
     kinds.cache_clear()
-    requests = others(QUESTIONS, _request)
+    requests = others(QUESTIONS, _request_of)
     assert capsys.readouterr().err.count("\n") == 1
     asked: Any = requests["commas"]
     made = asked(kind="commas", texts=["a, b"], asked={"least": 0.5}).question()

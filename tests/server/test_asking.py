@@ -107,14 +107,14 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
     model, said = opened("gpt"), []
     with TestClient(make_app([model]), raise_server_exceptions=False) as client:
         work = client.app.state.work  # type: ignore[attr-defined]
-        say = Task.say
+        say = Task.report_text
 
         def spied(job: Task, text: str, done: float) -> None:
             say(job, text, done)
             said.append((client.get("/api/jobs/a").json()["said"], text))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Task, "say", spied)
+            patch.setattr(Task, "report_text", spied)
             asked = {"prompt": "A man is fishing", "new_tokens": 5}
             page = client.post("/api/generations", json=asked, headers={"x-job": "a"}).json()
         written = model.generate("A man is fishing", max_new_tokens=5, do_sample=False)

@@ -12,7 +12,7 @@ from regard.corpus.asking.occurrences import look_up
 from regard.corpus.schema import ModelSummary
 from regard.corpus.store import Store
 from regard.errors import RegardError
-from regard.server.corpora import PanelOccurrences, corpus_page, reader_of
+from regard.server.corpora import PanelOccurrences, corpus_page, model_of_store
 from regard.server.requests import CorpusRequest
 from tests.support.own_models import opened
 from tests.support.own_models import opened as tiny
@@ -42,9 +42,9 @@ def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_s
     assert cloud["points"]["shape"] == [found.found.row.size, 2]
     assert cloud["groups"] == ["sense 1", "sense 2"]
     assert [panel.get("places", False) for panel in page["panels"]] == [True, False, False, True]
-    told = kept.places[0].told(0, 500)
+    told = kept.places[0].with_context(0, 500)
     assert [each["document"] for each in told] == [row["document"] for row in found.rows()]
-    assert [each["context"] for each in kept.places[3].told(0, 500)] == [row[1] for row in last["rows"]]
+    assert [each["context"] for each in kept.places[3].with_context(0, 500)] == [row[1] for row in last["rows"]]
     assert kept.size > len(kept.data)
     assert kept.alone is not None
     assert kept.alone().panels[0]["kind"] == "scatter"
@@ -83,7 +83,7 @@ def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Stor
 def test_lines_are_places(bank_store: Any) -> None:
     kept = corpus_page([bank_store], CorpusRequest(about="occurrences", word="bank"))
     rows: Any = kept.page.data()["panels"][0]["rows"]  # type: ignore[index]
-    told = kept.places[0].told(0, 500)
+    told = kept.places[0].with_context(0, 500)
     assert [(each["document"], each["start"]) for each in told] == [(row[1], row[2]) for row in rows]
 
 
@@ -114,23 +114,23 @@ def places(bank_store: Any) -> PanelOccurrences:
 
 
 def test_places_are_told_in_their_order_as_far_as_there_are_any(places: PanelOccurrences) -> None:
-    told = places.told(0, 500)
+    told = places.with_context(0, 500)
     assert len(told) == len(places) == 16
     texts = ["".join(each["context"].values()) for each in told]  # type: ignore[attr-defined]
     assert sorted(texts) == sorted(f"{text}." for text in RIVERS + MONEYS)
     assert {each["context"]["form"] for each in told} == {"bank"}  # type: ignore[index]
     for each, text in zip(told, texts, strict=True):
         assert text[each["start"] :].startswith("bank")  # type: ignore[misc]
-    assert places.told(14, 5) == told[14:]
+    assert places.with_context(14, 5) == told[14:]
     assert places.size == 16 * 12
     for number in (16, 1 << 40, -1):
         with pytest.raises(HTTPException, match="there are 16, numbered from 0") as refused:
-            places.told(number, 1)
+            places.with_context(number, 1)
         assert refused.value.status_code == 404
 
 
 def test_a_place_has_its_text_and_the_model_that_reads_it(places: PanelOccurrences, minilm: Any) -> None:
-    [told] = places.told(3, 1)
+    [told] = places.with_context(3, 1)
     found = places.passage(3, [opened("gpt"), minilm])
     assert found["model"] == 1
     assert found["text"] == "".join(told["context"].values())  # type: ignore[attr-defined]
@@ -156,11 +156,11 @@ def test_without_its_model_a_line_says_which_to_start_with(
     bank_folder: Path, minilm: Any, name: str, source: str, says: str
 ) -> None:
     with Store(bank_folder) as store:
-        assert reader_of(store, [minilm]) == 0
+        assert model_of_store(store, [minilm]) == 0
         object.__setattr__(store.manifest, "model", ModelSummary(name, source, "0" * 64, 6, 12, 384))
         with pytest.raises(HTTPException, match=says) as refused:
-            reader_of(store, [minilm])
+            model_of_store(store, [minilm])
         assert refused.value.status_code == 422
         assert "started with all-MiniLM-L6-v2" in refused.value.detail
         with pytest.raises(HTTPException, match="started with no model"):
-            reader_of(store, [])
+            model_of_store(store, [])

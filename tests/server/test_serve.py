@@ -169,7 +169,7 @@ def test_models_and_files_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyP
     models = [object.__new__(Model) for _ in range(3)]  # names alone
     for model, name in zip(models, ("bert", "bert", "all-MiniLM-L6-v2"), strict=True):
         model.name = name
-    serve.tell_models_apart(models, ["/a/bert", "/b/bert", None])
+    serve.rename_equal_models(models, ["/a/bert", "/b/bert", None])
     assert [each.name for each in models] == ["a/bert", "b/bert", "all-MiniLM-L6-v2"]
     titles = {"/a/t": "A text.", "/b/t": "A text.", "/a/map": "map", "/b/map": "map", "/c": "Another text."}
     monkeypatch.setattr(serve, "open_file", lambda file, _: CachedPage(Page(titles[file.as_posix()])))

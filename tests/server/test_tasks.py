@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from regard.errors import RegardError
 from regard.memory import require_memory
-from regard.server.tasks import Limits, Line, Task, TaskQueues
+from regard.server.tasks import Limits, QueueName, Task, TaskQueues
 
 
 def test_progress_is_told_and_the_answer_given() -> None:
@@ -26,7 +26,7 @@ def test_progress_is_told_and_the_answer_given() -> None:
             seen.append(found.task.done)
         return 7
 
-    assert asyncio.run(work.do("model", doing, "a")) == 7
+    assert asyncio.run(work.run("model", doing, "a")) == 7
     assert seen == [0.25, 0.5, 0.75, 1.0]
     assert work.waiter("b") is None
     work.close()
@@ -40,10 +40,10 @@ def test_one_line_does_not_hold_up_the_other_and_each_keeps_its_order() -> None:
         order.append("slow")
 
     async def both() -> None:
-        first = asyncio.create_task(work.do("model", slow))
-        second = asyncio.create_task(work.do("model", lambda task: order.append("second")))
+        first = asyncio.create_task(work.run("model", slow))
+        second = asyncio.create_task(work.run("model", lambda task: order.append("second")))
         await asyncio.sleep(0.05)
-        await work.do("regions", lambda task: order.append("region"))
+        await work.run("regions", lambda task: order.append("region"))
         free.set()
         await asyncio.gather(first, second)
 
@@ -56,7 +56,7 @@ def test_more_than_may_wait_are_refused() -> None:
     work, free = TaskQueues(Limits(waiting=2)), threading.Event()
 
     async def three() -> list[object]:
-        waiting = [asyncio.create_task(work.do("model", lambda task: free.wait(20))) for _ in range(3)]
+        waiting = [asyncio.create_task(work.run("model", lambda task: free.wait(20))) for _ in range(3)]
         await asyncio.sleep(0.05)
         free.set()
         return await asyncio.gather(*waiting, return_exceptions=True)
@@ -65,7 +65,7 @@ def test_more_than_may_wait_are_refused() -> None:
     assert found[:2] == [True, True]
     assert isinstance(found[2], HTTPException)
     assert found[2].status_code == 429
-    assert asyncio.run(work.do("model", lambda task: 1)) == 1  # there is room again
+    assert asyncio.run(work.run("model", lambda task: 1)) == 1  # there is room again
     work.close()
 
 
@@ -75,10 +75,10 @@ def test_work_ends_when_its_time_is_over() -> None:
     def forever(task: Task) -> None:
         while True:
             time.sleep(0.01)
-            task.go_on()
+            task.check_running()
 
     with pytest.raises(HTTPException, match="0.05 seconds") as found:
-        asyncio.run(work.do("model", forever))
+        asyncio.run(work.run("model", forever))
     assert found.value.status_code == 408
     work.close()
 
@@ -92,7 +92,7 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
             task.advance(0.0)
 
     async def stopped() -> None:
-        doing = asyncio.create_task(work.do("model", forever, "a"))
+        doing = asyncio.create_task(work.run("model", forever, "a"))
         await asyncio.sleep(0.05)
         found = work.waiter("a")
         assert found is not None
@@ -102,7 +102,7 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
     async def gone() -> bool:
         return True
 
-    for doing in (stopped(), work.do("model", forever, gone=gone)):
+    for doing in (stopped(), work.run("model", forever, gone=gone)):
         with pytest.raises(HTTPException, match="asked for no longer") as found:
             asyncio.run(doing)
         assert found.value.status_code == 409
@@ -114,14 +114,14 @@ def test_equal_questions_asked_at_once_are_answered_once_and_one_who_leaves_stop
 
     def doing(task: Task) -> int:
         assert free.wait(20)
-        task.go_on()
+        task.check_running()
         done.append(task)
         return 7
 
     async def asked() -> list[object]:
         names = ("a", "b", "c")
-        waiting = [asyncio.create_task(work.do("model", doing, name, question="same")) for name in names]
-        other = asyncio.create_task(work.do("model", lambda task: 5, question="other"))
+        waiting = [asyncio.create_task(work.run("model", doing, name, question="same")) for name in names]
+        other = asyncio.create_task(work.run("model", lambda task: 5, question="other"))
         await asyncio.sleep(0.05)
         found = [work.waiter(name) for name in names]
         assert all(each is not None and each.task is found[0].task for each in found)  # type: ignore[union-attr]
@@ -135,7 +135,7 @@ def test_equal_questions_asked_at_once_are_answered_once_and_one_who_leaves_stop
     assert left.status_code == 409
     assert answers == [7, 7, 5]
     assert len(done) == 1
-    assert asyncio.run(work.do("model", doing, question="same")) == 7
+    assert asyncio.run(work.run("model", doing, question="same")) == 7
     assert len(done) == 2  # it is no longer being answered: where answers are kept is not here
     work.close()
 
@@ -147,16 +147,16 @@ def test_a_question_that_nobody_waits_for_any_more_is_not_joined() -> None:
         begun.set()
         while True:
             time.sleep(0.3)
-            task.go_on()
+            task.check_running()
 
     async def asked() -> list[object]:
-        first = asyncio.create_task(work.do("model", forever, "a", question="same"))
+        first = asyncio.create_task(work.run("model", forever, "a", question="same"))
         while not begun.is_set():
             await asyncio.sleep(0.01)
         found = work.waiter("a")
         assert found is not None
         found.stop()
-        second = asyncio.create_task(work.do("model", lambda task: 7, question="same"))
+        second = asyncio.create_task(work.run("model", lambda task: 7, question="same"))
         return await asyncio.gather(first, second, return_exceptions=True)
 
     first, second = asyncio.run(asked())
@@ -172,16 +172,16 @@ def test_what_a_piece_of_work_raises_reaches_who_asked() -> None:
         raise ValueError("so")
 
     with pytest.raises(ValueError, match="so"):
-        asyncio.run(work.do("regions", wrong))
+        asyncio.run(work.run("regions", wrong))
     work.close()
 
 
 @pytest.mark.parametrize("line", ["model", "regions"])
-def test_an_answer_that_would_take_too_much_memory_is_refused(line: Line) -> None:
+def test_an_answer_that_would_take_too_much_memory_is_refused(line: QueueName) -> None:
     def large(task: Task) -> None:
         require_memory(200_000_000, torch.device("cpu"), "the answer", "take less")
 
     work = TaskQueues(Limits(memory=100_000_000))
     with pytest.raises(RegardError, match=r"the answer needs 191 MiB of memory, the limit is 95\.4 MiB: take less"):
-        asyncio.run(work.do(line, large))
+        asyncio.run(work.run(line, large))
     work.close()

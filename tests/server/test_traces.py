@@ -28,7 +28,7 @@ from regard.server.traces import (
     long_page,
     map_page,
     reference_traces,
-    too_often,
+    too_many_occurrences,
     trace_page,
 )
 from tests.support import MONEY, RIVER
@@ -310,6 +310,6 @@ def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None
 
 def test_occurrences_in_windows_are_counted_once(minilm: Any) -> None:
     windowed = minilm.trace("A man is fishing on a river bank and another is sitting at a bank.", window=12)
-    assert too_often([windowed], "bank", Limits(occurrences=2)) is None
-    assert "it occurs 2 times" in str(too_often([windowed], "bank", Limits(occurrences=1)))
-    assert too_often([windowed], None, Limits(occurrences=0)) is None
+    assert too_many_occurrences([windowed], "bank", Limits(occurrences=2)) is None
+    assert "it occurs 2 times" in str(too_many_occurrences([windowed], "bank", Limits(occurrences=1)))
+    assert too_many_occurrences([windowed], None, Limits(occurrences=0)) is None

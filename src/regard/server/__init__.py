@@ -1,1 +1,1 @@
-"""Serve the page from this machine: texts typed in a browser are traced here, numbers travel as they are requested."""
+"""Serve the interactive page on this machine: trace texts typed in a browser, and send numbers on request."""

@@ -1,4 +1,4 @@
-"""The requests of a browser, checked strictly: wrong, missing or unknown fields raise an error."""
+"""Define the JSON requests of a browser as strict models, in which a wrong or unknown field is an error."""
 
 import dataclasses
 import pathlib
@@ -22,21 +22,21 @@ Place = Word | Number  # a word, or the number of a token
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
-Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # of a page or a job
+Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # a page's or job's name
 Index = Annotated[int, Path(ge=0, le=1 << 40)]
-Level = Annotated[int, Path(ge=0, le=40)]  # of tiles: each has 2^level weights in a row
+Level = Annotated[int, Path(ge=0, le=40)]  # of a tile: 2^level weights per side of a cell
 HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
 JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
-class Strict(BaseModel):
-    """The common base: no unknown fields, and no numbers written as strings."""
+class StrictRequest(BaseModel):
+    """The base class of all requests: no unknown fields, and no numbers written as strings."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class HeadAblationRequest(Strict):
-    """A head's output set to zero."""
+class HeadAblationRequest(StrictRequest):
+    """A request to set a head's output to zero."""
 
     kind: Literal["head"]
     layer: Number
@@ -44,12 +44,12 @@ class HeadAblationRequest(Strict):
     part: Part | None = None
 
     def intervention(self) -> Intervention:
-        """Return the same as the library takes it."""
+        """Return the ablation as an intervention of the library."""
         return ablate(head(self.layer, self.head, part=self.part))
 
 
-class EdgeAblationRequest(Strict):
-    """The attention of one word or token to another, left out of the softmax: in one layer and head, or in all."""
+class EdgeAblationRequest(StrictRequest):
+    """A request to leave attention from one token to another out of the softmax, by layer and head or in all."""
 
     kind: Literal["edge"]
     query: Place
@@ -59,14 +59,14 @@ class EdgeAblationRequest(Strict):
     part: Part | None = None
 
     def intervention(self) -> Intervention:
-        """Return the same as the library takes it."""
+        """Return the ablation as an intervention of the library."""
         return ablate(edge(self.query, self.key, layers=self.layer, heads=self.head, part=self.part))
 
 
-class StatePatch(Strict):
-    """Activations of another text's run to insert into this run. at, source_at: None for every token.
+class StatePatch(StrictRequest):
+    """A request to insert activations from another text's run. at, source_at: None for every token.
 
-    source: that text, which is traced for it. source_at: where in it, None for the same as at.
+    source: the other text, which is traced. source_at: the token there, None for the same as `at`.
     """
 
     kind: Literal["patch"]
@@ -79,7 +79,7 @@ class StatePatch(Strict):
     part: Part | None = None
 
     def intervention(self, source: Trace) -> Intervention:
-        """Return the same as the library takes it. source: the trace of that text."""
+        """Return the patch as an intervention of the library. source: the other text's trace."""
         return patch(
             self.what, layer=self.layer, source=source, at=self.at, source_at=self.source_at, head=self.head,
             part=self.part,
@@ -90,7 +90,7 @@ Change = Annotated[HeadAblationRequest | EdgeAblationRequest | StatePatch, Field
 
 
 def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, trace: AnyTrace) -> str:
-    """Name a change in a sentence: "without layer 2, head 1". trace: whose tokens have numbers."""
+    """Return a change in words, such as "without layer 2, head 1". trace: for the text of token numbers."""
 
     def at(place: Place) -> str:
         tokens = trace.tokens if isinstance(trace, Trace) else ()
@@ -104,13 +104,13 @@ def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, 
     return f"without {at(change.query)} → {at(change.key)} in {where}" if change.kind == "edge" else f"without {where}"
 
 
-class TraceRequest(Strict):
-    """Texts to trace.
+class TraceRequest(StrictRequest):
+    """A request to trace texts, and to ablate heads or edges or patch states in all of them.
 
-    model: the number of one of those that the server was started with; an encoder-decoder writes its targets itself.
-    ablations: and patches, done to all texts, in order; the page then shows the texts as they are as well. other:
-    another model that reads the texts too. window: read in windows with this many tokens. word: whose path through the
-    layers the page shows. references: words beside which that path is shown, each a separate text.
+    model: the number of one of the server's models. An encoder-decoder generates the targets. ablations: ablations and
+    patches in order. The page then also shows the unchanged texts. other: the number of a second model to compare with.
+    window: tokens per window, None to read texts whole. word: the word whose path through the layers the page shows.
+    references: words whose paths are shown for comparison, each traced as a separate text.
     """
 
     model: Number = 0
@@ -123,8 +123,8 @@ class TraceRequest(Strict):
     steps: bool = False
 
 
-class Steering(Strict):
-    """A push of what leaves a layer (None: the middle one), from the mean state of one text towards another's."""
+class Steering(StrictRequest):
+    """A vector to add to a layer's output (None: the middle layer): the difference of two texts' mean states."""
 
     towards: Annotated[str, Field(min_length=1)]
     away: Annotated[str, Field(min_length=1)]
@@ -132,11 +132,11 @@ class Steering(Strict):
     strength: Annotated[float, Field(ge=-1e6, le=1e6)] = 1.0
 
 
-class GenerationRequest(Strict):
-    """A text to continue.
+class GenerationRequest(StrictRequest):
+    """A request to continue a text with the most likely tokens.
 
-    The likeliest token is taken each time. ablations: done to every pass; the page then shows what was written without
-    and with them. steer: the states while it writes, beside it unsteered.
+    ablations: applied in every forward pass. The page then shows the continuations with and without them. steer: a
+    vector to add to states while generating, compared with none.
     """
 
     model: Number = 0
@@ -146,24 +146,24 @@ class GenerationRequest(Strict):
     steer: Steering | None = None
 
 
-class QuestionRequest(Strict):
-    """A question to texts. kind: its name; asked: the fields of what the command and the library ask."""
+class QuestionRequest(StrictRequest):
+    """A question to texts. kind: its name; asked: its fields, as in the command and the library."""
 
     question_class: ClassVar[type[query.Query]]
     kind: str
     texts: Annotated[list[str], Field(min_length=1, max_length=16)]
-    asked: Strict
+    asked: StrictRequest
 
     def question(self) -> query.Query:
-        """Return what is asked, as the command and the library have it."""
+        """Return the question as an object of the library."""
         made: query.Query = self.question_class(**dict(self.asked))
         return made
 
 
-def _request(name: str, kind: Any) -> type[QuestionRequest] | None:
-    """The request of one question, with a model of its query's fields; several values come as a list.
+def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
+    """Create the request class of a question from its query class; tuples are sent as lists.
 
-    None for a command that isn't a question to texts, or that a page doesn't ask.
+    None for a command that isn't a question to texts, or that pages don't offer.
     """
     if not (isinstance(kind, type) and issubclass(kind, query.Query) and kind.served):
         return None
@@ -175,35 +175,35 @@ def _request(name: str, kind: Any) -> type[QuestionRequest] | None:
             hint = Annotated[hint, Field(strict=False)]  # JSON has lists
         if pathlib.Path not in get_args(hint):  # a browser names no files of this machine
             fields[field.name] = (hint, field.default)
-    own = create_model(f"{kind.__name__}Fields", __base__=Strict, **fields)
-    parts: dict[str, Any] = {"kind": (Literal[name], ...), "asked": (own, ...)}
-    made = create_model(kind.__name__, __base__=QuestionRequest, **parts)
-    made.question_class = kind
-    return made
+    fields_class = create_model(f"{kind.__name__}Fields", __base__=StrictRequest, **fields)
+    parts: dict[str, Any] = {"kind": (Literal[name], ...), "asked": (fields_class, ...)}
+    request_class = create_model(kind.__name__, __base__=QuestionRequest, **parts)
+    request_class.question_class = kind
+    return request_class
 
 
 REQUESTS: Any = Union[
-    *filter(None, [*(_request(*each) for each in ours(QUESTIONS).items()), *others(QUESTIONS, _request).values()])
+    *filter(None, [*(_request_of(*each) for each in ours(QUESTIONS).items()), *others(QUESTIONS, _request_of).values()])
 ]
 
 
-class ExperimentRequest(Strict):
-    """A question to one model."""
+class ExperimentRequest(StrictRequest):
+    """A request to answer one question with one model."""
 
     model: Number = 0
     experiment: Annotated[REQUESTS, Field(discriminator="kind")]
 
     @property
     def texts(self) -> list[str]:
-        """The texts that it reads."""
-        own: QuestionRequest = self.experiment
-        return own.texts
+        """Return the texts of the question."""
+        question: QuestionRequest = self.experiment
+        return question.texts
 
 
-class CorpusRequest(Strict):
-    """A query to a store: a word's occurrences, its senses, or what heads do.
+class CorpusRequest(StrictRequest):
+    """A query to an embedding index: a word's occurrences, its senses, or statistics of heads.
 
-    store: the number of one of those that the server was started with. senses: how many, None for as many as there are.
+    store: the number of one of the server's stores. senses: the number of senses, None for the best silhouette.
     """
 
     store: Number = 0
@@ -212,10 +212,10 @@ class CorpusRequest(Strict):
     senses: Annotated[int, Field(ge=2, le=20)] | None = None
 
 
-class PictureRequest(Strict):
-    """A picture to look at.
+class PictureRequest(StrictRequest):
+    """A request to show where a model attends on an image.
 
-    picture: the bytes of its file, in base64. name: of that file. text: beside it, of a model that reads it in one.
+    picture: the bytes of its file, in base64. name: of that file. text: for a model that reads both.
     """
 
     model: Number = 0
@@ -225,9 +225,9 @@ class PictureRequest(Strict):
 
     @property
     def texts(self) -> list[str]:
-        """The text that it is in, if there is one."""
+        """Return the text of the request in a list, or an empty list."""
         return [] if self.text is None else [self.text]
 
 
-OfModel = TraceRequest | GenerationRequest | ExperimentRequest | PictureRequest  # questions to a model
-Question = CorpusRequest | OfModel
+ModelQuestion = TraceRequest | GenerationRequest | ExperimentRequest | PictureRequest  # questions to a model
+Question = CorpusRequest | ModelQuestion

@@ -1,8 +1,8 @@
-"""Run the server on 127.0.0.1: open what it shows, find a port, print the link that opens it, end cleanly at Ctrl-C.
+"""Run the server on 127.0.0.1: open files, bind a port, print the link, and stop cleanly on Ctrl-C.
 
-Let in is the browser that was given the link, and nobody else: token, cookie, Host, Origin, and the size of a request.
-A page of another site may send requests to 127.0.0.1 from the same browser. It has no cookie that is SameSite=Strict,
-its Origin is another, and a name of its own that leads here (DNS rebinding) isn't among the hosts.
+Only the browser that opened the link is let in. The server checks token, cookie, Host, Origin and the size of a
+request. A page of another site may send requests to 127.0.0.1 from the same browser. It lacks the SameSite=Strict
+cookie, its Origin differs, and its own name for this address (DNS rebinding) isn't among the hosts.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.windows import longest
-from regard.server.app import make_app, names_apart
+from regard.server.app import distinct_names, make_app
 from regard.server.page_cache import CachedPage
 from regard.server.tasks import Limits
 from regard.server.traces import long_page, map_page
@@ -54,24 +54,24 @@ CLOSED = "This page is for the browser that opens the link which `regard serve` 
 
 
 class TooLargeError(Exception):
-    """A request of more bytes than it may have, found while it is read: it did not say how many."""
+    """A request without a stated length turned out to have more bytes than allowed."""
 
 
 class AuthMiddleware:
-    """An ASGI application around another one that answers only requests which may be answered.
+    """ASGI middleware that answers only requests with the token and allowed headers.
 
-    token: what the printed link carries. Once a request brought it, a cookie carries it (HttpOnly, SameSite=Strict);
-    a program may send it as `Authorization: Bearer`.
+    token: the secret in the printed link. The first request with it sets a cookie (HttpOnly, SameSite=Strict).
+    A program may send it as `Authorization: Bearer`.
     """
 
     def __init__(self, inner: ASGIApp, token: str, port: int, limits: Limits) -> None:
         self._inner, self._token, self._most = inner, token, limits.body
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
-        self._cookie = f"regard-{port}"  # cookies know no ports: two servers would take each other's
-        self.known: set[tuple[str, int] | None] = set()  # the ends of connections on which the token came
+        self._cookie = f"regard-{port}"  # cookies ignore ports: two servers would share one
+        self.known: set[tuple[str, int] | None] = set()  # client addresses of connections with the token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or refuse it."""
+        """Pass one request on to the application, or answer it with an error."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return
@@ -79,14 +79,14 @@ class AuthMiddleware:
             await send({"type": "websocket.close", "code": 1008})
             return
         request, size = Request(scope), 0
-        refused = self._refused(request)
-        if refused is not None:
-            await PlainTextResponse(refused[1], refused[0], HEADERS)(scope, receive, send)
+        refusal = self._refusal(request)
+        if refusal is not None:
+            await PlainTextResponse(refusal[1], refusal[0], HEADERS)(scope, receive, send)
             return
         if scope.get("client") is not None:
             self.known.add(tuple(scope["client"]))
 
-        async def received() -> Message:
+        async def counted_receive() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
@@ -94,8 +94,8 @@ class AuthMiddleware:
                 raise TooLargeError
             return message
 
-        async def sent(message: Message) -> None:
-            if size > self._most:  # whatever the application makes of a body that broke off
+        async def send_with_headers(message: Message) -> None:
+            if size > self._most:  # drop the application's answer to a cut-off body
                 return
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -106,12 +106,12 @@ class AuthMiddleware:
             await send(message)
 
         with contextlib.suppress(TooLargeError):
-            await self._inner(scope, received, sent)
+            await self._inner(scope, counted_receive, send_with_headers)
         if size > self._most:
             await PlainTextResponse(self._too_large(), 413, HEADERS)(scope, receive, send)
 
-    def _refused(self, request: Request) -> tuple[int, str] | None:
-        """The status and the line of what is refused; None of what isn't."""
+    def _refusal(self, request: Request) -> tuple[int, str] | None:
+        """Return the status and message of a request that isn't allowed, None if it is."""
         headers = request.headers
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._hosts:
@@ -119,11 +119,11 @@ class AuthMiddleware:
         for origin in headers.getlist("origin"):
             if origin != f"http://{hosts[0]}":
                 return 403, f"Origin: got {origin}, expected http://{hosts[0]}"
-        apart = not {"cross-site", "same-site"}.isdisjoint(headers.getlist("sec-fetch-site"))
-        # a link that was clicked elsewhere may be followed
-        if apart and (request.scope["path"], request.method) != ("/", "GET"):
+        cross_site = not {"cross-site", "same-site"}.isdisjoint(headers.getlist("sec-fetch-site"))
+        # links on other sites may lead here
+        if cross_site and (request.scope["path"], request.method) != ("/", "GET"):
             return 403, "Sec-Fetch-Site: this request comes from another site"
-        if not self._knows(request):
+        if not self._has_token(request):
             return 401, CLOSED
         for length in headers.getlist("content-length"):
             if not length.isascii() or not length.isdigit():
@@ -132,8 +132,8 @@ class AuthMiddleware:
                 return 413, self._too_large()
         return None
 
-    def _knows(self, request: Request) -> bool:
-        """Whether a request brings the token: in the link, in the cookie, or as a program sends it."""
+    def _has_token(self, request: Request) -> bool:
+        """Return whether a request has the token, in its link, cookie or Authorization header."""
         bearers = [each[7:] for each in request.headers.getlist("authorization") if each.startswith("Bearer ")]
         tokens = [link_token(request), request.cookies.get(self._cookie), *bearers]
         own = self._token.encode()
@@ -144,18 +144,18 @@ class AuthMiddleware:
 
 
 def link_token(request: Request) -> str | None:
-    """Return the token of the link `/?token=…`; None of any other request."""
+    """Return the token of the link `/?token=…`, None for any other request."""
     if request.scope["path"] != "/" or request.method != "GET":
         return None
-    found = request.query_params.getlist("token")
-    return found[0] if len(found) == 1 else None
+    tokens = request.query_params.getlist("token")
+    return tokens[0] if len(tokens) == 1 else None
 
 
 HOST = "127.0.0.1"
-HEAD = 10.0  # seconds for the head of a request
-STRANGERS = 64  # connections on which nothing was answered yet to who has the cookie
-BACKLOG = 16  # connections accepted before any of them is looked at: with the strangers, far fewer than 256 descriptors
-# What is logged for each connection, and when that was done last, in seconds.
+HEAD = 10.0  # seconds until a request's headers are complete
+STRANGERS = 64  # connections without a cookie so far
+BACKLOG = 16  # connections accepted at once: with the strangers, far fewer than 256 descriptors
+# Messages that are logged for each connection, and the time of the last, in seconds.
 FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP request received."), 0.0)
 
 
@@ -169,7 +169,7 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
-    """Serve until Ctrl-C."""
+    """Run the server until Ctrl-C. started: called with the link that opens the page."""
     limits = limits or Limits()
     bound = bind_server_port(port)
     with bound:
@@ -184,12 +184,12 @@ def serve(
         )  # fmt: skip
         for name in ("asyncio", "uvicorn.error"):
             logging.getLogger(name).addFilter(log_once_per_minute)
-        server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
+        server = AnnouncingServer(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
         server.run(sockets=[bound])
 
 
 def open_file(file: Path, limits: Limits) -> CachedPage:
-    """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
+    """Open a saved trace or attention map as a page. Raises RegardError as `regard.open` and `AttentionMap.load`."""
     with open_tensor_file(file, TRACE, MAP, ATTENTION) as opened:
         form = opened.metadata()["format"]
     if form == MAP:
@@ -203,26 +203,26 @@ def open_file(file: Path, limits: Limits) -> CachedPage:
 
 
 def open_files(files: Sequence[Path], limits: Limits | None = None) -> list[CachedPage]:
-    """Read saved traces and maps, as `open_file`; of pages with one title each says in it which file it is of."""
+    """Open saved traces and maps as pages, and add file names to equal titles."""
     opened = [open_file(file, limits or Limits()) for file in files]
     titles = [each.page.title for each in opened]
-    for each, file, name in zip(opened, files, names_apart(files), strict=True):
+    for each, file, name in zip(opened, files, distinct_names(files), strict=True):
         if titles.count(title := each.page.title) > 1:
             each.page.title = name if title == file.name else f"{title} ({name})"
     return opened
 
 
-def tell_models_apart(models: Sequence[Model], sources: Sequence[str | None]) -> None:
-    """Call models of one name by as much of their folders as tells them apart."""
+def rename_equal_models(models: Sequence[Model], sources: Sequence[str | None]) -> None:
+    """Rename models with equal names by their folders, so that all names differ."""
     names = [each.name for each in models]
     folders = [Path(source or name) for source, name in zip(sources, names, strict=True)]
-    for model, name in zip(models, names_apart(folders), strict=True):
+    for model, name in zip(models, distinct_names(folders), strict=True):
         if names.count(model.name) > 1:
             model.name = name
 
 
 def bind_server_port(port: int) -> socket.socket:
-    """Take a port of this machine's own address. Raises RegardError if it is taken or there is no such port."""
+    """Bind a port of 127.0.0.1, 0 for any free one. Raises RegardError if it is taken."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -234,38 +234,38 @@ def bind_server_port(port: int) -> socket.socket:
 
 
 def log_once_per_minute(record: logging.LogRecord) -> bool:
-    """Return whether to log a message. Each of `FLOODS` is logged once a minute, as one line."""
+    """Return whether to log a record: those in `FLOODS` at most once a minute, as one line."""
     line = record.getMessage().partition("\n")[0]
     if line not in FLOODS:
         return True
-    record.msg, record.exc_info, before = line, None, FLOODS[line]
-    FLOODS[line] = record.created if record.created - before >= 60 else before
-    return FLOODS[line] != before
+    record.msg, record.exc_info, last_logged = line, None, FLOODS[line]
+    FLOODS[line] = record.created if record.created - last_logged >= 60 else last_logged
+    return FLOODS[line] != last_logged
 
 
-class Started(uvicorn.Server):
-    """A server that says when it can be reached."""
+class AnnouncingServer(uvicorn.Server):
+    """A Uvicorn server that calls a function once it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Start to listen, then call the function."""
         await super().startup(sockets)
         self._started()
 
 
 def connections(gate: AuthMiddleware, *, head: float = HEAD, strangers: int = STRANGERS) -> type[H11Protocol]:
-    """Make the class of a server's connections, which closes those that would only take room.
+    """Return the HTTP protocol class of the server, which closes connections that block others.
 
-    Every program of this machine can connect, and each connection takes a descriptor, of which there may be 256: heads
-    of requests that never end, and strangers beyond a number, would shut the owner out.
+    Every program on this machine can connect, and each connection takes one of perhaps 256 descriptors. Endless request
+    headers, or too many strangers, would lock the owner out.
 
-    gate: which knows who was answered. head: seconds for the head of a request. strangers: how many connections without
-    a cookie there may be: beyond them the oldest one is closed, for a new one may be the owner's.
+    gate: knows which clients had the token. head: seconds until the headers are complete. strangers: largest number of
+    connections without a cookie. Beyond it the oldest is closed, because a new one may be the owner's.
     """
-    waiting: dict[Connection, None] = {}  # in their order
+    waiting: dict[Connection, None] = {}  # oldest first
 
     class Connection(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
@@ -273,8 +273,8 @@ def connections(gate: AuthMiddleware, *, head: float = HEAD, strangers: int = ST
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             waiting[self] = None
-            unknown = [each for each in waiting if each.client not in gate.known]
-            for each in unknown[: max(0, len(unknown) - strangers)]:
+            without_token = [each for each in waiting if each.client not in gate.known]
+            for each in without_token[: max(0, len(without_token) - strangers)]:
                 each.transport.abort()
             self._await_head()
 

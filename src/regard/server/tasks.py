@@ -1,7 +1,7 @@
-"""Do one piece of work after another on threads of their own, with progress, a time limit and a way to stop it.
+"""Run the server's tasks one after another in threads, with progress, a time limit and a way to stop them.
 
-Two lines, so that one slow request doesn't starve another: what runs a model, one at a time, for it has all cores; and
-what reads regions of attention maps that are there already, which somebody looks at.
+There are two queues, so that one slow request doesn't delay another kind: forward passes, one at a time because they
+use all cores, and reads of regions of attention matrices that are there already, which a user looks at.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from regard.errors import controls_called
 from regard.memory import limit_memory_to
 
 Answer = TypeVar("Answer")
-Line = Literal["model", "regions"]
-Gone = Callable[[], Awaitable[bool]]
-REGIONS = 2  # threads that read regions; torch's own threads, which wait for each other, would slow small ones down
-LOOKED = 0.25  # seconds between two looks whether who asked is still there
+QueueName = Literal["model", "regions"]
+IsDisconnected = Callable[[], Awaitable[bool]]
+REGIONS = 2  # threads that read regions: torch's own threads would slow small reads down
+CHECK_INTERVAL = 0.25  # seconds between checks whether the client is still connected
 STOPPED = "stopped: it was asked for no longer"
-CONTROLS = {  # what refusals of the library call what is to be changed, in the words of the page
+CONTROLS = {  # the page's labels for options that errors of the library mention
     "window": "“read texts in windows”",
     "page": "trace shorter texts, or fewer of them",
     "with": "“beside”",
@@ -35,19 +35,19 @@ CONTROLS = {  # what refusals of the library call what is to be changed, in the 
     "strength": "“strength”",
     "layer": "“layer”",
 }
-REMEMBERED = 256  # tasks whose progress can be asked for, the last ones
+MAX_REMEMBERED_TASKS = 256  # most recent tasks whose progress can be requested
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits whose violation returns a status of 4xx and one line that names the limit.
+    """The server's limits. A request beyond one gets a 4xx status and a line that names the limit.
 
-    body: bytes of a request. characters: of all its texts. texts: how many. waiting: requests that wait for the model.
-    seconds: of one request's work, its waiting not counted. memory: bytes that one answer may take, as it is foreseen.
-    picture: bytes of a picture's file, which a request holds in base64.
-    kept: bytes of traces that are held to be looked at; what was not looked at for the longest goes first. whole:
-    tokens of a text up to which a browser gets queries and keys to compute with; of longer ones it gets tiles.
-    occurrences: of a word whose path is followed, each two compared.
+    body: bytes of a request. characters: of all its texts. texts: their number. waiting: requests that wait for the
+    model. seconds: of one request's work, without waiting. memory: estimated bytes of one answer.
+    picture: bytes of an image file, before base64.
+    kept: bytes of cached traces, of which the least recently used are dropped. whole: the longest text, in tokens, for
+    which a browser gets queries and keys to compute with. It gets tiles of longer texts.
+    occurrences: of a word whose path is shown, because each two are compared.
     """
 
     body: int = 8_000_000
@@ -63,145 +63,145 @@ class Limits:
 
 
 class Task:
-    """One piece of work: it reports how far it is, and asks whether it is to go on.
+    """One task of the server, which reports its progress and checks whether to continue.
 
-    done: the fraction that is done. waits: whether it has not begun. said: what it has written so far. waiters: those
-    who wait for its answer.
+    done: the completed fraction. waits: whether it hasn't started. said: the text generated so far. waiters: the
+    requests that wait for its answer.
     """
 
     answer: "asyncio.Future[Any]"
 
     def __init__(self, seconds: float) -> None:
         self.done, self.waits, self.said, self._seconds = 0.0, True, "", seconds
-        self._stopped, self._until, self._lock = threading.Event(), float("inf"), threading.Lock()
+        self._stop_requested, self._deadline, self._lock = threading.Event(), float("inf"), threading.Lock()
         self.waiters = set[Waiter]()
 
     def begin(self) -> None:
-        """Begin to count time. Raises HTTPException if it was stopped meanwhile."""
-        self.waits, self._until = False, time.monotonic() + self._seconds
-        self.go_on()
+        """Start the time limit. Raises HTTPException if the task was stopped meanwhile."""
+        self.waits, self._deadline = False, time.monotonic() + self._seconds
+        self.check_running()
 
-    def go_on(self) -> None:
-        """Raise HTTPException if the task was stopped, or has had its time."""
-        if self._stopped.is_set():
+    def check_running(self) -> None:
+        """Raise HTTPException if the task was stopped or has exceeded its time limit."""
+        if self._stop_requested.is_set():
             raise HTTPException(409, STOPPED)
-        if time.monotonic() > self._until:
+        if time.monotonic() > self._deadline:
             raise HTTPException(408, f"stopped after {self._seconds:g} seconds, the limit for one request")
 
     def advance(self, part: int | float) -> None:
-        """Report that a further part is done, from any thread; raises HTTPException as `go_on`."""
+        """Add a fraction to the progress, from any thread. Raises HTTPException as `check_running`."""
         with self._lock:
             self.done = min(1.0, self.done + part)
-        self.go_on()
+        self.check_running()
 
-    def say(self, text: str, done: float) -> None:
-        """Report what is written so far, and how much of all that is; raises HTTPException as `go_on`."""
+    def report_text(self, text: str, done: float) -> None:
+        """Set the text generated so far and the completed fraction. Raises HTTPException as `check_running`."""
         self.said, self.done = text, done
-        self.go_on()
+        self.check_running()
 
     def stop(self) -> None:
-        """Stop the task at its next step."""
-        self._stopped.set()
+        """Stop the task at its next check."""
+        self._stop_requested.set()
 
 
 class Waiter:
-    """Somebody who waits for a task's answer: a task with other waiters goes on when one of them leaves."""
+    """A request that waits for a task's answer. The task goes on while it has other waiters."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         task.waiters.add(self)
 
     def stop(self) -> None:
-        """Wait no longer; the last one who does stops the task."""
+        """Leave the task, and stop it if no other waiter is left."""
         self.task.waiters.discard(self)
         if not self.task.waiters:
             self.task.stop()
 
 
 class TaskQueues:
-    """The two lines of one server."""
+    """The two task queues of a server: forward passes, and reads of matrix regions."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._threads: dict[Line, ThreadPoolExecutor] = {
+        self._threads: dict[QueueName, ThreadPoolExecutor] = {
             "model": ThreadPoolExecutor(1, "regard-model"),
             "regions": start_worker_threads(REGIONS),
         }
-        self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
-        self._count: Counter[Line] = Counter()
-        self._named: OrderedDict[str, Waiter] = OrderedDict()
+        self._max_waiting: dict[QueueName, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
+        self._count: Counter[QueueName] = Counter()
+        self._waiters_by_name: OrderedDict[str, Waiter] = OrderedDict()
         self._running: dict[str, Task] = {}
 
-    async def do(
+    async def run(
         self,
-        line: Line,
+        line: QueueName,
         function: Callable[[Task], Answer],
         name: str | None = None,
-        gone: Gone | None = None,
+        gone: IsDisconnected | None = None,
         question: str | None = None,
     ) -> Answer:
-        """Wait for a piece of work.
+        """Queue a function as a task, and return its answer.
 
-        name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
-        question: what names the answer; work that is requested under the same name meanwhile is done once for all.
+        name: of the job, to request its progress or stop it. gone: returns whether the client has disconnected; then
+        the task stops. question: a key of the answer. Requests with the same key share one running task.
         """
         task = self._running.get(question or "")
-        joined = task is not None and bool(task.waiters)  # one that nobody waits for is being stopped
+        joined = task is not None and bool(task.waiters)  # a task without waiters is being stopped
         if task is None or not joined:
-            if self._count[line] >= self._most[line]:
-                most = self._most[line]
+            if self._count[line] >= self._max_waiting[line]:
+                most = self._max_waiting[line]
                 raise HTTPException(429, f"{most} requests are already waiting, the limit: try again soon")
             task = Task(self._limits.seconds)
         waiter = Waiter(task)
-        if name is not None:  # before it begins, so that whoever asks how far it is finds it
-            self._named[name] = waiter
-            while len(self._named) > REMEMBERED:
-                self._named.popitem(last=False)
+        if name is not None:  # before it starts, so that its progress can be requested
+            self._waiters_by_name[name] = waiter
+            while len(self._waiters_by_name) > MAX_REMEMBERED_TASKS:
+                self._waiters_by_name.popitem(last=False)
         if not joined:
-            self._begin(line, task, function, question)
+            self._submit(line, task, function, question)
         try:
-            while not (await asyncio.wait({task.answer}, timeout=LOOKED))[0]:
+            while not (await asyncio.wait({task.answer}, timeout=CHECK_INTERVAL))[0]:
                 if gone is not None and await gone():
                     waiter.stop()
                 if task.waiters and waiter not in task.waiters:
-                    raise HTTPException(409, STOPPED)  # the others go on waiting
+                    raise HTTPException(409, STOPPED)  # the others continue to wait
             return task.answer.result()
         finally:
             waiter.stop()
 
-    def _begin(self, line: Line, task: Task, function: Callable[[Task], Any], question: str | None) -> None:
-        """Put a task into a line."""
+    def _submit(self, line: QueueName, task: Task, function: Callable[[Task], Any], question: str | None) -> None:
+        """Submit a task to the threads of its queue."""
         context = contextvars.copy_context()
 
-        def limited() -> Any:
+        def call_with_limits() -> Any:
             with limit_memory_to(self._limits.memory), controls_called(CONTROLS):
                 return function(task)
 
-        def run() -> Any:
+        def run_function() -> Any:
             task.begin()
-            return context.run(limited)
+            return context.run(call_with_limits)
 
-        task.answer = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
+        task.answer = asyncio.get_running_loop().run_in_executor(self._threads[line], run_function)
         self._count[line] += 1
         if question is not None:
             self._running[question] = task
 
-        def ended(done: "asyncio.Future[Any]") -> None:
+        def on_end(done: "asyncio.Future[Any]") -> None:
             self._count[line] -= 1
             if question is not None and self._running.get(question) is task:
                 del self._running[question]
             if not done.cancelled():
-                done.exception()  # looked at, though all who asked have left
+                done.exception()  # retrieve it even if all clients have left
 
-        task.answer.add_done_callback(ended)
+        task.answer.add_done_callback(on_end)
 
     def waiter(self, name: str) -> Waiter | None:
-        """Find who asked for a task under a name, None if nobody did."""
-        return self._named.get(name)
+        """Return the waiter of a job's name, None if there is none."""
+        return self._waiters_by_name.get(name)
 
     def close(self) -> None:
-        """Stop what runs and let nothing begin."""
-        for waiter in self._named.values():
+        """Stop running tasks and cancel queued ones."""
+        for waiter in self._waiters_by_name.values():
             waiter.task.stop()
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Trace what was requested, and put its page together: the library's own page, which a browser shows as a file's."""
+"""Trace the texts of a request, and make the page of the answer as the library does for files."""
 
 import base64
 import binascii
@@ -32,7 +32,7 @@ from regard.server.requests import (
     AnyTrace,
     ExperimentRequest,
     GenerationRequest,
-    OfModel,
+    ModelQuestion,
     PictureRequest,
     StatePatch,
     Steering,
@@ -51,12 +51,12 @@ from regard.web.html_file import page_beside
 from regard.web.numbers import Data
 from regard.web.page import Page, status_lines, text_data
 
-MOST = 3  # changed tokens that are named
-SAME = 1e-5  # of a vector's length: what rounding makes
+MOST = 3  # changed tokens in a sentence
+SAME = 1e-5  # fraction of a vector's length: rounding error
 
 
 def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> CachedPage:
-    """Put together the page of texts that are too long for a browser to compute with."""
+    """Make the page of texts too long for a browser, whose attention matrices the server sends in tiles."""
     page, maps = Page(title_of(traces), model=traces[0].status.model), {}
     for n, trace in enumerate(traces):
         if not isinstance(trace, Trace):
@@ -77,14 +77,14 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
     ]
     if word is not None:
         page.findings = [missing(word, "a text is too long for a browser to compute with")]
-    at, token = _chosen([trace for trace in traces if isinstance(trace, Trace)], word)
+    at, token = _opening_token([trace for trace in traces if isinstance(trace, Trace)], word)
     first = next(n for n, call in enumerate(page.calls) if call["queries"] == at)
     page.opening = {"view": "map", "call": first, "head": 0, "token": token}
     return CachedPage(page, maps)
 
 
-def _chosen(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]:
-    """Return the text and token that a page opens at: the first of the word, else the last word of the first text."""
+def _opening_token(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]:
+    """Return the text and token at which a page opens: the word's first, else the first text's last word."""
     for n, trace in enumerate(traces if word is not None else ()):
         with suppress(RegardError):
             return n, trace.word(str(word))[0].tokens[0]
@@ -92,10 +92,7 @@ def _chosen(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]
 
 
 def map_page(weights: AttentionMap, title: str) -> CachedPage:
-    """Put together the page of one attention map (H, L, S) without a text: its tokens have numbers for names.
-
-    A map of several texts is one of the first.
-    """
+    """Make the page of one attention map (H, L, S), or of the first text of a map. Its tokens are numbers."""
     page = Page(title)
     _, length, size = weights.shape
     sides = [length] if length == size else [length, size]
@@ -104,30 +101,30 @@ def map_page(weights: AttentionMap, title: str) -> CachedPage:
         for name, count in zip(("queries", "keys"), sides, strict=False)
     ]
     call = page.add_call(_tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
-    page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # whose largest weight the map goes to
+    page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # the map opens at its largest weight
     page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
     return CachedPage(page, {call: ZoomMap(weights)})
 
 
 def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
-    """The page's description of a call whose weights are requested later: everything except numbers."""
+    """Return the page's data of a call without its numbers, which are sent as tiles on request."""
     heads, length, size = weights.shape
-    simple = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)
-    band = None if simple is None or not simple.only_band else {"kind": "band", "low": simple.low, "high": simple.high}
+    mask = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)
+    band = None if mask is None or not mask.only_band else {"kind": "band", "low": mask.low, "high": mask.high}
 
-    def nowhere(*shape: int) -> Data:
+    def no_values(*shape: int) -> Data:
         return {"values": {"at": -1, "dtype": "float32", "shape": list(shape)}, "scales": None}
 
     width, key_heads = weights.query.shape[-1], weights.key.shape[1]
     return name.data(weights) | {
-        "head_numbers": None, "query": nowhere(heads, length, width), "key": nowhere(key_heads, size, width),
-        "row_max": nowhere(heads, length)["values"], "row_sum": nowhere(heads, length)["values"],
+        "head_numbers": None, "query": no_values(heads, length, width), "key": no_values(key_heads, size, width),
+        "row_max": no_values(heads, length)["values"], "row_sum": no_values(heads, length)["values"],
         "mask": band, "difference": 0.0, "served": True, **dict.fromkeys(["bias", "sinks", "norms", *OVERVIEWS]),
     }  # fmt: skip
 
 
-def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Model:
-    """Return the model that is meant. Raises HTTPException for too many or too long texts, and for no such model."""
+def check_sizes(asked: ModelQuestion, models: Sequence[Model], limits: Limits) -> Model:
+    """Check the number and length of a request's texts; return its model. Raises HTTPException."""
     for name in ("model", "other"):
         if (getattr(asked, name, None) or 0) >= len(models):
             given = f"{name}: got {getattr(asked, name)}"
@@ -146,80 +143,80 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
 
 
 def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
-    """Trace the texts, ablated as well if that was requested or with another model, and put their page together."""
+    """Trace texts, also with ablations or a second model if requested, and make their page."""
     if other and (asked.ablations or asked.word is not None):
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
     passes = 2 if done or other else 1
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share / passes)):
-        found = _traces(model, asked, [], limits)
-        texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
-        after = _traces(other or model, asked, done, limits) if passes > 1 else []
-    task.go_on()
-    if any(longest(each) > limits.whole for each in found):
-        return long_page([*found, *after], asked.word)
+        traces = _trace_texts(model, asked, [], limits)
+        texts = [f"text {n + 1}" if len(traces) > 1 else "text" for n in range(len(traces))]
+        after = _trace_texts(other or model, asked, done, limits) if passes > 1 else []
+    task.check_running()
+    if any(longest(each) > limits.whole for each in traces):
+        return long_page([*traces, *after], asked.word)
     references, word = reference_traces(model, asked), asked.word
-    refused = too_often([*found, *after], word, limits)
+    too_many = too_many_occurrences([*traces, *after], word, limits)
     control = None
-    if word is not None and references and refused is None:
-        control = trace_control(model, found, word)
+    if word is not None and references and too_many is None:
+        control = trace_control(model, traces, word)
     choice = Choice(steps=asked.steps, limit=limits.kept)
-    names, said = None, [] if refused is None else [refused]
+    names, findings = None, [] if too_many is None else [too_many]
     if after:
-        change = listed([change_name(each, found[0]) for each in asked.ablations])
+        change = listed([change_name(each, traces[0]) for each in asked.ablations])
         both = (model.name, other.name) if other else ("as is", change)
-        names = [f"{name}, {how}" if len(found) > 1 else how for how in both for name in texts]
+        names = [f"{name}, {how}" if len(traces) > 1 else how for how in both for name in texts]
     page = page_as_seen(
-        [*found, *after], choice, word, names=names, findings=said or None, references=references, control=control
+        [*traces, *after], choice, word, names=names, findings=findings or None, references=references, control=control
     )
     if other:
         models = {f"In text {n}, ": f"In {name}, " for n, name in enumerate((model.name, other.name), 1)}
         page.findings = [models.get(line[:11], line[:11]) + line[11:] for line in page.findings]
         if not (page.overview and page.overview.get("tokens")):
-            page.opening["view"] = "tokens"  # where texts of other tokens are side by side
+            page.opening["view"] = "tokens"  # shows texts with different tokens next to each other
     if done:
-        changes = [change_sentences(*both, change, word) for both in zip(found, after, strict=True)]
+        changes = [change_sentences(*both, change, word) for both in zip(traces, after, strict=True)]
         page.findings = [*chain.from_iterable(changes), *(page.findings if word is not None else ())]
     return CachedPage(page)
 
 
 def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
-    """Let a model continue a text, and put the page of all its tokens together; the task says what is written so far.
+    """Continue a text with a model and make the page of all its tokens; the task reports the text so far.
 
-    With ablations, or steered, it writes twice, without them first.
+    With ablations or steering, it generates twice, first without them.
     """
     done = interventions(model, asked)
     if asked.steer is not None:
-        done.append(_push(model, asked.steer))
+        done.append(_steering_intervention(model, asked.steer))
     written: list[Generated] = []
     for changes in [[], done] if done else [[]]:
 
-        def told(text: str, before: int = len(written)) -> None:
-            task.say(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
+        def report(text: str, before: int = len(written)) -> None:
+            task.report_text(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
 
         written.append(
             model.generate(
-                asked.prompt, max_new_tokens=asked.new_tokens, do_sample=False, interventions=changes, progress=told
+                asked.prompt, max_new_tokens=asked.new_tokens, do_sample=False, interventions=changes, progress=report
             )
         )
     choice = Choice(limit=limits.kept)
-    push, findings, change = "; ".join(map(str, done)), None, ""
+    steering, findings, change = "; ".join(map(str, done)), None, ""
     if done and asked.steer is None:
         change = listed([change_name(each, written[0].trace) for each in asked.ablations])
         before, after = (quoted(" ".join(each.new.split())) for each in written)
         findings = [f"{capital(change)}, the model writes {after} instead of {before}."]
     if not isinstance(written[0].trace, Trace):
         return CachedPage(page_as_seen(written, choice, findings=findings))
-    found = generated(written[0], written[1] if done else None, push)
+    answer = generated(written[0], written[1] if done else None, steering)
     if findings is None:
-        return CachedPage(found.page(choice))
-    page = replace(found, names=["as is", change]).page(choice)
+        return CachedPage(answer.page(choice))
+    page = replace(answer, names=["as is", change]).page(choice)
     page.findings = findings
     return CachedPage(page)
 
 
-def _push(model: Model, asked: Steering) -> Steer:
-    """The steering of the states while a text is written. Raises RegardError for models that write none, or pairs."""
+def _steering_intervention(model: Model, asked: Steering) -> Steer:
+    """Trace the two texts of a steering vector and return the intervention. Raises RegardError if the model can't."""
     if model.pairs or not model.writes:
         why = "reads pairs" if model.pairs else "has no language head that writes"
         raise RegardError(f"steering is for models that continue a single text: {model.name} {why}")
@@ -229,41 +226,41 @@ def _push(model: Model, asked: Steering) -> Steer:
 
 
 def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
-    """Answer an experiment, and put its page together; that of one text has the text's attention as well."""
+    """Answer a question to a model and make its page, with the text's attention if it is about one text."""
     if model.pairs:
         raise RegardError(f"experiments here are for models that read one text, but {model.name} reads pairs")
 
-    def progress(done: int, every: int) -> None:
-        task.say("", done / every)
+    def progress(done: int, total: int) -> None:
+        task.report_text("", done / total)
 
     question = asked.experiment.question()
     question.check(len(asked.texts))
     traces = [model.trace(text) for text in asked.texts]
-    task.go_on()
-    found = question.answer(model, traces, progress)
+    task.check_running()
+    answer = question.answer(model, traces, progress)
     if len(traces) > 1:
-        return CachedPage(found.page())
-    return CachedPage(page_beside(found, traces, Choice(limit=limits.kept), Opening()))
+        return CachedPage(answer.page())
+    return CachedPage(page_beside(answer, traces, Choice(limit=limits.kept), Opening()))
 
 
 def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list[Intervention]:
-    """Return the interventions as the library takes them, after tracing the texts that are patched from."""
+    """Return a request's ablations and patches as interventions of the library, with the source texts traced."""
     sources: dict[str, Trace] = {}
-    found: list[Intervention] = []
+    result: list[Intervention] = []
     for each in asked.ablations:
         if not isinstance(each, StatePatch):
-            found.append(each.intervention())
+            result.append(each.intervention())
             continue
         if model.pairs:
             raise RegardError(f"patches here are for models that read one text, but {model.name} reads pairs")
         if each.source not in sources:
             sources[each.source] = model.trace(each.source, logits=False)
-        found.append(each.intervention(sources[each.source]))
-    return found
+        result.append(each.intervention(sources[each.source]))
+    return result
 
 
-def _traces(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
-    """One trace a text. A model that reads pairs writes its targets itself."""
+def _trace_texts(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
+    """Return a trace per text. For an encoder-decoder, the model generates the targets."""
     options: dict[str, Any] = {"interventions": changes, "logits": False}
     if asked.window is not None:
         return list(model.trace(asked.texts, window=asked.window, **options))
@@ -276,34 +273,35 @@ def _traces(model: Model, asked: TraceRequest, changes: Sequence[Intervention], 
 
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:
-    """Whether a text's page shows weights alone, whatever else a trace could keep."""
+    """Return whether a text is too long for a browser, so that its page shows weights only."""
     if model.limit is not None and model.limit <= limits.whole:
-        return False  # a longer one is refused where it is read
+        return False  # the model rejects longer texts
     return 4 * len(text) > limits.whole and count_tokens(model._tokenizer, check_text(text)) > limits.whole
 
 
 def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str | None = None) -> list[str]:
-    """Report how far a change ("without layer 2, head 1") moves the followed word, and which tokens it moves most."""
-    each = list(zip(sides(before), sides(after), strict=True))
-    names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(each))]
-    starts = [capital(f"{name}: {change}" if len(each) > 1 else change) for name in names]
-    return [line for start, both in zip(starts, each, strict=True) for line in _changes(*both, start, word)]
+    """Write how far a change moves the word's last hidden state, and which tokens change most."""
+    pairs = list(zip(sides(before), sides(after), strict=True))
+    names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(pairs))]
+    starts = [capital(f"{name}: {change}" if len(pairs) > 1 else change) for name in names]
+    return [line for start, both in zip(starts, pairs, strict=True) for line in _sentences(*both, start, word)]
 
 
-def _changes(before: Trace, after: Trace, change: str, word: str | None) -> list[str]:
+def _sentences(before: Trace, after: Trace, change: str, word: str | None) -> list[str]:
+    """Return the sentences on one trace before and after a change: the word, then the most changed tokens."""
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{change}, the model writes “{after.text}” instead of “{before.text}”."]
     old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
-    apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
-    if not len(apart) or float(apart.max()) < SAME:
+    distance = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
+    if not len(distance) or float(distance.max()) < SAME:
         return [f"{change}, no last hidden state changes."]
     cosines = [number(float(each)) for each in torch.cosine_similarity(old, new, dim=-1)]
-    order = [n for n in (-apart).argsort().tolist() if apart[n] >= SAME]
+    order = [n for n in (-distance).argsort().tolist() if distance[n] >= SAME]
     lines = []
     with suppress(RegardError):
-        own = before.word(word or "")[0].tokens
-        lines = [f"{change}, {quoted(str(word))} ends at cosine {cosines[own[-1]]} to before."]
-        order, change = [n for n in order if n not in own], "Among other tokens"
+        word_tokens = before.word(word or "")[0].tokens
+        lines = [f"{change}, {quoted(str(word))} ends at cosine {cosines[word_tokens[-1]]} to before."]
+        order, change = [n for n in order if n not in word_tokens], "Among other tokens"
     if order:
         first, *others = [(numbered(before.tokens, n), cosines[n]) for n in order[:MOST]]
         then = f", then {listed([f'{token} ({cosine})' for token, cosine in others])}" if others else ""
@@ -312,7 +310,7 @@ def _changes(before: Trace, after: Trace, change: str, word: str | None) -> list
 
 
 def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
-    """Return the bytes of the file that was sent. Raises HTTPException for too many, and for what is no base64."""
+    """Decode the image file of a request from base64. Raises HTTPException if it is invalid or too large."""
     try:
         data = base64.b64decode(asked.picture, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -323,24 +321,24 @@ def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
 
 
 def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limits, task: Task) -> CachedPage:
-    """Trace a picture, in its text where one was given, and put the page of where the model looks together."""
+    """Trace an image, with text if given, and make the page of where the model attends."""
     picture = read_picture_bytes(data, asked.name)
-    task.go_on()
+    task.check_running()
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share)):
         traces = model.trace(asked.text, images=[picture], logits=False)
-    task.go_on()
+    task.check_running()
     return CachedPage(from_above("looked")(traces).page(Choice(limit=limits.kept)))
 
 
 def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
-    """The reference words, each traced as a separate text; of a model that reads pairs, as its encoder reads it."""
+    """Trace each reference word as a separate text, for an encoder-decoder with its encoder."""
     if asked.references and asked.word is None:
         raise RegardError("references needs word: pass the word that you compare with them")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
 
 
-def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
-    """Report that the word stands there too often for its paths to be compared in time; None if it doesn't."""
+def too_many_occurrences(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
+    """Return a message if a word occurs too often to compare its paths in time, else None."""
     if word is None:
         return None
     windowed = [each for each in traces if isinstance(each, WindowedTrace)]

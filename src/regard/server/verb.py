@@ -1,4 +1,4 @@
-"""`regard serve`: the page in a browser, with texts typed there and traced here."""
+"""Define `regard serve`, which opens the interactive page in a browser."""
 
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -42,25 +42,25 @@ def serve(
     for store in stores or []:
         import_part("regard.corpus.verb").check_store(store)
         import_from_corpus_extra("duckdb")
-    from regard.web.built_page import check_page_built  # help doesn't wait for it, nor for the server
+    from regard.web.built_page import check_page_built  # a late import, so that help is fast
 
     check_page_built(["live"])
     from regard.server import serve as server
 
-    with ExitStack() as closed:
+    with ExitStack() as stack:
         with waiting(NOTHING, "Loading …"):
             opened = server.open_files(files or [])
-            asked = [closed.enter_context(import_part("regard.corpus.store").Store(store)) for store in stores or []]
-            named: list[str | None] = [*(models or ())]
-            own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
-            if not named and (texts or own or not (opened or asked)):
-                named = [None]
-            loaded = [load_model(name) for name in named]
-            server.tell_models_apart(loaded, named)
+            indexes = [stack.enter_context(import_part("regard.corpus.store").Store(store)) for store in stores or []]
+            model_names: list[str | None] = [*(models or ())]
+            default = any(store.manifest.model.name == DEFAULT_NAME for store in indexes)  # for texts of an index
+            if not model_names and (texts or default or not (opened or indexes)):
+                model_names = [None]
+            loaded = [load_model(name) for name in model_names]
+            server.rename_equal_models(loaded, model_names)
         settle()
 
         said = "Open this link in a browser on this machine; Ctrl-C ends it:\n"
-        server.serve(loaded, texts or [], opened, stores=asked, port=port, started=lambda link: typer.echo(said + link))
+        server.serve(loaded, texts or [], opened, stores=indexes, port=port, started=lambda url: typer.echo(said + url))
 
 
 SERVE = Verb(

@@ -11,7 +11,7 @@ from regard.corpus.questions.senses.answer import Senses
 from regard.corpus.questions.senses.panels import example_numbers, senses_sentences
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.server.corpora import senses_kept
+from regard.server.corpora import senses_page
 from regard.web.html_file import script_json
 from regard.web.page import Page
 from tests.support.web_pages import from_byte_planes
@@ -22,7 +22,7 @@ def joined(context: Any) -> str:
 
 
 def served(found: Senses) -> Page:
-    return senses_kept(found.found.tables, found).page  # type: ignore[arg-type]  # opened as a Store
+    return senses_page(found.found.tables, found).page  # type: ignore[arg-type]  # opened as a Store
 
 
 def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any) -> None:
