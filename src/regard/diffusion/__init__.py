@@ -1,1 +1,1 @@
-"""Pipelines of diffusers that paint a text: which part of the picture looks at which word, exactly."""
+"""Record which words of a prompt each position of an image attends to in a diffusers pipeline."""

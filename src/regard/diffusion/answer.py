@@ -1,4 +1,4 @@
-"""Show where an image that a diffusers pipeline painted attends to each word of its text."""
+"""Show where an image that a diffusers pipeline generated attends to each word of its prompt."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,8 +22,8 @@ from regard.explain.wording import fixed, listed
 from regard.text.quoting import quoted
 from regard.text.words import wordlike
 
-DRAWN, ACROSS = 6, 4  # words that a picture has room for, and pictures beside each other
-PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
+DRAWN, ACROSS = 6, 4  # words in a figure at most, and images per row
+PICTURE, SMALL = "Picture", 64  # the image's panel, and the most pixels per side
 MEANS = "Mean weights: {text} for the words, {special} for special tokens"
 TABLE: list[list[Template]] = [
     [("The attention to {top} is the most concentrated: weight {weight} at row {row}, column {column}, "
@@ -38,7 +38,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class HeatPeak:
-    """Where on the first picture a word's heat is largest: its row and column, what it is there and on average."""
+    """The maximum of a word's heat map on the first image: row, column, weight, and the map's mean."""
 
     row: int
     column: int
@@ -47,13 +47,13 @@ class HeatPeak:
 
     @property
     def times(self) -> float:
-        """The ratio to its average."""
+        """Return the maximum divided by the mean."""
         return self.weight / self.mean if self.mean > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PromptPainting(Answer):
-    """Pictures that were painted of a text, and the heat of its words. model: who painted; settings: with what."""
+    """The answer of `regard paint`: images of a prompt, with a heat map per word."""
 
     format: ClassVar[str] = "regard paint prompt"
 
@@ -63,27 +63,27 @@ class PromptPainting(Answer):
 
     @property
     def heat(self) -> PromptHeat:
-        """The weights from the pictures to the words."""
+        """Return the attention weights from the images to the words."""
         return self.painted_as.heat
 
     @property
     def words(self) -> list[PromptWord]:
-        """List the words that are no signs, those whose heat rises highest above its mean first."""
+        """Return the words without punctuation, the most concentrated heat map first."""
         own = [word for word in self.heat.prompt.words if not word.special and wordlike(word.name)]
         return sorted(own, key=lambda word: -self.peak(word).times)
 
     def peak(self, word: PromptWord) -> HeatPeak:
-        """Find where the first picture looks at a word most: the mean of all steps, layers and heads."""
+        """Return the maximum of a word's heat map on the first image, the mean of steps, layers and heads."""
         heat = self.heat.of(word)[0]
         row, column = divmod(int(heat.argmax()), heat.shape[1])
         return HeatPeak(row, column, float(heat.max()), float(heat.mean()))
 
     def title(self) -> str:
-        """Name the text and the pipeline."""
+        """Return the title: the prompt and the pipeline."""
         return f"{quoted(self.heat.prompt.text)}, painted by {self.model}"
 
     def findings(self) -> list[str]:
-        """Name the words with the most and the least concentrated attention, and the mean weights."""
+        """Write which words have the most and least concentrated attention, and the mean weights."""
         numbers: dict[str, Any] = {"words": len(self.words), "padding": None, "image": None}
         for name, word in zip(("top", "last"), (*self.words[:1], *self.words[-1:]), strict=False):
             peak = self.peak(word)
@@ -91,17 +91,17 @@ class PromptPainting(Answer):
             numbers |= {"weight": peak.weight, "row": peak.row, "column": peak.column} if name == "top" else {}
         words = self.heat.prompt.words
         for name, special in (("text", False), ("special", True)):
-            numbers[name] = self._mean([n for word in words if word.special == special for n in word.tokens])
+            numbers[name] = self._mean_weight([n for word in words if word.special == special for n in word.tokens])
         if self.heat.prompt.padding:
-            numbers["padding"] = self._mean([-1])
+            numbers["padding"] = self._mean_weight([-1])
         rest = 1 - numbers["text"] - numbers["special"] - (numbers["padding"] or 0)
         return sentences(TABLE, numbers | ({"image": rest} if rest > 1e-4 else {}))
 
-    def _mean(self, tokens: list[int]) -> float:
+    def _mean_weight(self, tokens: list[int]) -> float:
         return float(self.heat.mean(tokens)[0].mean()) if tokens else 0.0
 
     def exactness(self) -> list[str]:
-        """Return the settings, the pipeline's notes and what was left out."""
+        """Return the generation settings, the pipeline's notes, and what isn't shown."""
         weights, layers = len(self.heat.weights), len(self.heat.layers)
         lines = [
             f"Painted with {self.settings}. Weights are the pipeline's own, from {weights} steps and {layers} layers."
@@ -114,7 +114,7 @@ class PromptPainting(Answer):
         return [*lines, *self.painted_as.notes, *[f"Not shown: {listed(left_out)}."] * bool(left_out)]
 
     def rows(self) -> list[Row]:
-        """List one row per image, word and position of the finest grid: its mean heat over steps, layers and heads."""
+        """Return a row per image, word and position of the finest grid, with the mean weight."""
         return [
             {"picture": n, "word": word.name, "row": row, "column": column, "weight": weight}
             for word in self.heat.prompt.words
@@ -124,14 +124,14 @@ class PromptPainting(Answer):
         ]
 
     def panels(self) -> list[Panel]:
-        """Show where each word is looked at, its heat over the steps, and which layer looks at which word."""
-        steps = [self._steps(word) for word in self.words]
-        most = max((float(step.max()) for step in steps), default=0.0)  # of all, so that words can be compared
-        heats = [self._heat(n, word, steps[n], most) for n, word in enumerate(self.words)]
-        return [self._table(), *heats, self._picture(), self._layers()]
+        """Return the table of words, the heat maps over the steps, the image, and a map by layer."""
+        steps = [self._heat_by_step(word) for word in self.words]
+        most = max((float(step.max()) for step in steps), default=0.0)  # a common scale, to compare words
+        heats = [self._heat_panel(n, word, steps[n], most) for n, word in enumerate(self.words)]
+        return [self._table_of_words(), *heats, self._image_panel(), self._heat_by_layer()]
 
-    def _picture(self) -> Heat:
-        """The first picture, small and grey: what the page lays heat on."""
+    def _image_panel(self) -> Heat:
+        """Return the first image as a small grey panel, on which a page draws heat maps."""
         small = self.painted_as.pictures[0].convert("L")
         small.thumbnail((SMALL, SMALL))
         ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
@@ -141,7 +141,7 @@ class PromptPainting(Answer):
             largest=1.0, note=f"Reduced to {small.width} × {small.height} pixels.",
         )  # fmt: skip
 
-    def _table(self) -> Table:
+    def _table_of_words(self) -> Table:
         high, wide = self.heat.grid
         rows: list[list[Cell]] = []
         for word in self.words:
@@ -155,12 +155,12 @@ class PromptPainting(Answer):
             note=f"“At” is the row and column of the maximum in a grid of {high} × {wide}, from 0 at the top left.",
         )  # fmt: skip
 
-    def _steps(self, word: PromptWord) -> Float[Tensor, "steps rows columns"]:
-        """The heat of a word on the first picture at every step, and last the mean of all."""
-        every = [self.heat.of(word, step=step)[0] for step in range(len(self.heat.weights))]
-        return torch.stack([*every, self.heat.of(word)[0]])
+    def _heat_by_step(self, word: PromptWord) -> Float[Tensor, "steps rows columns"]:
+        """Return a word's heat maps on the first image: one per step, then the mean of all steps."""
+        by_step = [self.heat.of(word, step=step)[0] for step in range(len(self.heat.weights))]
+        return torch.stack([*by_step, self.heat.of(word)[0]])
 
-    def _heat(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], most: float) -> Heat:
+    def _heat_panel(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], most: float) -> Heat:
         rows, columns = self.heat.grid
         titles = [
             f"{word.name}: {when}" for when in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
@@ -174,37 +174,37 @@ class PromptPainting(Answer):
             note="Mean of layers and heads.",
         )  # fmt: skip
 
-    def _layers(self) -> Heat:
-        parts = [(word.name, list(word.tokens)) for word in self.heat.prompt.words] + [("padding", [-1])]
+    def _heat_by_layer(self) -> Heat:
+        columns = [(word.name, list(word.tokens)) for word in self.heat.prompt.words] + [("padding", [-1])]
         values = [
-            [float(self.heat.mean(tokens, layer=layer)[0].mean()) for _, tokens in parts]
+            [float(self.heat.mean(tokens, layer=layer)[0].mean()) for _, tokens in columns]
             for layer in range(len(self.heat.layers))
         ]
         return Heat(
             name="Layers", title="Mean attention from the image to each word, by layer", values=values, unit="weight",
             rows=[f"{n} {each.path}" for n, each in enumerate(self.heat.layers)],
-            columns=[name for name, _ in parts], axes=("layer", "word"),
+            columns=[name for name, _ in columns], axes=("layer", "word"),
             note="Mean of steps and heads.",
         )  # fmt: skip
 
     def painted(self) -> tuple[Figure, list[str]]:
-        """Draw the first picture as it is, and grey under the heat of the words that stand out."""
+        """Return the figure of the first image and its heat maps."""
         return draw_prompt(self, DRAWN), []
 
 
 def prompt_painting(
     pipeline: Pipeline, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, **options: object
 ) -> PromptPainting:
-    """Let a pipeline paint a text, and find where the picture looks at each word."""
-    found = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
+    """Generate images of a prompt with a pipeline, and return each word's heat maps as an answer."""
+    painted = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
     named = "".join(f", {name} {value}" for name, value in options.items())
     settings = f"{steps} steps, seed {seed}{named}"
-    return PromptPainting(found, pipeline.name, settings, about=Read(((found.heat.prompt.text, None),)))
+    return PromptPainting(painted, pipeline.name, settings, about=Read(((painted.heat.prompt.text, None),)))
 
 
 @matplotlib.rc_context(STYLE)
 def draw_prompt(found: PromptPainting, most: int) -> Figure:
-    """Draw the first picture, and it under the heat of the words that stand out most, the mean of all steps."""
+    """Draw the first image, and copies of it under the heat maps of the `most` most concentrated words."""
     words, picture = found.words[:most], found.painted_as.pictures[0]
     figure = empty_figure(12.0, 6.75, found.title())
     grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)

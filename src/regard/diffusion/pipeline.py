@@ -1,4 +1,4 @@
-"""Open a pipeline of diffusers, let it paint a text, and record what its picture looks at."""
+"""Open a diffusers pipeline, generate images, and record the image's attention to the words of its prompt."""
 
 import inspect
 import os
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def painting_model(pipeline: Any) -> nn.Module:
-    """Find the model of a pipeline that makes its picture."""
+    """Return the U-Net or transformer of a pipeline. Raises RegardError if it isn't supported."""
     model = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
     kind = type(model).__name__
     if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
@@ -43,14 +43,14 @@ def painting_model(pipeline: Any) -> nn.Module:
 
 @contextmanager
 def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
-    """Record, while a pipeline runs inside the block, how much its picture looks at every word of its text.
+    """Record the attention weights from image to words while a pipeline runs inside the block.
 
-    The pipeline is run as its user runs it, once in a block, and paints what it paints without one.
+    The pipeline runs once per block, and generates the same image as without recording.
     """
     model = painting_model(pipeline)
     modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
     recorder = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
-    recorder.mode = WatchMode(WatchedCalls(CallSites(model), on_call=recorder.see))
+    recorder.mode = WatchMode(WatchedCalls(CallSites(model), on_call=recorder.record_call))
     hook = model.register_forward_pre_hook(recorder.begin_step, with_kwargs=True)
     try:
         with encoded_text(pipeline, recorder.begin_text) as recorder.texts, watching(recorder.mode):
@@ -64,41 +64,41 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
 
 @dataclass
 class _Recorder:
-    """The records of a running pipeline."""
+    """The state of a recording while a pipeline runs: hooks call its methods."""
 
     pipeline: Any
     reads: Reads
     signature: inspect.Signature
     heads: bool
-    modules: dict[str, Any]  # that compute attention
+    modules: dict[str, Any]  # attention modules by path
     heat: PromptHeat = field(default_factory=PromptHeat)
     texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
-    seen: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
-    rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
-    batch: int = 0  # of the model's call now
+    seen: set[str] = field(default_factory=set)  # modules recorded in this step
+    rows: list[int] = field(default_factory=list)  # batch rows with the words, in the current call
+    batch: int = 0  # batch size of the current call
     mode: WatchMode = field(init=False)
-    places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
+    places: tuple[int, int, int] = (0, 0, 1)  # the image's rows and columns, and the largest factor of a coarser grid
 
     def begin_text(self) -> None:
-        """Raise an error for a second picture, whose weights would be taken for the first's."""
+        """Check that no image was generated before in this block."""
         if self.calls:
             raise RegardError("a second text was painted in one block: needs a block for each")
 
     def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        """Find the rows with the words, and the grid of the picture."""
+        """Find the batch rows with the words, and the image's grid, before each call of the model."""
         self.end_step()
         arguments = self.signature.bind(*args, **kwargs).arguments
         states = arguments.get("encoder_hidden_states")
         self.calls += 1
         self.rows = self.texts[0].rows(states) if self.texts and isinstance(states, Tensor) else []
         if not self.rows or not isinstance(states, Tensor):
-            self.heat.guided = True  # a run of its own, without the words
+            self.heat.guided = True  # a separate run without the words
             return
         self.heat.guided |= len(self.rows) < len(states)
         if not self.heat.weights:
             self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
-            self.places = _places(model, arguments)
+            self.places = _grid_of_input(model, arguments)
         elif len(self.heat.weights) == 1:
             steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
             need = steps * sum(weights.nbytes for weights in self.heat.weights[0])
@@ -108,62 +108,62 @@ class _Recorder:
         self.batch, self.seen = len(states), set()
 
     def end_step(self) -> None:
-        """Raise RegardError if something went wrong, or if a module of this step made no call that can be seen."""
+        """Check that every attention module of this step was recorded. Raises RegardError if not."""
         if self.mode.error is not None:
             raise self.mode.error
-        if self.rows and (hidden := self.modules.keys() - self.seen - self.heat.others):
-            raise self._refusal(min(hidden))
+        if self.rows and (missed := self.modules.keys() - self.seen - self.heat.others):
+            raise self._not_recorded_error(min(missed))
 
-    def see(self, call: Call) -> None:
-        """Keep the weights from the picture to the words, where a call has them."""
+    def record_call(self, call: Call) -> None:
+        """Keep the weights from image positions to words of one attention call, if it has words as keys."""
         path, weights = call.path.removesuffix(".processor"), call.weights  # some processors are modules
         if not self.rows or path not in self.modules:
             return
-        if weights.given is not None:  # computed by hand, with batch and heads in one axis
-            parts = weights.given.flatten(0, 1)
-            if len(parts) != self.batch * self.modules[path].heads:
-                raise self._refusal(path)
-            weights = AttentionMap.of_weights(parts.unflatten(0, (self.batch, -1)))
-        if path in self.seen:  # the first call of a module has the words
+        if weights.given is not None:  # from the module's own code, with batch and heads in one axis
+            matrices = weights.given.flatten(0, 1)
+            if len(matrices) != self.batch * self.modules[path].heads:
+                raise self._not_recorded_error(path)
+            weights = AttentionMap.of_weights(matrices.unflatten(0, (self.batch, -1)))
+        if path in self.seen:  # a module's first call has the words
             self.heat.beside.add(path)
             return
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
         if self.reads.first is None:
-            crossed = keys == words and bool(getattr(self.modules[path], "is_cross_attention", False))
+            has_words = keys == words and bool(getattr(self.modules[path], "is_cross_attention", False))
             places, at_places, at_words = queries, slice(None), slice(None)
         else:
             places = self.places[0] * self.places[1]
-            crossed = queries == keys == places + words
+            has_words = queries == keys == places + words
             picture, text = (0, places) if self.reads.first == "picture" else (words, 0)
             at_places, at_words = slice(picture, picture + places), slice(text, text + words)
-        if not crossed:
+        if not has_words:
             self.heat.others.add(path)
             return
-        grid = _grid(self.places, places, path)
-        weights_kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
+        grid = _grid_of_layer(self.places, places, path)
+        weights_kept = torch.stack([self._weights_to_keep(weights[row, :, at_places, at_words]) for row in self.rows])
         if len(self.heat.weights) == 1:
             self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
         self.seen.add(path)
         self.heat.weights[-1].append(weights_kept.unflatten(2, grid).cpu())
 
-    def _kept(self, weights: Tensor) -> Tensor:
-        """Of (H, P, T) the tokens' weights, and the sum of all padding's."""
+    def _weights_to_keep(self, weights: Tensor) -> Tensor:
+        """Return the columns of the words' tokens from weights (H, P, T), and the sum over padding."""
         prompt = self.heat.prompt
         padding = weights[..., prompt.padding].sum(-1, keepdim=True)
         columns = torch.cat([weights[..., list(prompt.keys)], padding], -1)
         return columns if self.heads else columns.mean(0, keepdim=True)
 
-    def _refusal(self, path: str) -> RegardError:
+    def _not_recorded_error(self, path: str) -> RegardError:
         processor = type(self.modules[path].processor).__name__
         reason = self.mode.seen.unrecorded.get(path, "needs diffusers' own AttnProcessor2_0, the default")
         return RegardError(f"{path}: its processor {processor} computes attention that can't be seen: {reason}")
 
 
-def _places(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int, int]:
-    """The rows and columns of what a model is given, in its patches, and how much coarser a layer's may be."""
-    at = arguments.get("img_ids")  # Flux is given its patches in a line, and where each lies
-    if isinstance(at, Tensor):
-        high, wide = (int(at.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
+def _grid_of_input(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int, int]:
+    """Return the rows and columns of a model's input in patches, and the largest factor of a coarser grid."""
+    patch_positions = arguments.get("img_ids")  # Flux gets patches in one sequence, with their positions
+    if isinstance(patch_positions, Tensor):
+        high, wide = (int(patch_positions.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
         return high, wide, 1
     latents = arguments.get("sample", arguments.get("hidden_states"))
     assert isinstance(latents, Tensor)
@@ -172,8 +172,8 @@ def _places(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int
     return (high, wide, max(high, wide)) if patch is None else (high // patch, wide // patch, 1)
 
 
-def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
-    """The rows and columns with this many places: those of the picture, halved as often as a U-Net does."""
+def _grid_of_layer(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
+    """Return the rows and columns of a grid with `count` positions: the image's, halved as often as needed."""
     high, wide, most = places
     for coarser in (1 << n for n in range(most.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
@@ -187,7 +187,7 @@ LIBRARIES = ("diffusers", "transformers")
 
 @dataclass(frozen=True)
 class PaintedText:
-    """Pictures that a pipeline painted of a text, what they looked at, and notes on what it did on its own."""
+    """The images that a pipeline generated of a text, their attention to its words, and notes."""
 
     pictures: "tuple[Image, ...]"
     heat: PromptHeat
@@ -195,10 +195,10 @@ class PaintedText:
 
 
 class Pipeline:
-    """A diffusers pipeline that paints texts. pipeline: the diffusers object. name: its name."""
+    """A diffusers text-to-image pipeline. pipeline: the diffusers object. name: its name."""
 
     def __init__(self, pipeline: Any, name: str) -> None:
-        """Take a pipeline. Raises RegardError if its model is of a kind whose words aren't known."""
+        """Keep a diffusers pipeline. Raises RegardError if its model isn't supported."""
         painting_model(pipeline)
         self.pipeline, self.name = pipeline, name
 
@@ -209,7 +209,7 @@ class Pipeline:
     def paint(
         self, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, heads: bool = True, **options: object
     ) -> PaintedText:
-        """Paint a text and keep the attention of each position in the image.
+        """Generate images of a text, and keep each image position's attention to the words.
 
         Args:
             text: the text to paint.
@@ -223,9 +223,9 @@ class Pipeline:
             RegardError: the pipeline or `recorded_heat` raises an error.
         """
         check_text(text)
-        takes = inspect.signature(self.pipeline.__call__).parameters
-        if unknown := [name for name in options if name not in takes]:  # which some pipelines pass over
-            raise RegardError(f"pipeline {self.name!r} takes no {unknown[0]!r}, it takes {', '.join(takes)}")
+        parameters = inspect.signature(self.pipeline.__call__).parameters
+        if unknown := [name for name in options if name not in parameters]:  # which some pipelines ignore
+            raise RegardError(f"pipeline {self.name!r} takes no {unknown[0]!r}, it takes {', '.join(parameters)}")
         arguments: dict[str, Any] = {"num_inference_steps": steps, "num_images_per_prompt": samples} | options
         arguments |= {"generator": torch.Generator().manual_seed(seed), "output_type": "pil"}
         try:
@@ -241,7 +241,7 @@ class Pipeline:
 
 
 def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> Pipeline:
-    """Open a diffusers pipeline (extra `diffusion`) that paints texts.
+    """Open a diffusers pipeline that generates images from texts (needs the extra `diffusion`).
 
     Args:
         source: a diffusers pipeline, which stays on its device, or its folder, read in float32 from safetensors. Code
@@ -273,12 +273,12 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
             return Pipeline(opened.to(where), folder.resolve().name)
     except RegardError:
         raise
-    except Exception as error:  # whatever the libraries raise for a broken file
+    except Exception as error:  # the libraries raise anything for a broken file
         raise RegardError(f"pipeline {str(source)!r} cannot be loaded: {first_line(error)}") from error
 
 
 def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
-    """Check a folder before anything is built from it: what it names, its files, and the memory that it takes."""
+    """Check a pipeline's folder before building it: its classes, files, and memory."""
     index = read_json(folder / PIPELINE)
     weights = []
     for name, entry in index.items():
@@ -293,9 +293,9 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
             raise RegardError(f"{str(folder)!r} is incomplete: it has no folder {name!r}, which {PIPELINE} names")
         check_ignored_files(folder / name)
         weights += [file for file in (folder / name).glob("*.safetensors") if ".fp16." not in file.name]
-    kind = next((index[name][1] for name in ("unet", "transformer") if isinstance(index.get(name), list)), None)
-    if kind not in READS:
-        raise RegardError(f"{str(folder)!r}: its model is {kind}, expected one of {', '.join(READS)}")
+    model_class = next((index[name][1] for name in ("unet", "transformer") if isinstance(index.get(name), list)), None)
+    if model_class not in READS:
+        raise RegardError(f"{str(folder)!r}: its model is {model_class}, expected one of {', '.join(READS)}")
     require_memory(
         needs(held(weights)), torch.device("cpu"), f"pipeline {str(folder)!r}, in float32,", "take a smaller one"
     )

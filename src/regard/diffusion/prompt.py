@@ -1,13 +1,13 @@
-"""Find the words of a pipeline's text, and store the attention of every position in an image to every word.
+"""Find the words of a pipeline's prompt, and store the attention of every image position to every word.
 
-A pipeline's text encoders read a text that is padded to a fixed length; what they make of it is what the picture looks
-at. Where the pipeline guides its picture, it runs texts without the words beside them, in one batch: which rows have
-the words is found by comparing what the model is given with what the text encoders gave.
+A pipeline's text encoders read a text that is padded to a fixed length, and the image attends to their output. With
+guidance, a pipeline also runs texts without the words, in the same batch. Comparing the model's input with the text
+encoders' output shows which rows have the words.
 
-The weights are exact: those of cross-attention, or of the joint attention of picture and words, as the pipeline
-computed with them. Layers have grids of their own; a mean over layers lays each on the finest, a coarse place over the
-fine ones that it covers. (Tang et al. 2023, "What the DAAM: Interpreting Stable Diffusion Using Cross Attention", sum
-heat as well, of grids that they smooth.)
+The weights are the pipeline's own, from cross-attention or from the joint attention of image and words. Layers have
+different grids. A mean over layers spreads each coarse position over the fine positions that it covers. (Tang et al.
+2023, "What the DAAM: Interpreting Stable Diffusion Using Cross Attention", sum heat as well, of grids that they
+smooth.)
 """
 
 import inspect
@@ -29,9 +29,9 @@ from regard.text.words import find_word, spelling, words
 
 @dataclass(frozen=True)
 class Reads:
-    """How a model reads its words. encoders: the text encoders whose tokens are its keys, in order.
+    """How a model reads the words of a prompt. encoders: the text encoders whose tokens are its keys, in order.
 
-    first: what stands first where picture and words are one sequence; None if words are keys of their own.
+    first: which comes first if image and words are one sequence, None for cross-attention to words.
     """
 
     encoders: tuple[int, ...]
@@ -48,10 +48,10 @@ READS = {
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text as a pipeline's picture looks at it.
+    """The text of a prompt with the tokens that the image can attend to.
 
-    tokens: of each text encoder that is read, padding left out; keys: the number of each token's key; length: of all
-    keys. notes: what of the text was cut off.
+    tokens: of each text encoder that is used, without padding; keys: each token's key number; length: the number of
+    keys. notes: about text that was cut off.
     """
 
     text: str
@@ -62,27 +62,27 @@ class Prompt:
 
     @property
     def padding(self) -> list[int]:
-        """List the keys that stand for nothing."""
+        """Return the numbers of the keys that are padding."""
         keys = set(self.keys)
         return [key for key in range(self.length) if key not in keys]
 
     @property
     def words(self) -> "list[PromptWord]":
-        """List the words of the text, once each, though several encoders read them; then the special tokens."""
-        places: dict[tuple[int, int], list[int]] = {}
-        starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]  # of encoders
+        """Return the words of the text, once each even if several encoders read them, then special tokens."""
+        numbers_by_span: dict[tuple[int, int], list[int]] = {}
+        starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]  # per encoder
         runs = zip(starts, [*starts[1:], len(self.tokens)], strict=True)
         for word in ([start + n for n in word] for start, stop in runs for word in words(self.tokens[start:stop])):
             first, last = self.tokens[word[0]], self.tokens[word[-1]]
             if not first.special:
-                places.setdefault((first.start, last.end), []).extend(word)
-        names = [spelling(self.tokens, token_places) for _, token_places in sorted(places.items())]
-        made = [
-            PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(token_places))
-            for n, (name, (_, token_places)) in enumerate(zip(names, sorted(places.items()), strict=True))
+                numbers_by_span.setdefault((first.start, last.end), []).extend(word)
+        names = [spelling(self.tokens, token_numbers) for _, token_numbers in sorted(numbers_by_span.items())]
+        prompt_words = [
+            PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(token_numbers))
+            for n, (name, (_, token_numbers)) in enumerate(zip(names, sorted(numbers_by_span.items()), strict=True))
         ]
         special = dict.fromkeys(token.text for token in self.tokens if token.special)
-        return made + [
+        return prompt_words + [
             PromptWord(name, tuple(n for n, token in enumerate(self.tokens) if token.text == name), special=True)
             for name in special
         ]
@@ -90,7 +90,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptWord:
-    """A word of a text: what it is called, and its tokens' numbers."""
+    """A word of a prompt: its name, and the numbers of its tokens."""
 
     name: str
     tokens: tuple[int, ...]
@@ -99,14 +99,14 @@ class PromptWord:
 
 @dataclass
 class EncodedText:
-    """Input and output of a pipeline's text encoders: ids (1, T) of each, and states (n, T, C) of all."""
+    """Input and output of a pipeline's text encoders: ids of each (T), and states of all (n, T, C)."""
 
     text: str
     ids: dict[int, list[int]] = field(default_factory=dict)
     states: Float[Tensor, "n T C"] | None = None
 
     def rows(self, states: Float[Tensor, "B T C"]) -> list[int]:
-        """List the rows of what a model is given that have the words."""
+        """Return the batch rows of a model's input that have the words."""
         if self.states is None or self.states.shape[1:] != states.shape[1:]:
             return []
         text_states = self.states.to(states)
@@ -115,23 +115,23 @@ class EncodedText:
 
 @contextmanager
 def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[EncodedText]]:
-    """Keep what a pipeline's text encoders are given and give inside the block; before: called before they are.
+    """Yield a list of the texts that a pipeline's text encoders read inside the block, with ids and states.
 
-    The first is the text's: others are what the picture is led away from.
+    The first is the prompt, others are negative prompts. before: called before each text is encoded.
     """
     original = pipeline.encode_prompt
-    named = inspect.signature(original)
+    signature = inspect.signature(original)
     encoded: list[EncodedText] = []
 
     def encode_prompt(*args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
         before()
-        given_as = named.bind(*args, **kwargs).arguments
-        text = EncodedText(_one_text(given_as))
-        if (encoded and encoded[0].text == text.text) or given_as.get("negative_prompt") in (text.text, [text.text]):
+        arguments = signature.bind(*args, **kwargs).arguments
+        text = EncodedText(_text_of_call(arguments))
+        if (encoded and encoded[0].text == text.text) or arguments.get("negative_prompt") in (text.text, [text.text]):
             raise RegardError("negative_prompt: it equals the text, so their runs can't be told apart: pass another")
         encoded.append(text)
         with ExitStack() as stack:
-            for number in (1, 2, 3):  # as diffusers numbers them
+            for number in (1, 2, 3):  # diffusers' numbers
                 encoder = getattr(pipeline, f"text_encoder{'' if number == 1 else f'_{number}'}", None)
                 if not isinstance(encoder, nn.Module):
                     continue
@@ -146,11 +146,11 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
     try:
         yield encoded
     finally:
-        del pipeline.encode_prompt  # of the object; its class has its own
+        del pipeline.encode_prompt  # restores the method of its class
 
 
-def _one_text(arguments: dict[str, Any]) -> str:
-    """The text of a pipeline's call."""
+def _text_of_call(arguments: dict[str, Any]) -> str:
+    """Return the single text of a pipeline's call. Raises RegardError for several or different ones."""
     text = arguments.get("prompt")
     if isinstance(text, (list, tuple)) and len(text) == 1:
         text = text[0]
@@ -165,34 +165,35 @@ def _one_text(arguments: dict[str, Any]) -> str:
 
 
 def _keep_ids(kept: dict[int, list[int]], number: int, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    """Store the ids of an encoder's first call, as a hook before it."""
     ids = kwargs.get("input_ids", args[0] if args else None)
     if isinstance(ids, Tensor):
-        kept.setdefault(number, ids[0].tolist())  # the first: others are of what is led away from
+        kept.setdefault(number, ids[0].tolist())  # the first, others are of negative prompts
 
 
 def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:
-    """Name the keys of a text that was encoded. length: how many keys the model has for it."""
-    tokens, keys, notes, begin = list[Token](), list[int](), list[str](), 0
-    shown = encoded.text
+    """Match an encoded text's tokens to the keys of the model. length: the number of keys."""
+    tokens, keys, notes, first_key = list[Token](), list[int](), list[str](), 0
+    text = encoded.text
     for number in encoders:
         ids = encoded.ids.get(number)
-        if ids is None:  # a pipeline goes without its third encoder: its keys are zeros
+        if ids is None:  # a pipeline may lack its third encoder: its keys are zeros
             continue
         tokenizer = getattr(pipeline, f"tokenizer{'' if number == 1 else f'_{number}'}")
-        read, shown, cut = _tokens_of(tokenizer, ids, shown)
-        tokens += read
-        keys += range(begin, begin + len(read))
-        notes += cut
-        begin += len(ids)
-    if begin > length or not tokens:
-        raise RegardError(f"the text has {begin} tokens but the image attends to {length}: they can't be matched")
-    return Prompt(shown, tuple(tokens), tuple(keys), length, tuple(notes))
+        encoder_tokens, text, cut_notes = _tokens_of_ids(tokenizer, ids, text)
+        tokens += encoder_tokens
+        keys += range(first_key, first_key + len(encoder_tokens))
+        notes += cut_notes
+        first_key += len(ids)
+    if first_key > length or not tokens:
+        raise RegardError(f"the text has {first_key} tokens but the image attends to {length}: they can't be matched")
+    return Prompt(text, tuple(tokens), tuple(keys), length, tuple(notes))
 
 
-def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], str, list[str]]:
-    """The tokens of ids up to the end of the text, the text that they are of, and a note where it was cut.
+def _tokens_of_ids(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], str, list[str]]:
+    """Return the tokens of ids up to the end of the text, the text they spell, and a note if it was cut.
 
-    Some pipelines change the text (to lower case) before they encode it: then it is read from the ids.
+    Some pipelines change the text before encoding, to lower case for example. It is then decoded from the ids.
     """
     end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
     ids = ids[:end]
@@ -204,8 +205,8 @@ def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], 
         if [token.id for token in tokens] == ids:
             return list(tokens), candidate, []
         if len(tokens) > len(ids) and [token.id for token in (*tokens[: end - 1], tokens[-1])] == ids:
-            left = candidate[tokens[end - 2].end :].strip()
-            note = f"The text encoder cut the text and didn't read {left!r}."
+            not_read = candidate[tokens[end - 2].end :].strip()
+            note = f"The text encoder cut the text and didn't read {not_read!r}."
             return [*tokens[: end - 1], tokens[-1]], candidate, [note]
     raise RegardError(
         f"text {shortened(text)}: the pipeline's text encoder read other tokens than its tokenizer gives for it"
@@ -216,7 +217,7 @@ def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], 
 
 @dataclass(frozen=True)
 class HeatLayer:
-    """An attention module whose queries are places of the picture: its path, its heads, and the grid of the places."""
+    """An attention module whose queries are image positions: its path, heads, and grid of positions."""
 
     path: str
     heads: int
@@ -225,14 +226,13 @@ class HeatLayer:
 
 @dataclass
 class PromptHeat:
-    """The weights from a picture to the words of its text.
+    """The attention weights from an image to the words of its prompt, by step and layer.
 
-    layers: in the order in which they run. weights: of each step and layer (n pictures, H heads, rows, columns, W + 1):
-    of each token of the prompt, and last of all padding; H is 1 where the mean of heads was kept. The weights of a
-    place sum to 1, or, where picture and words are one sequence, to what words get of it. others: attention modules
-    that have no words among their keys, or others beside them. beside: of the layers those that look at something else
-    as well, in a call of its own, as an IP-adapter has them look at a picture. guided: whether texts without the words
-    ran as well.
+    layers: in execution order. weights: of each step and layer (n images, H heads, rows, columns, W + 1), for each
+    token of the prompt, and last for all padding. H is 1 if only the mean of heads was kept. A position's weights sum
+    to 1, or to the words' part of it if image and words are one sequence. others: attention modules without words
+    among their keys, or with other keys as well. beside: layers that also attend to something else in a separate call,
+    such as an image with an IP-adapter. guided: whether texts without the words ran as well.
     """
 
     prompt: Prompt = field(default=Prompt("", (), (), 0))
@@ -244,11 +244,11 @@ class PromptHeat:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Return the rows and columns of the finest grid."""
+        """Return the rows and columns of the finest grid among the layers."""
         return max((layer.grid for layer in self.layers), key=lambda grid: grid[0] * grid[1])
 
     def word(self, text: str) -> PromptWord:
-        """Find a word of the text."""
+        """Return a word of the prompt by its text. Raises RegardError if it occurs several times."""
         by_name = [word for word in self.prompt.words if word.name == text]
         if by_name:
             return by_name[0]
@@ -262,9 +262,9 @@ class PromptHeat:
     def of(
         self, word: str | PromptWord, *, step: int | None = None, layer: int | None = None, head: int | None = None
     ) -> Float[Tensor, "n rows columns"]:
-        """Compute the heat of a word, all its tokens together, on each picture.
+        """Return the heat map of a word on each image: the summed weights of its tokens.
 
-        step, layer, head: one of them; None for the mean of all. Of one layer in its own grid, else in the finest.
+        step, layer, head: a number, None for the mean of all. A single layer's map has its own grid, else the finest.
         """
         tokens = list((self.word(word) if isinstance(word, str) else word).tokens)
         return self.mean(tokens, step=step, layer=layer, head=head)
@@ -272,7 +272,7 @@ class PromptHeat:
     def mean(
         self, tokens: Sequence[int], *, step: int | None = None, layer: int | None = None, head: int | None = None
     ) -> Float[Tensor, "n rows columns"]:
-        """Compute the heat of tokens together, like `of` for a word; token number W is all padding."""
+        """Return the summed heat map of tokens on each image, as in `of`. Token number W is all padding."""
         steps = range(len(self.weights)) if step is None else [from_zero("step", step, len(self.weights), "there are")]
         numbers = range(len(self.layers)) if layer is None else [from_zero("layer", layer, len(self.layers), "it has")]
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid
@@ -286,7 +286,7 @@ class PromptHeat:
                 at = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
                 of_word = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
-                # a fine place has the number of the coarse one that it lies in
+                # each fine position gets the weight of its coarse one
                 down = torch.arange(rows) * of_word.shape[1] // rows
                 across = torch.arange(columns) * of_word.shape[2] // columns
                 total += of_word[:, down][:, :, across]

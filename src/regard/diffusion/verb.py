@@ -1,4 +1,4 @@
-"""`regard paint`: a text as pictures, by a pipeline of diffusers, and where each word is looked at."""
+"""Define `regard paint`: generate an image with diffusers, and show its attention to each word."""
 
 from pathlib import Path
 from typing import Annotated
