@@ -1,1 +1,1 @@
-"""GGUF files as a kind of model that `regard.load` opens."""
+"""Open GGUF files with `regard.load`, as one kind of model file."""

@@ -1,11 +1,11 @@
-"""GGUF files, as llama.cpp writes them: weights, mostly quantised, config and tokenizer in one file. Read as data.
+"""Read GGUF files of llama.cpp: weights, mostly quantised, with config and tokenizer in one file.
 
-The header is read before a library reads it, with every count checked, then the weights as stored. The format: "GGUF",
-version, how many tensors, how many entries; the entries (name, kind, value); what is said of each tensor (name, sizes,
-kind, place); then the tensors' bytes. All numbers are little-endian.
+The header is parsed and every count in it checked before a library reads it, then the weights are used as stored. The
+format: "GGUF", version, number of tensors, number of entries; the entries (name, kind, value); each tensor's
+description (name, sizes, kind, offset); then the tensors' bytes. All numbers are little-endian.
 
-llama.cpp reorders or transforms some weights when it writes them, and transformers undoes it. Rows of quantised weights
-are reordered or joined without dequantizing them, and small tensors are read as transformers reads them.
+llama.cpp reorders or transforms some weights on writing, and transformers undoes it. Rows of quantised weights are
+reordered or joined without dequantizing them, and small tensors are read as transformers reads them.
 """
 
 import copy
@@ -37,23 +37,23 @@ from regard.models.kinds import ModelKind
 
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # the most of each: the largest files that are published have a tenth
-ITEMS = 1 << 16  # items of all lists that nobody asks about; beyond that, some for each row of the largest tensor
+TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # at most: the largest published files have a tenth
+ITEMS = 1 << 16  # items of all lists at most, or EACH per row of the largest tensor
 ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
-LONG = 1 << 12  # items of a list that is a vocabulary's
-WIDE = (0, 28)  # the kinds of float32 and float64
-# Families whose weights transformers changes otherwise than by whole rows, or reads otherwise than this module.
+LONG = 1 << 12  # fewest items of a vocabulary's list
+WIDE = (0, 28)  # kinds of float32 and float64
+# Architectures whose weights transformers changes within rows, or reads differently from this module.
 CHANGED = ("bloom", "gpt_oss", "gpt-oss", "lfm2", "mamba", "qwen35", "qwen35moe")
-EACH = 8  # a vocabulary has pieces, scores, kinds and merges
-MIN_QUANTISED = 1 << 14  # numbers of a matrix: smaller ones are dequantized at once, which makes them faster to use
-WHOLE = ("F64", "F32", "I8", "I16", "I32", "I64")  # kinds that are not smaller than float32, or of no weight
+EACH = 8  # lists per vocabulary entry at most: pieces, scores, kinds, merges
+MIN_QUANTISED = 1 << 14  # numbers in a matrix: smaller ones are dequantized on loading, for speed
+WHOLE = ("F64", "F32", "I8", "I16", "I32", "I64")  # not smaller than float32, or not weights
 HALVES = {"F16": torch.float16, "BF16": torch.bfloat16}
-EXPERTS = re.compile(r"(?P<name>.*\.ffn_(?P<part>gate|down|up)_exps)\.weight$")  # of all experts of a layer
-COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")  # of GPT-2, stored transposed
+EXPERTS = re.compile(r"(?P<name>.*\.ffn_(?P<part>gate|down|up)_exps)\.weight$")  # a layer's experts
+COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")  # GPT-2's, stored transposed
 
 
-def _gguf() -> Any:
-    """The package of the extra, whose types aren't complete."""
+def _gguf_package() -> Any:
+    """Import the package `gguf` of the extra as Any, because its types aren't complete."""
     import gguf
 
     return gguf
@@ -61,9 +61,9 @@ def _gguf() -> Any:
 
 @dataclass(frozen=True)
 class Header:
-    """A GGUF file's header. values: its entries, of lists their length. kinds: how many tensors of each kind.
+    """The header of a GGUF file. values: its entries, or the length of a list. kinds: number of tensors per kind.
 
-    lists: of each long list, by the place where it begins, how many items and bytes it has.
+    lists: number of items and bytes of each long list, by the offset where it begins.
     """
 
     held: CheckpointSizes
@@ -73,8 +73,8 @@ class Header:
 
 
 @dataclass
-class _Walk:
-    """A place in a file's bytes, which moves on with what is read."""
+class _ByteCursor:
+    """A position in a GGUF file's bytes, which advances with each read."""
 
     data: Any
     at: int = 0
@@ -82,43 +82,43 @@ class _Walk:
     lists: dict[int, tuple[int, int]] = field(default_factory=dict)
     struct_of: dict[str, struct.Struct] = field(default_factory=dict)
 
-    def number(self, kind: str) -> Any:
+    def read_number(self, kind: str) -> Any:
         packed = self.struct_of.setdefault(kind, struct.Struct(f"<{kind}"))
-        self.check(packed.size)
+        self.check_size(packed.size)
         (value,) = packed.unpack_from(self.data, self.at)
         self.at += packed.size
         return value
 
-    def text(self) -> str:
-        length = self.number("Q")
-        self.check(length)
+    def read_text(self) -> str:
+        length = self.read_number("Q")
+        self.check_size(length)
         self.at += length
         return bytes(self.data[self.at - length : self.at]).decode("utf-8", errors="replace")
 
-    def check(self, size: int) -> None:
-        """Raise ValueError if so many bytes would lie beyond the file's end."""
+    def check_size(self, size: int) -> None:
+        """Raise ValueError if the next `size` bytes exceed the file's end."""
         if size > len(self.data) - self.at:
             raise ValueError(f"at byte {self.at:,} it needs {size:,} more, but has {len(self.data) - self.at:,}")
 
-    def value(self) -> str | int | float | bool:
-        """An entry's value; of a list its length, after walking over its items."""
-        kind = self.number("I")
+    def read_value(self) -> str | int | float | bool:
+        """Read an entry's value. For a list, skip its items and return their number."""
+        kind = self.read_number("I")
         if kind == STRING:
-            return self.text()
+            return self.read_text()
         if kind != ARRAY:
-            return self.number(_gguf_scalar_format(kind))
+            return self.read_number(_gguf_scalar_format(kind))
         start = self.at
-        kind, count = self.number("I"), self.number("Q")
+        kind, count = self.read_number("I"), self.read_number("Q")
         self.items += count
         if kind == STRING:
-            self.check(8 * count)
+            self.check_size(8 * count)
             for _ in range(count):
-                length = self.number("Q")
-                self.check(length)
+                length = self.read_number("Q")
+                self.check_size(length)
                 self.at += length
         else:
             size = struct.calcsize(f"<{_gguf_scalar_format(kind)}") * count
-            self.check(size)
+            self.check_size(size)
             self.at += size
         if count >= LONG:
             self.lists[start] = count, self.at - start
@@ -126,40 +126,41 @@ class _Walk:
 
 
 def read_gguf_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
-    """Read a file's header.
+    """Parse and check the header of a GGUF file. Raises RegardError if a count is impossible.
 
-    sizes: of each kind of tensor, how many numbers a block has and how many bytes.
+    sizes: numbers and bytes per block, for each kind of tensor.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _walked_gguf_header(_Walk(data), sizes)
-    except ValueError as error:  # an empty file cannot be mapped: a ValueError too
+            return _parse_gguf_header(_ByteCursor(data), sizes)
+    except ValueError as error:  # mapping an empty file also raises ValueError
         raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({error})") from None
     except OSError as error:
         raise RegardError(f"model {str(path)!r} cannot be read: {error.strerror or error}") from error
 
 
-def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
-    if bytes(walk.data[:4]) != b"GGUF":
+def _parse_gguf_header(cursor: _ByteCursor, sizes: Mapping[int, tuple[int, int]]) -> Header:
+    """Parse a GGUF header at the file's start. Raises ValueError if it is damaged or a count is impossible."""
+    if bytes(cursor.data[:4]) != b"GGUF":
         raise ValueError("it does not begin with GGUF")
-    walk.at = 4
-    version, tensors, entries = walk.number("I"), walk.number("Q"), walk.number("Q")
+    cursor.at = 4
+    version, tensors, entries = cursor.read_number("I"), cursor.read_number("Q"), cursor.read_number("Q")
     if version not in (2, 3):
         raise ValueError(f"its version is {version}, expected 2 or 3")
     if tensors > TENSORS or entries > ENTRIES:
         raise ValueError(f"it names {tensors:,} tensors and {entries:,} entries, no model has so many")
     values = {}
     for _ in range(entries):
-        name = walk.text()
-        values[name] = walk.value()
+        name = cursor.read_text()
+        values[name] = cursor.read_value()
     numbers = size = largest = 0
     kinds: Counter[int] = Counter()
     for _ in range(tensors):
-        name, axes = walk.text(), walk.number("I")
+        name, axes = cursor.read_text(), cursor.read_number("I")
         if axes > AXES:
             raise ValueError(f"tensor {name[:80]!r} has {axes} axes, at most {AXES} are allowed")
-        shape = [walk.number("Q") for _ in range(axes)]
-        kind, _ = walk.number("I"), walk.number("Q")
+        shape = [cursor.read_number("Q") for _ in range(axes)]
+        kind, _ = cursor.read_number("I"), cursor.read_number("Q")
         if kind not in sizes:
             raise ValueError(f"tensor {name[:80]!r} is of the unknown kind {kind}")
         block, bytes_of_block = sizes[kind]
@@ -167,10 +168,10 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
         size += -(-math.prod(shape) // block) * bytes_of_block
         largest = max(largest, *shape, 0)
         kinds[kind] += 1
-    if size > len(walk.data) - walk.at:
-        raise ValueError(f"its tensors have {size:,} bytes, it has {len(walk.data) - walk.at:,} for them")
-    if walk.items > max(ITEMS, EACH * largest):
-        raise ValueError(f"its lists have {walk.items:,} items, no vocabulary of its size needs so many")
+    if size > len(cursor.data) - cursor.at:
+        raise ValueError(f"its tensors have {size:,} bytes, it has {len(cursor.data) - cursor.at:,} for them")
+    if cursor.items > max(ITEMS, EACH * largest):
+        raise ValueError(f"its lists have {cursor.items:,} items, no vocabulary of its size needs so many")
     for name, value in values.items():
         if not isinstance(value, int) or not name.endswith(("_count", "_length")):
             continue
@@ -180,8 +181,8 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
     narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
-    held = CheckpointSizes(tensors, numbers, bytes=len(walk.data), half=narrow)
-    return Header(held, values, kinds, walk.lists)
+    held = CheckpointSizes(tensors, numbers, bytes=len(cursor.data), half=narrow)
+    return Header(held, values, kinds, cursor.lists)
 
 
 def _gguf_scalar_format(kind: int) -> str:
@@ -191,17 +192,17 @@ def _gguf_scalar_format(kind: int) -> str:
 
 
 def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any], family: str) -> dict[str, Tensor]:
-    """Read the file's tensors by the names that the model has for them: large matrices as `StoredWeight`s.
+    """Return a GGUF file's tensors by the model's parameter names, large matrices as `StoredWeight`s.
 
-    reader: gguf's, of a file that was opened so that it is copied where it is written. config: what transformers reads
-    of it. family: the file's architecture.
+    reader: gguf's reader of the file, mapped copy-on-write. config: the config that transformers reads from it. family:
+    the file's architecture.
     """
-    from transformers import modeling_gguf_pytorch_utils as theirs
+    from transformers import modeling_gguf_pytorch_utils as modeling
 
-    processor = theirs.TENSOR_PROCESSORS.get(family, theirs.TensorProcessor)(config=dict(config))
-    names = theirs.get_gguf_hf_weights_map(model, processor)
+    processor = modeling.TENSOR_PROCESSORS.get(family, modeling.TensorProcessor)(config=dict(config))
+    names = modeling.get_gguf_hf_weights_map(model, processor)
     stored: dict[str, Tensor] = {}
-    first: dict[str, Any] = {}  # of each layer's experts the one of two matrices that came before the other
+    first: dict[str, Any] = {}  # per layer, the experts' matrix (gate or up) that came first
     for tensor in reader.tensors:
         experts = EXPERTS.match(tensor.name)
         joined = None if experts is None else names.get(experts["name"])
@@ -210,71 +211,71 @@ def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any]
             if name is not None:
                 stored[name] = _read_tensor(tensor, processor, family)
         elif experts["part"] == "down":
-            stored[joined] = _stored(tensor) if _is_kept(tensor) else _dequantized(tensor)
+            stored[joined] = _as_stored(tensor) if _keep_as_stored(tensor) else _dequantized(tensor)
         elif joined in first:
             both = first.pop(joined), tensor
-            stored[joined] = _joined(*(both if experts["part"] == "up" else reversed(both)))
+            stored[joined] = _join_gate_and_up(*(both if experts["part"] == "up" else reversed(both)))
         else:
             first[joined] = tensor
     mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
-    if hasattr(mapped, "madvise"):  # not on Windows; pages of the file that were copied are let go of
+    if hasattr(mapped, "madvise"):  # not on Windows; drops copied pages of the file
         mapped.madvise(mmap.MADV_DONTNEED)
     return stored
 
 
 def _read_tensor(tensor: Any, processor: Any, family: str) -> Tensor:
-    """A tensor as the model has it."""
-    if not _is_kept(tensor):
+    """Return a tensor with the model's layout: kept as stored if it is large, else dequantized."""
+    if not _keep_as_stored(tensor):
         return _dequantized(tensor, lambda x: processor.process(x, tensor.name, parsed_parameters={}).weights)
-    weight = _stored(tensor)
+    weight = _as_stored(tensor)
     if family == "gpt2" and any(name in tensor.name for name in COLUMNS):
         return weight.t()
     if family == "llama":
         rows = np.arange(len(weight))
         order = processor.process(rows[:, None], tensor.name).weights[:, 0]
         return weight if np.array_equal(order, rows) else weight[torch.from_numpy(order.copy())]
-    return weight  # the others turn vectors alone; `CHANGED` has the families that do more
+    return weight  # others change vectors only; `CHANGED` lists those that do more
 
 
-def _is_kept(tensor: Any) -> bool:
-    """Whether a tensor is a large matrix, or several, that is smaller than in float32."""
+def _keep_as_stored(tensor: Any) -> bool:
+    """Return whether to keep a tensor as stored: a large matrix that is smaller than in float32."""
     return len(tensor.shape) > 1 and tensor.n_elements >= MIN_QUANTISED and tensor.tensor_type.name not in WHOLE
 
 
-def _stored(tensor: Any) -> Tensor:
-    """A tensor's numbers where they are in the mapped file, as a `StoredWeight`."""
+def _as_stored(tensor: Any) -> Tensor:
+    """Return a tensor's numbers in the mapped file as a `StoredWeight`."""
     kind, data = tensor.tensor_type.name, torch.from_numpy(tensor.data)
     if kind in HALVES:
         return StoredWeight.of(data.view(HALVES[kind]))
-    return StoredWeight.of(QuantisedRows(data, kind, _gguf().GGML_QUANT_SIZES[tensor.tensor_type]))
+    return StoredWeight.of(QuantisedRows(data, kind, _gguf_package().GGML_QUANT_SIZES[tensor.tensor_type]))
 
 
-def _joined(gate: Any, up: Any) -> Tensor:
-    """Two matrices of each expert as one, the first's rows above the other's."""
-    if not _is_kept(gate) or gate.tensor_type != up.tensor_type:
+def _join_gate_and_up(gate: Any, up: Any) -> Tensor:
+    """Join the gate and up matrices of each expert, with gate's rows first."""
+    if not _keep_as_stored(gate) or gate.tensor_type != up.tensor_type:
         return torch.cat([_dequantized(gate), _dequantized(up)], 1)
-    one, other = (weight.stored if isinstance(weight := _stored(part), StoredWeight) else weight for part in (gate, up))
+    one, other = (rows.stored if isinstance(rows := _as_stored(part), StoredWeight) else rows for part in (gate, up))
     if isinstance(one, QuantisedRows) and isinstance(other, QuantisedRows):
         return StoredWeight.of(QuantisedRows(torch.cat([one.bytes, other.bytes], 1), one.kind, one.sizes))
-    return torch.cat([_stored(gate), _stored(up)], 1)
+    return torch.cat([_as_stored(gate), _as_stored(up)], 1)
 
 
 def _dequantized(tensor: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor, "..."]:
-    """A tensor in float32, turned."""
-    return torch.from_numpy(np.copy(turn(_gguf().dequantize(tensor.data, tensor.tensor_type)))).float()
+    """Return a tensor in float32, changed by `turn`."""
+    return torch.from_numpy(np.copy(turn(_gguf_package().dequantize(tensor.data, tensor.tensor_type)))).float()
 
 
-PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
-OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in releases that have it
-NOT_QUANTISED = ("F64", "F32", "F16", "BF16")  # tensor types that are not quantised
+PACKAGES = ("gguf", "accelerate")  # transformers needs both to read GGUF files
+OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in newer releases
+NOT_QUANTISED = ("F64", "F32", "F16", "BF16")  # tensor types without quantisation
 CONVERTED = "converted to float32 for each product. Results may differ slightly from the original model's."
-_ONE = threading.RLock()  # what is changed for one file while it is read is changed for the process
+_PATCH_LOCK = threading.RLock()  # functions are patched for the whole process while one file is read
 
 
 class File:
-    """A checked GGUF file. held: the sizes of its tensors. options: arguments with which transformers reads it.
+    """An opened and checked GGUF file. held: its tensors' sizes. options: arguments for transformers.
 
-    kept: whether its large matrices are to stay quantised, as the file has them.
+    kept: whether its large matrices stay quantised as in the file.
     """
 
     def __init__(self, path: Path, header: Header, kinds: dict[str, int]) -> None:
@@ -284,12 +285,12 @@ class File:
 
     @property
     def has_tokenizer(self) -> bool:
-        """Whether it brings a tokenizer along."""
+        """Return whether the file contains a tokenizer."""
         return "tokenizer.ggml.tokens" in self._header.values
 
     @property
     def note(self) -> str:
-        """Write the note of a status."""
+        """Return a sentence on the weights' quantisation for a model's status."""
         kinds = self._kinds
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         if all(kind in NOT_QUANTISED for kind in kinds):
@@ -300,10 +301,10 @@ class File:
 
 
 class GGUFKind(ModelKind):
-    """A GGUF file, or a folder whose only weights are one."""
+    """The kind of model that is a GGUF file, or a folder with a single GGUF file as weights."""
 
     def file(self, path: Path) -> Path | None:
-        """Find the GGUF file that a path means. Raises RegardError for a folder with several."""
+        """Return the GGUF file of a path, None if there is none. Raises RegardError for a folder with several."""
         if not path.is_dir():
             return path if path.suffix.lower() == ".gguf" else None
         files = sorted(path.glob("*.gguf"))
@@ -315,7 +316,7 @@ class GGUFKind(ModelKind):
         return files[0]
 
     def opened(self, path: Path) -> AbstractContextManager["File"]:
-        """Check and open a GGUF file."""
+        """Check and open a GGUF file for a with block."""
         return opened_gguf_file(path)
 
 
@@ -323,49 +324,49 @@ GGUF = GGUFKind()
 
 
 def checked_gguf_header(path: Path) -> Header:
-    """Check a GGUF file by its header and by the files beside it, without torch."""
+    """Check that GGUF packages are installed, and parse a file's header without importing torch."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         needed = " and ".join(missing)
         raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
-    header = read_gguf_header(path, {int(kind): size for kind, size in _gguf().GGML_QUANT_SIZES.items()})
+    header = read_gguf_header(path, {int(kind): size for kind, size in _gguf_package().GGML_QUANT_SIZES.items()})
     check_ignored_files(path.parent)
     return header
 
 
 @contextmanager
 def opened_gguf_file(path: Path) -> Iterator[File]:
-    """Check and open a GGUF file.
+    """Check a GGUF file, and let transformers read it faster inside the block.
 
-    Inside the block transformers, which opens the file again for each part that it reads and makes a table of tensor
-    names again for each module, is given the same reader and the same table: each of the two takes seconds. Of the
-    lists of a vocabulary it asks how long they are: their items aren't read.
+    transformers opens the file for each part that it reads, and makes a table of tensor names for each module. Each
+    takes seconds, so inside the block it gets the same reader and table. It asks only for the length of a vocabulary's
+    lists, so their items aren't read.
     """
     header = checked_gguf_header(path)
-    from transformers import modeling_gguf_pytorch_utils as theirs
+    from transformers import modeling_gguf_pytorch_utils as modeling
 
-    package = _gguf()
+    package = _gguf_package()
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
-    with _ONE:
-        original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
-        parse, values, read = theirs._gguf_parse_value, dict[int, Any](), theirs.load_gguf_checkpoint
+    with _PATCH_LOCK:
+        original, names, bar = package.GGUFReader, package.get_tensor_name_map, modeling.tqdm
+        parse, values, read = modeling._gguf_parse_value, dict[int, Any](), modeling.load_gguf_checkpoint
         file = File(path, header, kinds)
         read_by = _reader_class(header.lists if importlib.util.find_spec(OWN_READER) else {})
 
-        def value(part: Any, kind: Any) -> Any:
-            if id(part) not in values:  # the reader keeps every part, so that no other gets its number
+        def cached_value(part: Any, kind: Any) -> Any:
+            if id(part) not in values:  # the reader keeps every part, so ids stay unique
                 values[id(part)] = parse(part, kind)
             return values[id(part)]
 
         @functools.cache
         def reader() -> Any:
             try:
-                return read_by(path, "c")  # a tensor of torch is writable
-            except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
-                why = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({why})") from error
+                return read_by(path, "c")  # copy-on-write: torch tensors are writable
+            except Exception as error:  # it follows the file's own offsets, and may raise anything
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({reason})") from error
 
-        def known(name: Any, *args: Any, **options: Any) -> Any:
+        def cached_reader(name: Any, *args: Any, **options: Any) -> Any:
             same = not args and not options and Path(name).resolve() == path.resolve()
             return reader() if same else original(name, *args, **options)
 
@@ -382,27 +383,27 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
                 configuration["tensors"] = stored_gguf_tensors(reader(), model_to_load, configuration["config"], family)
             return configuration
 
-        package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
-        theirs._gguf_parse_value, theirs.load_gguf_checkpoint = value, checkpoint  # type: ignore[assignment]
-        theirs.tqdm = lambda items, **_: items  # its progress bar does not obey the library's switch
+        package.GGUFReader, package.get_tensor_name_map = cached_reader, functools.cache(names)
+        modeling._gguf_parse_value, modeling.load_gguf_checkpoint = cached_value, checkpoint  # type: ignore[assignment]
+        modeling.tqdm = lambda items, **_: items  # its progress bar ignores the library's switch
         try:
             yield file
         finally:
-            package.GGUFReader, package.get_tensor_name_map, theirs.tqdm = original, names, bar
-            theirs._gguf_parse_value, theirs.load_gguf_checkpoint = parse, read
+            package.GGUFReader, package.get_tensor_name_map, modeling.tqdm = original, names, bar
+            modeling._gguf_parse_value, modeling.load_gguf_checkpoint = parse, read
 
 
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
-    """gguf's reader, which passes over lists. lists: by the place where one begins how many items and bytes it has."""
-    package = _gguf()
-    nothing = np.zeros(1, np.uint32)  # stands for each item
+    """Return gguf's reader class, which skips the lists at given offsets: (items, bytes) by offset."""
+    package = _gguf_package()
+    nothing = np.zeros(1, np.uint32)  # used for each item
 
     class ArrayReader(package.GGUFReader):  # type: ignore[name-defined]
         data: Any
         mapped: Any = None
 
         def _get(self, offset: int, *args: Any, **options: Any) -> Any:
-            if self.mapped is None:  # a mapped array makes a mapped array of each of its parts, slowly
+            if self.mapped is None:  # slicing a mapped array is slow
                 self.mapped, self.data = self.data, np.asarray(self.data)
             return super()._get(offset, *args, **options)
 
