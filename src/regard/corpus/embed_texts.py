@@ -37,16 +37,16 @@ from regard.corpus.writing.cut_windows import WindowSize, check_lemma_language, 
 from regard.corpus.writing.store_folder import (
     QUARANTINE,
     SHARDS,
-    Compared,
+    DocumentCounts,
     ShardPlan,
     StoredTexts,
-    check_apart,
-    check_seen,
+    check_listable,
+    check_outside_inputs,
     compare,
     opened_store_folder,
     plan_shards,
     read_counts,
-    remove_others,
+    remove_other_shards,
     remove_unfinished_shards,
     write_shard,
 )
@@ -237,14 +237,14 @@ def embed(
         check_lemma_language(settings.lemma)
     store = Path(out).absolute()
     files_and_rejected = find_files_and_rejected(input_paths, follow_links=follow_links)
-    check_apart(Path(out), input_paths, [each for each in files_and_rejected if isinstance(each, Path)])
+    check_outside_inputs(Path(out), input_paths, [each for each in files_and_rejected if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
         manifest = begin_store(store, input_paths, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
-        check_seen(files_and_rejected, stored)
+        check_listable(files_and_rejected, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
         # an absolute path, which a worker finds from any folder
@@ -252,7 +252,7 @@ def embed(
         job = ShardJob(store / SHARDS, model_source, manifest.model.digest, settings, manifest.layers, size)
         rejected: list[Rejected] = []
         read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
-        compared = Compared()
+        compared = DocumentCounts()
         documents = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
         plans = plan_shards(documents, manifest, rejected)
         if isinstance(model, Model):
@@ -277,7 +277,7 @@ def embed(
         # in this order, the manifest names no missing shard even if the run is interrupted
         finished = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
         finished.write(store)
-        remove_others(job.folder, {shard.name for shard in shards})
+        remove_other_shards(job.folder, {shard.name for shard in shards})
     if links := sum(each.reason == LINK for each in rejected):
         notes += (
             f"Skipped {links:,} link{'s' * (links > 1)}. Pass `--follow-links` (`follow_links=True`) to follow links.",

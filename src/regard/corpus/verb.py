@@ -1,4 +1,4 @@
-"""`regard embed`, `find`, `senses` and `shift`: write an embedding index of many texts, and ask it about a word."""
+"""Define `regard embed`, `find`, `senses` and `shift`: write and query an embedding index of many texts."""
 
 import time
 from contextlib import ExitStack

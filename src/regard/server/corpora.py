@@ -9,9 +9,9 @@ from shlex import quote
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
+from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, occurrences_at_rows
 from regard.corpus.asking.vectors import read_passage
-from regard.corpus.questions.find import contexts_of
+from regard.corpus.questions.find import contexts_of_occurrences
 from regard.corpus.questions.senses import panels
 from regard.corpus.questions.senses.answer import CHECKED, Senses
 from regard.corpus.questions.senses.panels import sense_name
@@ -53,7 +53,7 @@ class PanelOccurrences:
         """Return `count` occurrences from `first` on: document, first character, and word in context."""
         self._check_number(first)
         occurrences = self._occurrences_at(range(first, min(len(self), first + count)))
-        contexts = contexts_of(occurrences, self._context)
+        contexts = contexts_of_occurrences(occurrences, self._context)
         starts = zip(occurrences.document, occurrences.start.tolist(), contexts, strict=True)
         return [
             page_data_with_pictures({"document": document, "start": start, "context": asdict(context)})
@@ -72,7 +72,7 @@ class PanelOccurrences:
 
     def _occurrences_at(self, numbers: Sequence[int]) -> Occurrences:
         shards = [self._names[self._shards[n]] for n in numbers]
-        return at_rows(self._store, shards, [int(self._rows[n]) for n in numbers])
+        return occurrences_at_rows(self._store, shards, [int(self._rows[n]) for n in numbers])
 
     def _check_number(self, number: int) -> None:
         if not 0 <= number < len(self):
@@ -152,9 +152,9 @@ def senses_page(store: Store, found: Senses) -> CachedPage:
         "points": page.numbers.add(np.ascontiguousarray(found.points[order], np.float32)),
         "of": page.numbers.add(found.clusters.labels[order].astype(np.uint16)),
     }  # fmt: skip
-    scatter = panel_data(panels.cloud(found, []))
+    scatter = panel_data(panels.senses_scatter(found, []))
     scatter_data = {name: value for name, value in scatter.items() if name not in ("drawn", "equal")}
-    page.panels = [scatter_data | points, *map(panel_data, panels.tables(found))]
+    page.panels = [scatter_data | points, *map(panel_data, panels.senses_tables(found))]
     shown = found.found.take(order), found.found.take(panels.example_numbers(found))
     panel_numbers = 0, len(page.panels) - 1
     places = {

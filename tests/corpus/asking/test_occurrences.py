@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.asking.occurrences import at_rows, look_up
+from regard.corpus.asking.occurrences import look_up, occurrences_at_rows
 from regard.corpus.schema import Manifest, ModelSummary
 from regard.corpus.settings import Settings, lookup_key
 from regard.corpus.store import Store
@@ -38,13 +38,13 @@ def test_rows_are_found_by_shard_and_number_in_the_order_given(tmp_path: Path) -
         two = look_up(tables, "two")
         assert two.document == ("a", "b")
         a, b = two.row.tolist()
-        found = at_rows(tables, ["shard1", "shard0", "shard0"], [b, a, a])
+        found = occurrences_at_rows(tables, ["shard1", "shard0", "shard0"], [b, a, a])
         assert (found.document, found.form, found.start.tolist()) == (("b", "a", "a"), ("two",) * 3, [0, 4, 4])
-        assert len(at_rows(tables, [], [])) == 0
+        assert len(occurrences_at_rows(tables, [], [])) == 0
         with pytest.raises(RegardError, match="shard shard1: the embedding index has no row 2"):
-            at_rows(tables, ["shard0", "shard1"], [2, 2])
+            occurrences_at_rows(tables, ["shard0", "shard1"], [2, 2])
         with pytest.raises(RegardError, match="got 2 rows of 1 shards"):
-            at_rows(tables, ["shard0"], [0, 1])
+            occurrences_at_rows(tables, ["shard0"], [0, 1])
 
 
 TEXTS = {

@@ -13,7 +13,7 @@ from regard.corpus import Settings, Store, schema
 from regard.corpus.asking.occurrences import Line
 from regard.corpus.asking.vectors import WordSpan, embed_places
 from regard.corpus.questions import find as question
-from regard.corpus.questions.find import Concordance, contexts_of, find, length_of
+from regard.corpus.questions.find import Concordance, contexts_of_occurrences, find, length_of_contexts
 from regard.corpus.schema import Manifest, ModelSummary
 from regard.corpus.writing.store_folder import ShardTables, write_shard
 from regard.display.terminal_parts import plain_lines_of_parts
@@ -215,13 +215,13 @@ def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_st
     found = bank_store.senses("bank", 1, context=12)
     contexts = {
         name: "|".join(astuple(each))
-        for name, each in zip(found.found.document, contexts_of(found.found, found.context), strict=True)
+        for name, each in zip(found.found.document, contexts_of_occurrences(found.found, found.context), strict=True)
     }
     assert contexts["r0"] == "… the muddy |bank| of the …"  # "The boat drifted towards the muddy bank of the river."
     assert contexts["r5"] == "… up on the |bank| of the …"
     assert contexts["m1"] == "The |bank| raised its …"
     found = bank_store.senses("bank", 1, context=0)
-    assert {"|".join(astuple(each)) for each in contexts_of(found.found, found.context)} == {"… |bank| …"}
-    assert length_of(contexts_of(found.found, found.context)) == sum(
-        len(f"{each.left}{each.right}") for each in contexts_of(found.found, 0)
+    assert {"|".join(astuple(each)) for each in contexts_of_occurrences(found.found, found.context)} == {"… |bank| …"}
+    assert length_of_contexts(contexts_of_occurrences(found.found, found.context)) == sum(
+        len(f"{each.left}{each.right}") for each in contexts_of_occurrences(found.found, 0)
     )

@@ -23,16 +23,16 @@ from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import texts_table
 from regard.corpus.writing.store_folder import (
     TEXTS,
-    Compared,
+    DocumentCounts,
     ShardTables,
     StoredTexts,
-    check_apart,
-    check_seen,
+    check_listable,
+    check_outside_inputs,
     compare,
     opened_store_folder,
     plan_shards,
     read_counts,
-    remove_others,
+    remove_other_shards,
     remove_unfinished_shards,
     sort_rows,
     write_shard,
@@ -148,12 +148,12 @@ def test_apart_from_what_is_read(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (tmp_path / "link").symlink_to(texts)
-    check_apart(tmp_path / "store", [str(texts), "-"], [Path("-"), texts / "a.txt"])
+    check_outside_inputs(tmp_path / "store", [str(texts), "-"], [Path("-"), texts / "a.txt"])
     for out in (texts, texts / "store", tmp_path / "link" / "deep" / "store"):
         with pytest.raises(RegardError, match="is inside '.*texts', which is one of the inputs: use another"):
-            check_apart(out, [str(texts)], [])
+            check_outside_inputs(out, [str(texts)], [])
     with pytest.raises(RegardError, match="holds '.*a.txt', which is one of the inputs"):
-        check_apart(texts, [str(texts / "a.txt")], [texts / "a.txt"])
+        check_outside_inputs(texts, [str(texts / "a.txt")], [texts / "a.txt"])
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_shards_that_are_not_named_are_removed_and_nothing_else(tmp_path: Path) 
     for name in (other, "photos", ".c-d.part"):
         (tmp_path / name).mkdir()
     (tmp_path / "letter.txt").write_text("mine")
-    remove_others(tmp_path, {planned})
+    remove_other_shards(tmp_path, {planned})
     assert {path.name for path in tmp_path.iterdir()} == {planned, other, mine, "photos", "letter.txt"}
 
 
@@ -234,8 +234,8 @@ def drawn(draw: random.Random, ids: bool) -> list[Document]:
 
 def merged(
     read: list[Document], held: list[Document], ids: bool, prune: bool = False
-) -> tuple[list[Document], Compared]:
-    counted = Compared()
+) -> tuple[list[Document], DocumentCounts]:
+    counted = DocumentCounts()
     whole = list(compare(read, Held(held), counted, by_id=ids, prune=prune))
     return [each for each in whole if isinstance(each, Document)], counted
 
@@ -293,8 +293,8 @@ def test_a_folder_that_cannot_be_listed_is_an_error_where_the_store_has_texts_of
 ) -> None:
     texts, _ = stored
     reason = "cannot be read: Permission denied"
-    check_seen([Path("n/a.txt"), Unseen("m", None, reason), Rejected("n", None, "it is the same folder")], texts)
+    check_listable([Path("n/a.txt"), Unseen("m", None, reason), Rejected("n", None, "it is the same folder")], texts)
     with pytest.raises(
         RegardError, match=r"folder 'n' cannot be listed \(Permission denied\), .* texts of 2 files in it"
     ):
-        check_seen([Path("n/a.txt"), Unseen("n", None, reason)], texts)
+        check_listable([Path("n/a.txt"), Unseen("n", None, reason)], texts)

@@ -147,7 +147,7 @@ class DocumentPart:
     metadata: dict[str, str]
 
 
-def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
+def occurrences_at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
     """Return the occurrences in given rows of the index's shards, in the order given."""
     if len(shards) != len(rows):
         raise RegardError(f"rows: got {len(rows)} rows of {len(shards)} shards, expected one shard for each row")

@@ -57,7 +57,7 @@ ORDERS = {
 }
 
 
-def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
+def contexts_of_occurrences(found: Occurrences, reach: int) -> list[InContext]:
     """Return each occurrence with `reach` characters of text on either side, cut to whole words."""
     texts = found.texts()
     spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
@@ -65,7 +65,7 @@ def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
     return [_context_around(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
 
 
-def length_of(contexts: Sequence[InContext]) -> int:
+def length_of_contexts(contexts: Sequence[InContext]) -> int:
     """Return the total number of characters to the left and right in contexts."""
     return sum(len(each.left) + len(each.right) for each in contexts)
 
@@ -78,7 +78,7 @@ def _context_around(part: DocumentPart, start: int, end: int, reach: int) -> InC
     return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * after)
 
 
-def in_context(line: Line) -> list[Cell]:
+def context_cells(line: Line) -> list[Cell]:
     """Return an occurrence's cells in a table: its context, its document, and its first character there."""
     return [InContext(line.left, line.form, line.right), line.document, line.start]
 
@@ -144,7 +144,7 @@ class Concordance(Answer):
         columns = [
             Column("in context"), Column("document"), Column("from", 0), *([Column("cosine", 2)] if like else []),
         ]  # fmt: skip
-        rows = [[*in_context(line), *([line.similarity] if like else [])] for line in self.lines]
+        rows = [[*context_cells(line), *([line.similarity] if like else [])] for line in self.lines]
         note = "from: position of the first character in the document."
         if like:
             also = "A similar topic or sentence also raises the cosine."

@@ -16,7 +16,7 @@ from regard.checks import check_seed
 from regard.corpus.asking.change import ABSENT, ALARM, PRESENT, ROUNDS, Change, permutation_test, sense_share_test
 from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
 from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows, look_up
-from regard.corpus.questions.find import in_context
+from regard.corpus.questions.find import context_cells
 from regard.corpus.questions.senses.panels import MAX_NAMED, UNSEPARATED, measures, rounded
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
@@ -50,7 +50,7 @@ def shift_panels(result: "Shift") -> list[Panel]:
     """Return the tables of senses, distances and examples, and bars of each sense's fraction per group."""
     one, other = result.groups
     examples: list[list[Cell]] = [
-        [name, _sense_label(sense), *in_context(line)]
+        [name, _sense_label(sense), *context_cells(line)]
         for sense in result.senses
         for name, lines in zip(result.groups, sense.examples, strict=True)
         for line in lines

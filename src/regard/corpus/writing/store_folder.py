@@ -192,7 +192,7 @@ SHARD_NAME = re.compile("[0-9a-f]{24}")
 QUARANTINE = "quarantine.parquet"
 
 
-def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
+def check_outside_inputs(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
     """Check that the index isn't inside an input folder and holds no input: the next run would read it."""
     place = store.resolve()
     for given in paths:
@@ -230,7 +230,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
         lock.release()
 
 
-def remove_others(folder: Path, names: set[str]) -> None:
+def remove_other_shards(folder: Path, names: set[str]) -> None:
     """Remove all shards but the named ones: their texts have changed since an earlier run."""
     remove_unfinished_shards(folder)
     try:
@@ -280,8 +280,8 @@ def _remove_empty_store(store: Path, *, whole: bool) -> None:
 
 
 @dataclass
-class Compared:
-    """Counts of a comparison with the index. read: documents; gone: stored ones not read again; first: one's id."""
+class DocumentCounts:
+    """Counts of documents: `read` now, and `gone` from the inputs, of which `first` is one id."""
 
     read: int = 0
     gone: int = 0
@@ -308,7 +308,7 @@ class StoredTexts:
         return numbers
 
 
-def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
+def check_listable(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
     """Check that no folder with documents in the index is unreadable: they may be gone or not."""
     unseen = [each for each in found if isinstance(each, Unseen)]
     sources = stored.sources() if unseen else {}
@@ -323,7 +323,7 @@ def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
 
 
 def compare(
-    read: Iterable[Document | Rejected], stored: StoredTexts, found: Compared, *, by_id: bool, prune: bool = False
+    read: Iterable[Document | Rejected], stored: StoredTexts, found: DocumentCounts, *, by_id: bool, prune: bool = False
 ) -> Iterator[Document | Rejected]:
     """Yield the documents read and, unless `prune`, stored documents that weren't read again.
 

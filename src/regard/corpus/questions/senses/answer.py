@@ -23,7 +23,7 @@ from regard.corpus.asking.clusters import (
 )
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows, look_up
 from regard.corpus.asking.vectors import WordSpan, principal_axes
-from regard.corpus.questions.find import LONGEST, contexts_of, length_of
+from regard.corpus.questions.find import LONGEST, contexts_of_occurrences, length_of_contexts
 from regard.corpus.questions.senses import panels as shown
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
@@ -149,8 +149,8 @@ class Senses(Answer):
                 f"page: {self.word!r} has {len(self.found):,} occurrences, a page shows at most {MOST:,}: "
                 "a CSV table and a picture have all of them, or embed fewer texts"
             )
-        contexts = contexts_of(self.found, self.context)
-        if (size := length_of(contexts)) > LONGEST:
+        contexts = contexts_of_occurrences(self.found, self.context)
+        if (size := length_of_contexts(contexts)) > LONGEST:
             raise RegardError(
                 f"page: its sentences would have about {megabytes(size)}, the limit is {megabytes(LONGEST)}: pass "
                 f"fewer characters on either side than {self.context:,} (context)"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.clusters import MIN_Z, NOT_SEPARATED, REACH, SEPARATION, SILHOUETTE, SMALLEST, Clusters
-from regard.corpus.questions.find import contexts_of
+from regard.corpus.questions.find import contexts_of_occurrences
 from regard.display.panels import Called, Cell, Column, InContext, Panel, Point, Scatter, Table
 from regard.display.sentences import Template, sentences
 from regard.text.quoting import quoted
@@ -52,10 +52,10 @@ def senses_panels(result: "Senses") -> list[Panel]:
         )
         for n, (x, y) in ((n, result.points[n]) for n in result.order().tolist())
     ]  # fmt: skip
-    return [cloud(result, points), *tables(result)]
+    return [senses_scatter(result, points), *senses_tables(result)]
 
 
-def cloud(result: "Senses", points: list[Point]) -> Scatter:
+def senses_scatter(result: "Senses", points: list[Point]) -> Scatter:
     """Return the scatter plot of some occurrences on their first two principal axes."""
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(result.axes))
     note = (
@@ -69,7 +69,7 @@ def cloud(result: "Senses", points: list[Point]) -> Scatter:
     )  # fmt: skip
 
 
-def tables(result: "Senses") -> list[Panel]:
+def senses_tables(result: "Senses") -> list[Panel]:
     """Return the tables of senses, marker words (if there are any) and examples."""
     markers = [_table_of_markers(result)] if any(sense.words for sense in result.senses) else []
     return [_table_of_senses(result), *markers, _table_of_examples(result)]
@@ -123,7 +123,7 @@ def _table_of_markers(result: "Senses") -> Table:
 
 def _table_of_examples(result: "Senses") -> Table:
     lines = [(sense_name(result, sense), line.document) for sense in result.senses for line in sense.examples]
-    contexts = contexts_of(result.found.take(example_numbers(result)), result.context)
+    contexts = contexts_of_occurrences(result.found.take(example_numbers(result)), result.context)
     return Table(
         name="Examples", title="Examples of each sense", note="Examples nearest to the sense's centroid come first.",
         columns=[Column("sense"), Column("sentence"), Column("document")], screen=True,
