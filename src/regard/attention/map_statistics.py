@@ -24,13 +24,13 @@ def merge_top_k(top: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, 
     top: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: the number of pairs.
     """
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
-    index = index.masked_fill(scores == -torch.inf, -1)
     if top is not None:  # these keys come first: they are smaller than the tile's
         scores, index = torch.cat([top[0], scores], -1), torch.cat([top[1], index], -1)
     values, best = scores.topk(min(count + 1, scores.shape[-1]), dim=-1)
     if not bool(((values[..., :-1] > values[..., 1:]) | (values[..., 1:] == -torch.inf)).all()):
         values, best = scores.sort(dim=-1, descending=True, stable=True)  # ties, or NaN: several times the work
-    return values[..., :count], index.gather(-1, best[..., :count])
+    values = values[..., :count]
+    return values, index.gather(-1, best[..., :count]).masked_fill_(values == -torch.inf, -1)
 
 
 def picture_cells_of_run(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:

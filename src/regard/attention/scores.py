@@ -14,7 +14,7 @@ When the maximum rises from m to m', the sum so far is multiplied by exp(m - m')
 normalizer calculation for softmax"). A row without any allowed key has row maximum -inf, row sum 0 and weights 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -237,21 +237,20 @@ def _positions_in_tile_index(index: Index, size: int) -> int:
 
 def row_max_sum(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
-    rows: Index, dtype: torch.dtype | None = None,
+    rows: Index, dtype: torch.dtype | None = None, known: Sequence[Float[Tensor, "b h r c"]] = (),
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:  # fmt: skip
     """Compute (row maximum, row sum) of queries over all their keys, including sinks.
 
-    query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries.
+    query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries. known: their scores, if computed.
     """
     shape = query[batch][:, heads][:, :, rows].shape[:3]
     row_max = query.new_full(shape, -torch.inf, dtype=dtype or working_dtype(query))
     row_sum = torch.zeros_like(row_max)
-    for cols in key_blocks(query, key, rule, batch, heads, rows):
-        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
+    blocks = () if known else key_blocks(query, key, rule, batch, heads, rows)
+    for scores in known or (score_tile(query, key, rule, batch, heads, rows, cols, dtype) for cols in blocks):
         new_max = torch.maximum(row_max, scores.amax(-1))
-        row_sum = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(
-            scores - finite_max(new_max)[..., None]
-        ).sum(-1)
+        in_block = torch.exp(scores - finite_max(new_max)[..., None]).sum(-1)
+        row_sum = row_sum * softmax_rescaling(row_max, new_max) + in_block
         row_max = new_max
     sink = sink_column(rule, heads, row_max.dtype)
     return (row_max, row_sum) if sink is None else add_sink_to_rows(row_max, row_sum, sink)

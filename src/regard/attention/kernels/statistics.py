@@ -98,7 +98,7 @@ def blockwise(
 
     tops = None if wanted.top is None else min(wanted.top, size)
     values = None if tops is None else zeros(length, tops)
-    keys = None if tops is None else zeros(length, tops).long()
+    keys = None if tops is None else zeros(length, tops).long() - 1
     entropy = zeros(length) if wanted.entropy else None
     received = zeros(size) if wanted.received else None
     distance = zeros(length) if wanted.distance and offset is not None else None
@@ -109,13 +109,15 @@ def blockwise(
 
     for batch, heads, rows in query_blocks(query, key):
         block = batch, heads, rows
-        row_max, row_sum = row_max_sum(query, key, rule, batch, heads, rows)
+        blocks = [*key_blocks(query, key, rule, *block)]
+        once = [score_tile(query, key, rule, *block, cols) for cols in blocks] if len(blocks) == 1 else []
+        row_max, row_sum = row_max_sum(query, key, rule, *block, known=once)
         nan_rows[block] = row_sum.isnan()
         share = sink_share(rule, heads, row_max, row_sum)
         largest: tuple[Tensor, Tensor] | None = None
         on_keys = torch.zeros_like(row_sum)
-        for cols in key_blocks(query, key, rule, batch, heads, rows):
-            scores = score_tile(query, key, rule, batch, heads, rows, cols)
+        for cols in blocks:
+            scores = once[0] if once else score_tile(query, key, rule, *block, cols)
             weights = softmax_weights(scores, row_max, row_sum)
             if tops is not None:
                 largest = merge_top_k(largest, scores, cols, tops)
@@ -133,9 +135,6 @@ def blockwise(
             count = largest[1].shape[-1]
             values[batch, heads, rows, :count] = softmax_weights(largest[0], row_max, row_sum)
             keys[batch, heads, rows, :count] = largest[1]
-            keys[batch, heads, rows, count:] = -1
-        elif keys is not None:
-            keys[batch, heads, rows] = -1
         if distance is not None:  # 0 for a query without keys, not 0 / 0
             distance[block] /= torch.where(on_keys == 0, 1.0, on_keys)
         if share is not None and shares is not None:
