@@ -354,11 +354,9 @@ def _strip_rows_of_head(
             geometry.cell_edges - begin, picture, values, keys, *others, inverse, row_max, row_sum, logsumexp,
         )  # fmt: skip
         mixed = head.product(scores, value[begin:end].t())
-        if output.dtype == torch.float32:
-            torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=output[block])
-        else:
-            output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
+        output[block].copy_(mixed.mul_(torch.from_numpy(inverse)[:, None]))
         sort_nan_rows(head, first, last, np.isnan(row_sum), torch.from_numpy(keys))
+        del scores, mixed  # before the next strip's, which takes their place: two together are new pages each time
     return received, picture
 
 
