@@ -95,8 +95,8 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.trace.save(3), "save: got int, expected a file name"),
     (lambda g: regard.open(3), "open: got int, expected a file name"),
     (lambda g: logit(g.model, 1.5), "got 1.5, expected a token: its text or its id"),
-    (lambda g: regard.attribute_to_heads(g.model, g.trace, "bank"), "outcome: got str, expected an Outcome"),
-    (lambda g: regard.attribute_to_heads(g.model, "bank", LENGTH), "gradients: got str, expected a trace of one text"),
+    (lambda g: regard.attribute_to_tokens(g.model, g.trace, "bank"), "outcome: got str, expected an Outcome"),
+    (lambda g: regard.attribute_to_tokens(g.model, "bank", LENGTH), "gradients: got str, expected a trace of one text"),
     (
         lambda g: regard.attribute_to_tokens(g.model, g.trace, LENGTH, steps="8"),
         "steps: got '8', expected a whole number, 1 or more",

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
     from regard.questions.attribution.direct import attribution as attribution
-    from regard.questions.attribution.gradients import attribute_to_heads as attribute_to_heads
     from regard.questions.attribution.gradients import attribute_to_tokens as attribute_to_tokens
     from regard.questions.generate.answer import generated as generated
     from regard.questions.map.whole import matrix as matrix
@@ -81,7 +80,7 @@ _WHERE = {
         "regard.nn.single_head": "CrossAttention SelfAttention",
         "regard.nn.transformer": "Transformer",
         "regard.questions.attribution.direct": "attribution",
-        "regard.questions.attribution.gradients": "attribute_to_heads attribute_to_tokens",
+        "regard.questions.attribution.gradients": "attribute_to_tokens",
         "regard.questions.generate.answer": "generated",
         "regard.questions.map.whole": "matrix",
         "regard.questions.patch_sweep": "attribution_patching patch_sweep",

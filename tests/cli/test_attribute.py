@@ -35,15 +35,14 @@ def test_a_cosine_is_split_printed_and_written(regard_command: Any, tmp_path: An
 
 def test_gradient_methods(minilm: Any, tmp_path: Any) -> None:
     call = ["attribute", TEXT, *COSINE, "--method"]
-    tokens, words, heads = [
+    tokens, words = [
         run_in_process(tmp_path, arguments)
         for arguments in (
             [*call, "gradient-x-input", "--csv", "tokens.csv"],
             [*call, "integrated-gradients", "--steps", "4", "--by", "word", "--json", "words.json"],
-            [*call, "gradient-x-input", "--by", "head", "--json", "heads.json", "--figure", "heads.svg"],
         )
     ]
-    for done in (tokens, words, heads):
+    for done in (tokens, words):
         assert done.returncode == 0, done.stderr
     assert "Contribution of each token to the cosine of “bank” and “river”" in tokens.stdout
     assert (tmp_path / "tokens.csv").read_text().startswith("token,text,score,norm")
@@ -52,9 +51,6 @@ def test_gradient_methods(minilm: Any, tmp_path: Any) -> None:
         sum(each["score"] for each in written["tokens"])
     )
     assert "Contribution of each word to the cosine of “bank” and “river”" in words.stdout
-    written = json.loads((tmp_path / "heads.json").read_text())
-    assert len(written["heads"]) == 72
-    assert sum(written["sources"][3]["heads"][5]) == pytest.approx(written["heads"][41]["score"], abs=1e-6)
 
 
 def test_of_two_texts(tmp_path: Any) -> None:
@@ -102,10 +98,3 @@ def test_pages_of_parts_and_of_heads(regard_command: Any, tmp_path: Any) -> None
     written = json.loads((tmp_path / "a.json").read_text())
     by_head = {each["part"]: each["adds"] for each in written["parts"]["writer"]}
     assert grid["values"][3][7] == pytest.approx(by_head["layer 3, head 7"], abs=1e-6)
-    heads = ("--method", "gradient-x-input", "--by", "head", "--html", "b.html", "--json", "b.json")
-    done = regard_command("attribute", TEXT, *COSINE, *heads)
-    assert done.returncode == 0, done.stderr
-    grid = Read(tmp_path / "b.html").data["panels"][0]
-    written = json.loads((tmp_path / "b.json").read_text())
-    for each in written["heads"]:
-        assert grid["values"][each["layer"]][each["head"]] == pytest.approx(each["score"], abs=1e-9)

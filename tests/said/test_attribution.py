@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from regard.capture.interventions.names import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.questions.attribution.direct import Attribution
-from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution
+from regard.questions.attribution.gradients import TokenAttribution
 from regard.text.tokens import Token
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
@@ -105,21 +104,6 @@ def test_the_largest_token_or_word_is_named(seed: int) -> None:
         most_and_least(result.findings(), dict(result.by(result.unit)))
         warned = "trust" in result.findings()[0]
         assert warned == (gap is not None and gap > 0.05 * abs(value - (baseline or 0.0)))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_largest_head_is_named_with_the_token_that_it_takes_most_from(seed: int) -> None:
-    draw = random.Random(seed)
-    sources = tuple(torch.tensor([[size(draw) for _ in TOKENS] for _ in range(3)]).double() for _ in range(2))
-    scores = tuple(row.sum(1) for row in sources)
-    result = HeadAttribution("logit of “x”", 3.0, (CallId(None, 0), CallId(None, 1)), scores, sources, (TOKENS, TOKENS))
-    shown_with_its_numbers(result, NUMBERS)
-    most_and_least(result.findings(), dict(result.by()))
-    call, head, score = max(result.best(6), key=lambda best: best[2])
-    if score > 0.051 * abs(result.best(1)[0][2]):
-        row = sources[call.layer][head].tolist()
-        named(result.findings()[-1], max(row), f"layer {call.layer}, head {head}")
-        assert names_in(result.findings()[-1]) == [TOKENS[row.index(max(row))].text.strip()]
 
 
 def test_scores_of_zero_name_no_token() -> None:

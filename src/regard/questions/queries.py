@@ -130,8 +130,8 @@ METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-pa
 class AttributionQuery(OutcomeQuery):
     """Attribute a next token's logit (--to), or the cosine of two words (--word, --like), to parts of the model.
 
-    --method direct computes the direct contribution of each component. The other methods follow gradients to tokens or
-    heads, and attribution-patching compares two texts.
+    --method direct computes the direct contribution of each component. The other methods follow gradients to tokens,
+    and attribution-patching compares two texts.
     """
 
     summary: ClassVar[str] = "Attribute a next token or a similarity to components."
@@ -141,9 +141,7 @@ class AttributionQuery(OutcomeQuery):
     at: str | None = option(AT, metavar="WORD", shown="the last token")
     like: str | None = option("Split the cosine of --word and this word.", metavar="WORD")
     method: str = option(default="direct", among=METHODS)
-    by: str | None = option(
-        "Report a number for each token, word or head.", among=("token", "word", "head"), shown="token"
-    )
+    by: str | None = option("Report a number for each token or word.", among=("token", "word"), shown="token")
     steps: int | None = option(metavar="N", shown="32 to 128 (integrated-gradients only)")
     top: int | None = option(shown="10", least=1)
 
@@ -167,8 +165,6 @@ class AttributionQuery(OutcomeQuery):
         by, method, steps = map(called, ("by", "method", "steps"))
         if self.steps is not None and self.method != "integrated-gradients":
             raise RegardError(f"{steps} goes with {method} integrated-gradients")
-        if self.by == "head" and self.method != "gradient-x-input":
-            raise RegardError(f"{by} head goes with {method} gradient-x-input; direct already shows heads")
         if self.grid and self.by is not None:
             raise RegardError(f"{by}: attribution patching gives each layer and token a number: leave it out")
         if self.grid and self.top is not None:
@@ -181,7 +177,7 @@ class AttributionQuery(OutcomeQuery):
             raise RegardError(f"{method} {self.method}: got {texts} texts, expected {needs}")
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
+        """Answer it: an `Attribution`, `TokenAttribution` or `PatchSweep`."""
         from regard.questions.attribution.gradients import attribute
 
         options = {name: value for name, value in vars(self).items() if name != "top"}

@@ -7,12 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.names import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.display.answer import MAX_PARTS
-from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.direct import Attribution, short_heads
-from regard.questions.attribution.gradients import HeadAttribution, TokenAttribution
+from regard.questions.attribution.gradients import TokenAttribution
 from regard.text.tokens import Token
 from regard.web.html_file import script_json
 from tests.support import in_text
@@ -103,23 +101,6 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tiny_pair: Any) -
     )
 
 
-def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, bank: Any) -> None:
-    found = regard.attribute_to_heads(minilm, bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
-    page: Any = found.page().data()
-    script_json(page)
-    grid, bars = page["panels"]
-    assert grid["values"] == [own.tolist() for own in found.scores]
-    assert grid["rows"] == [f"layer {n}" for n in range(6)]
-    assert grid["behind"]["texts"][0]["tokens"] == [token.text for token in bank[0].tokens]
-    for layer, head in ((0, 0), (3, 11), (5, 7)):
-        parts = grid["behind"]["values"][layer][head]  # float32 products, summed in another order than the score's
-        assert abs(sum(parts) - grid["values"][layer][head]) <= 2**-20 * sum(map(abs, parts))
-        assert parts == found.sources[layer][head].tolist()
-    assert bars["parts"] == [list(each) for each in short_heads(found.by())]
-    assert len(bars["parts"]) == 72
-    assert bars["whole"] is None
-
-
 def test_every_token_has_its_score_and_the_gap_is_told() -> None:
     strip, bars = BY_TOKENS.page().data()["panels"]
     assert strip["tokens"] == [token.text for token in BY_TOKENS.tokens]
@@ -146,15 +127,6 @@ SCORES = torch.tensor([2.0, 1.0, -0.5], dtype=torch.float64)
 BY_TOKENS = TokenAttribution(
     "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (3,)
 )
-BY_HEADS = HeadAttribution(
-    "logit of “x”", 3.0, (CallId(None, 0), CallId(None, 1)),
-    (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
-    (
-        torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),
-        torch.tensor([[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]]).double(),
-    ),
-    (TOKENS, TOKENS),
-)  # fmt: skip
 
 
 def test_source_tokens_of_a_word_are_one() -> None:
@@ -177,7 +149,7 @@ def test_source_tokens_of_cross_attention_are_the_encoders() -> None:
 
 def test_one_line_says_how_exact_it_is() -> None:
     plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
-    for result, says in ((DIRECT, "2.0e-07"), (BY_TOKENS, "1.0e-03"), (plain, "linear"), (BY_HEADS, "One gradient")):
+    for result, says in ((DIRECT, "2.0e-07"), (BY_TOKENS, "1.0e-03"), (plain, "linear")):
         (line,) = result.exactness()
         assert says in line
     assert plain.exactness() == plain.page().status

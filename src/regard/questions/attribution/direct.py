@@ -40,7 +40,6 @@ SAME = 1e-3  # largest difference of the outcome from the trace's, relative to t
 Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
 HeadRow = tuple[Side | None, bool, int]
 Heads = dict[HeadRow, dict[int, list[float]]]
-CHOOSE = "Choose a head to see its source tokens."
 COMPONENTS = "Components"  # the tab of what is listed by its parts
 COLOURS = "Red increases the outcome, blue reduces it."
 MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no smaller one
@@ -54,7 +53,6 @@ TABLE: list[list[Template]] = [
     ],
     [("Among heads, {heads}.", None), ("The largest reduction is {least_adds}, from {least}.", lambda n: "most" in n)],
     [("Summed over heads, {tokens}.", None)],
-    [("In {top_head}, attention to {source} contributes most: {source_adds}.", None)],
     [("If the baseline embedding replaces every token, the outcome is {baseline}.", None)],
 ]
 
@@ -145,37 +143,21 @@ def _text_of_row(row: HeadRow) -> Side | None:
 
 
 def _heads_of_calls(result: "Attribution", heads: Heads) -> Heat:
-    """Show each head's contribution, the sum of those from its source tokens."""
+    """Show a row of heads for each attention call, and behind each head what its source tokens contribute."""
     names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
     texts = [result.tokens[_text_of_row(row)] for row in heads]
-    sums = [{head: sum(sources) for head, sources in row.items()} for row in heads.values()]
-    return head_grid("Contribution of each head", names, texts, sums, list(heads.values()))
-
-
-def head_grid(
-    title: str,
-    names: Sequence[str],
-    texts: Sequence[Sequence[Token]],
-    sums: Sequence[Mapping[int, float]],
-    sources: Sequence[Mapping[int, Sequence[float]]],
-    *,
-    picture: bool = False,
-) -> Heat:
-    """Draw a row of heads for each attention call, and behind each head what its source tokens contribute.
-
-    names, texts: of the calls, with the tokens that they attend to. sums, sources: of each call's heads, by number.
-    """
-    columns, known = range(1 + max(max(row) for row in sums)), list(dict.fromkeys(map(tuple, texts)))
+    columns, known = range(1 + max(map(max, heads.values()))), list(dict.fromkeys(map(tuple, texts)))
     behind = Behind(
         note="The head's contribution, split by the token that it attends to.",
         texts=[TokenText(text := [token.text for token in own], text_direction("".join(text))) for own in known],
         of=[known.index(tuple(text)) for text in texts],
-        values=[[row.get(head) for head in columns] for row in sources],
+        values=[[row.get(head) for head in columns] for row in heads.values()],
     )
     return Heat(
-        name="Heads", title=title, note=f"{COLOURS} {CHOOSE}", axes=("layer", "head"), rows=names,
-        columns=[f"head {head}" for head in columns], values=[[row.get(head) for head in columns] for row in sums],
-        unit="contribution", signed=True, behind=behind, picture=picture,
+        name="Heads", title="Contribution of each head", note=f"{COLOURS} Choose a head to see its source tokens.",
+        axes=("layer", "head"), rows=names, columns=[f"head {head}" for head in columns],
+        values=[[sum(row[head]) if head in row else None for head in columns] for row in heads.values()],
+        unit="contribution", signed=True, behind=behind,
     )  # fmt: skip
 
 

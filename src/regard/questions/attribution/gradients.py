@@ -1,21 +1,12 @@
-"""Attribute an outcome to the tokens that a model read, or to all heads, by gradients.
+"""Attribute an outcome to the tokens that a model read, by gradients.
 
-To tokens, both ways are taken at the token embeddings, through Captum. Integrated gradients (Sundararajan, Taly and Yan
-2017) sum to the outcome less that of the baseline. Their integral is a sum of a few steps, and the gap is how far it
-misses this difference. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
-
-With z a head's output (L, E), before W_O, the head's score is
-
-    Σ_i Σ_e z[i, e] · ∂outcome/∂z[i, e]
-
-which is gradient × output (Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", who take its
-absolute value over a corpus). Its negative estimates the effect of ablating the head (attribution patching, Nanda
-2023). It splits exactly by source token if the weights are frozen. A zero output is far from the actual output, so the
-estimates rank heads better than they measure them: see docs/attribution.md.
+Both ways are taken at the token embeddings, through Captum. Integrated gradients (Sundararajan, Taly and Yan 2017) sum
+to the outcome less that of the baseline. Their integral is a sum of a few steps, and the gap is how far it misses this
+difference. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
@@ -23,15 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.interventions.names import CallId
 from regard.checks import is_whole
 from regard.display.answer import Answer, Read
-from regard.display.panels import Bars, Panel, Strip, decimals
+from regard.display.panels import Bars, Panel, Strip
 from regard.display.sentences import sentences
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, chosen_outcome, logit, number_of
 from regard.explain.frames import Row
-from regard.explain.wording import place_in, signed, tokens_of
+from regard.explain.wording import place_in, tokens_of
 from regard.models.model import Model
 from regard.models.readout import gradient_run
 from regard.questions.attribution.direct import (
@@ -39,10 +29,8 @@ from regard.questions.attribution.direct import (
     TABLE,
     Attribution,
     attribution,
-    head_grid,
     largest_ends,
     plain,
-    short_heads,
 )
 from regard.questions.patch import PatchSweep
 from regard.questions.patch_sweep import attribution_patching
@@ -66,19 +54,6 @@ def tokens_sentences(result: "TokenAttribution") -> list[str]:
     return sentences(TABLE, numbers)
 
 
-def heads_sentences(result: "HeadAttribution") -> list[str]:
-    """Report which head contributes most, and from which token it takes most."""
-    numbers = largest_ends(result.by()) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
-    call, head, _ = max(result.best(sum(map(len, result.scores))), key=lambda best: best[2])
-    if "most" in numbers:
-        row = result.calls.index(call)
-        values, tokens = result.sources[row][head].tolist(), result.tokens[row]
-        top = values.index(max(values))
-        numbers |= {"top_head": numbers["most"], "source": f"{quoted(tokens[top].text)} ({top})"}
-        numbers["source_adds"] = signed(values[top], f".{decimals(values)}f")
-    return sentences(TABLE, numbers)
-
-
 def tokens_panels(result: "TokenAttribution") -> list[Panel]:
     """Show the text, coloured by its tokens' scores, and each token or word by its score."""
     method = f"Method: {result.method}"
@@ -98,18 +73,6 @@ def tokens_panels(result: "TokenAttribution") -> list[Panel]:
             tokens=[result.tokens[n].text for n in own], values=[float(result.scores[n]) for n in own], signed=True,
         ))  # fmt: skip
     return [*strips, bars]
-
-
-def heads_panels(result: "HeadAttribution") -> list[Panel]:
-    """Show a grid of the heads, with each head's source tokens, and the heads as bars."""
-    sums, sources = ([dict(enumerate(own.tolist())) for own in calls] for calls in (result.scores, result.sources))
-    title = "Estimated contribution of each head"
-    grid = head_grid(title, result.call_names, result.tokens, sums, sources, picture=True)
-    bars = Bars(
-        name="Every head", title=result.title(), unit="contribution", part="head", parts=short_heads(result.by()),
-        screen=True,
-    )  # fmt: skip
-    return [grid, bars]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,68 +229,6 @@ def _baseline(
         return table(ids.to(like.device)).mean(0).to(like).expand_as(like)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class HeadAttribution(Answer):
-    """The estimated contribution of each head to an outcome.
-
-    outcome, outcome_name: its value for the text, and its name. calls: attention calls, in order. scores: for each
-    call, its heads' contributions, in float64. sources: for each call, the contribution of every head from every source
-    token, which sum to the scores. tokens: for each call, its source tokens.
-    """
-
-    format: ClassVar[str] = "regard attribute"
-    findings, panels = heads_sentences, heads_panels
-
-    outcome_name: str
-    outcome: float
-    calls: tuple[CallId, ...]
-    scores: tuple[Float[Tensor, " _"], ...]
-    sources: tuple[Float[Tensor, "_ _"], ...]
-    tokens: tuple[Sequence[Token], ...]
-
-    def best(self, count: int = 10) -> list[tuple[CallId, int, float]]:
-        """Find the heads of the largest absolute numbers: (call, head, number)."""
-        calls = zip(self.calls, self.scores, strict=True)
-        heads = [(call, head, score) for call, scores in calls for head, score in enumerate(scores.tolist())]
-        return sorted(heads, key=lambda head: -abs(head[2]))[:count]
-
-    @property
-    def call_names(self) -> list[str]:
-        """Name each attention call: "layer 23", with the stack of an encoder-decoder."""
-        stacks = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}
-        return [f"{stacks[call.part]}layer {call.layer}{f', call {call.nth}' * bool(call.nth)}" for call in self.calls]
-
-    def by(self) -> list[tuple[str, float]]:
-        """Return each head's name and number, the largest absolute numbers first."""
-        names = dict(zip(self.calls, self.call_names, strict=True))
-        return [(f"{names[call]}, head {head}", score) for call, head, score in self.best(sum(map(len, self.scores)))]
-
-    def rows(self) -> list[Row]:
-        """List one row per head: part (of an encoder-decoder), layer, call (if a layer makes several), head, score."""
-        several = any(call.nth for call in self.calls)
-        found: list[Row] = []
-        for call, scores in zip(self.calls, self.scores, strict=True):
-            for head, score in enumerate(scores.tolist()):
-                row: Row = {} if call.part is None else {"part": call.part}
-                row |= {"layer": call.layer} | ({"call": call.nth} if several else {})
-                found.append(row | {"head": head, "score": score})
-        return found
-
-    def title(self) -> str:
-        """Name the outcome, with its value."""
-        return f"Estimated contribution of each head to the {self.outcome_name} ({plain(self.outcome)})"
-
-    def exactness(self) -> list[str]:
-        """Report that the numbers are estimates."""
-        return ["One gradient estimates all contributions to first order. Ablate a head to measure its effect."]
-
-    def data(self) -> dict[str, object]:
-        """Return the outcome, and every head's contribution, in total and from every token."""
-        sources = [{**asdict(call), "heads": each} for call, each in zip(self.calls, self.sources, strict=True)]
-        own = {"method": "gradient-x-input", "outcome": self.outcome_name, "value": self.outcome}
-        return {**own, "heads": self.rows(), "sources": sources}
-
-
 def attribute(
     model: Model,
     traces: Sequence[AnyTrace],
@@ -340,7 +241,7 @@ def attribute(
     method: str,
     by: str | None,
     steps: int | None,
-) -> "Attribution | TokenAttribution | HeadAttribution | PatchSweep":
+) -> "Attribution | TokenAttribution | PatchSweep":
     """Attribute the outcome that the options of `regard attribute` name. Attribution patching has two traces."""
     trace, side = traces[0], traces[0].sides[-1]
     unit: Unit = "word" if by == "word" else "token"
@@ -357,27 +258,5 @@ def attribute(
     outcome = chosen_outcome(model, trace, logit, to=to, against=against, word=word, like=like, at=token)
     if method == "attribution-patching":
         return attribution_patching(model, traces[0].sides[0].text, traces[1].sides[0].text, outcome)
-    if by == "head":
-        return attribute_to_heads(model, trace, outcome)
     how: Any = method.replace("-", " ")
     return replace(attribute_to_tokens(model, trace, outcome, method=how, steps=steps), unit=unit)
-
-
-def attribute_to_heads(model: Model, trace: AnyTrace, outcome: Outcome) -> HeadAttribution:
-    """Attribute an outcome to all heads, by one gradient.
-
-    trace: of this model, without interventions. outcome: returns a tensor, such as those of `regard.outcomes`.
-
-    Raises:
-        RegardError: the outcome isn't a tensor, or regard can't see the heads.
-    """
-    done, own = gradient_run(model, trace, heads=True)
-    value = number_of(outcome, own)
-    parts = [head.output for head in done.heads] + [head.value for head in done.heads]
-    products = [z.detach().double() * g.double() for z, g in zip(parts, done.gradients(value, parts), strict=True)]
-    scores = tuple(product[0].sum((1, 2)).cpu() for product in products[: len(done.heads)])
-    sources = tuple(product[0].sum(2).cpu() for product in products[len(done.heads) :])
-    of = {None: trace.sides[0], "encoder": trace.sides[0], "cross": trace.sides[0], "decoder": trace.sides[-1]}
-    tokens = tuple(of[head.call.part].tokens for head in done.heads)
-    calls, about = tuple(head.call for head in done.heads), Read.of(trace)
-    return HeadAttribution(outcome.name, float(value.detach()), calls, scores, sources, tokens, about=about)

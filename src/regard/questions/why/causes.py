@@ -26,13 +26,12 @@ from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects, removal, spearman
 from regard.explain.causes.contributions import contributions
-from regard.explain.causes.outcomes import logit, logits_at
+from regard.explain.causes.outcomes import logit, logits_at, number_of
 from regard.explain.texts.occurrences import occurrence_label_in_text
 from regard.explain.weights.sinks import sinks_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
-from regard.models.readout import ablated_runs
-from regard.questions.attribution.gradients import attribute_to_heads
+from regard.models.readout import ablated_runs, gradient_run
 from regard.questions.why import TOKENS_BY, TokensBy
 from regard.questions.why.answer import By, Cause, Why, WhyOfTexts
 from regard.text.tokens import Token
@@ -85,7 +84,11 @@ def decided(model: Model, trace: Trace | PairTrace, to: str | int, word: str | W
         chances = probabilities(logits, run.labels, model._session.original)
         return float(logits[number]), None if chances is None else float(chances[number])
 
-    sources = attribute_to_heads(model, trace, logit(model, number, at=place)).sources
+    done, own = gradient_run(model, trace, heads=True)
+    values = [head.value for head in done.heads]
+    slopes = done.gradients(number_of(logit(model, number, at=place), own), values)
+    sources = [(value.detach().double() * slope.double())[0].sum(2).cpu()
+               for value, slope in zip(values, slopes, strict=True)]  # fmt: skip
     whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
     return Decision(model.labels[number], place or whole, measure, sources)
 
