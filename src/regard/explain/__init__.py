@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from regard.explain.weights.head_means import repeated_tokens as repeated_tokens
     from regard.explain.weights.head_scores import head_scores as head_scores
     from regard.explain.weights.head_steps import head_steps as head_steps
-    from regard.explain.weights.head_steps import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
 
 _WHERE = {  # names by the module that has them
@@ -36,7 +35,7 @@ _WHERE = {  # names by the module that has them
     ".weights.alignment": "align",
     ".weights.head_means": "content_or_position mean_scores repeated_tokens",
     ".weights.head_scores": "head_scores",
-    ".weights.head_steps": "head_steps score_directions",
+    ".weights.head_steps": "head_steps",
     ".weights.sinks": "sinks",
 }
 _HOMES = {name: f"regard.explain{home}" for home, names in _WHERE.items() for name in names.split()}
