@@ -28,8 +28,8 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
     page: Any = found.page().data()
     script_json(page)
     assert page["title"] == "Contributions to the cosine to the direction at “bank” (0.61)"
-    heads, sources, layers, parts, carried, writers = page["panels"]
-    names = ["Heads", "Source tokens", "Layers", "Components", "Sources", "Writers"]
+    heads, sources, layers, parts, carried = page["panels"]
+    names = ["Heads", "Source tokens", "Layers", "Components", "Sources"]
     assert [panel["name"] for panel in page["panels"]] == names
     by_writer, by_token = dict(found.by()), dict(found.by("token"))
     assert (len(heads["rows"]), len(heads["columns"])) == (6, 12)
@@ -57,8 +57,7 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
     every = [list(each) for each in short_heads(found.by("token"))]
     assert parts["parts"] == every[:MAX_PARTS]
     assert parts["others"] == [len(every) - MAX_PARTS, sum(each for _, each in every[MAX_PARTS:])]
-    assert writers["parts"] == [list(each) for each in short_heads(found.by())]
-    assert parts["whole"] == writers["whole"] == found.value
+    assert parts["whole"] == found.value
     assert dict(carried["parts"]) == {
         name.removeprefix("attention from "): value for name, value in by_source.items() if name.startswith("attention")
     }

@@ -132,7 +132,7 @@ def test_movement_has_a_control(minilm) -> None:
     assert given.summary.neutral[0].sentences == 12
     few = regard.see("We sat on a river bank.", "bank", references="river", control=own[:3], model=minilm)
     reason = "3 of 3 neutral sentences have “bank”, 12 are needed"
-    (note,) = [panel.note for panel in few.panels() if panel.brief]
+    (note,) = [panel.note for panel in few.panels() if panel.name == "Reference words"]
     assert reason in note
     assert not any("neutral" in sentence for sentence in few.findings())
     assert regard.see("We sat on a river bank.", "bank", model=minilm).summary.control is None

@@ -111,11 +111,6 @@ def parts_panels(result: "Attribution") -> list[Panel]:
             part=f"source {result.unit}", unit="contribution", parts=sources,
             whole=sum((value for _, value in sources), 0.0), screen=True, tab=COMPONENTS,
         ),
-        Bars(
-            name="Writers", title="Contributions of heads, layers and embeddings", part="component",
-            unit="contribution", whole=result.value, parts=short_heads(result.by()),
-            note="A head's contribution is summed over source tokens.", tab=COMPONENTS,
-        ),
     ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import MAX_TITLE, Read, TracesAnswer
 from regard.display.panels import Panel
@@ -232,24 +232,12 @@ NEEDED = {
 }
 
 
-@overload
 def see(
-    texts: ShownTrace | Sequence[ShownTrace], word: str | None = None, *, references: Trace | Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
-) -> Seen: ...  # fmt: skip
-@overload
-def see(
-    texts: str | Sequence[str], word: str | None = None, *, references: str | Sequence[str] = (),
-    control: Sequence[str] | None = None, target: str | Sequence[str] | None = None, window: int | None = None,
-    stride: int | None = None, model: Model | str | None = None, layer: int | None = None, head: int | None = None,
-    top: int = 5,
-) -> Seen: ...  # fmt: skip
-def see(
-    texts: Any,
+    texts: str | Sequence[str] | ShownTrace | Sequence[ShownTrace],
     word: str | None = None,
     *,
-    references: Any = (),
-    control: Any = None,
+    references: str | Sequence[str] | Trace | Sequence[Trace] = (),
+    control: Sequence[str] | Sequence[Trace] | None = None,
     target: str | Sequence[str] | None = None,
     window: int | None = None,
     stride: int | None = None,
@@ -296,8 +284,8 @@ def see(
         traces = opened.trace(given, target=targets, window=window, stride=stride)
         compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
         references = [each.sides[0] for each in compared]
-        sentences = SENTENCES if control is None else control
-        control = trace_control(opened, traces, word, sentences) if words and word is not None else None
+        neutral: Any = SENTENCES if control is None else control
+        control = trace_control(opened, traces, word, neutral) if words and word is not None else None
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise RegardError(f"top: got {top!r}, expected a number of 1 or more")
     return seen(traces, word, references=references, control=control, layer=layer, head=head, top=top)
@@ -311,7 +299,7 @@ def listed_traces(what: str, given: object) -> "list[Trace]":
     return listed
 
 
-def _listed_texts_to_trace(what: str, texts: str | Sequence[str]) -> list[str]:
+def _listed_texts_to_trace(what: str, texts: object) -> list[str]:
     if not isinstance(texts, (str, Sequence)):
         raise RegardError(f"{what}: got {type(texts).__name__}, expected a text or a list of them")
     return [texts] if isinstance(texts, str) else list(texts)

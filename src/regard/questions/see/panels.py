@@ -37,17 +37,20 @@ FULL = 0.30  # the weight that fills a bar
 SMALLEST_WEIGHT = 0.01  # that is listed after the first
 MAX_PAIRS = 16  # of occurrences; of more, only those with the first are shown
 VALUES = 4  # of a vector that are shown
-RANGES = "Movement isn't reported for massive activations and for words that are split into other tokens."
 
 
 def of_summary(answer: "Seen") -> Sequence[Panel | Later]:
     """List the texts, what a first screen says of them in short, then every table in the order of the data's way."""
     summary, target = answer.summary, answer.summary.target
-    panels: list[Panel | Later] = [*texts(summary, "text"), *windows(summary)]
+    panels: list[Panel | Later] = [*texts(summary, "text"), *([_windows(summary)] if summary.windows else [])]
     if target is not None:
         panels += texts(target.summary, "target")
         panels += [looks(alignment, summary, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
-    panels += [*brief_panels(summary), *_side(answer, summary, "text")]
+    elif len(summary.occurrences) > 2:
+        panels.append(_by_occurrence(summary))
+    elif any(text.links for text in summary.highlights):
+        panels.append(links(summary))
+    panels += [*([references(summary)] if summary.references else []), *_side(answer, summary, "text")]
     if target is not None:
         panels += [*across(summary, target), *_side(answer, target.summary, "target", summary)]
     return panels
@@ -67,7 +70,6 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
         panels.append(Later(f"Token embedding{of_side}", partial(token_embeddings, summary, side)))
         if summary.pairs:
             panels.append(Later(f"Cosines{of_side}", partial(cosines, summary, side)))
-        panels.append(Later(f"Hidden states{of_side}", partial(states, summary, side)))
         for occurrence in summary.occurrences:
             panels.append(Later(f"Attends to, {side} {occurrence.label}", partial(attends, summary, occurrence, side)))
             name = f"Single heads, {side} {occurrence.label}"
@@ -75,7 +77,6 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
         for word in summary.layer_updates:
             name = f"Layer by layer, {side} {word.occurrence}"
             panels.append(Later(name, partial(updates_table, word, summary, side, source)))
-        panels += [Later("Reference words", partial(references, summary))] if summary.references else []
     if summary.predictions:
         panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
     return panels + [lens_table(own, summary, side) for own in summary.logit_lenses]
@@ -86,6 +87,10 @@ def texts(summary: Summary, side: str) -> list[Panel]:
     place, strips = layer_looked_at(summary), list[Strip]()
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
         words = [occurrence for occurrence in summary.occurrences if occurrence.text == n]
+        names = [quoted(s.text) + place_in_brackets(tokens, s.token) if s.token else "the first token"
+                 for s in summary.sinks[n]]  # fmt: skip
+        are = "is an attention sink" if len(names) == 1 else "are attention sinks"
+        received = listed([number(sink.share) for sink in summary.sinks[n]])
         title = f"{side.capitalize()} {label}: {len(tokens):,} tokens, including special tokens"
         values: Sequence[float | None] = [None] * len(tokens)
         if words and place is not None:
@@ -94,7 +99,8 @@ def texts(summary: Summary, side: str) -> list[Panel]:
             title = f"Attention from {quoted(words[0].word)}{which} in layer {row.layer}, mean of heads"
             title += f" (full bar: {FULL:.2f})"
         strips.append(Strip(
-            name=f"{side.capitalize()} {label}", title=title, note=_sinks(summary, n),
+            name=f"{side.capitalize()} {label}", title=title,
+            note=f"{capital(listed(names))} {are} (mean weight received: {received})." if names else "",
             tokens=[token.text for token in tokens], values=values, unit="weight", full=FULL, label=label,
             marked=[token for word in words for token in word.tokens],
             special=[token for token, other in enumerate(tokens) if other.special], screen=n < TEXTS,
@@ -103,27 +109,15 @@ def texts(summary: Summary, side: str) -> list[Panel]:
     return [replace(s, joined=same[n], title="" if n and same[n - 1] else s.title) for n, s in enumerate(strips)]
 
 
-def _sinks(summary: Summary, text: int) -> str:
-    """Report which tokens of a text are attention sinks."""
-    sinks, tokens = summary.sinks[text], summary.tokens[text]
-    if not sinks:
-        return ""
-    names = [quoted(s.text) + place_in_brackets(tokens, s.token) if s.token else "the first token" for s in sinks]
-    are = "is an attention sink" if len(sinks) == 1 else "are attention sinks"
-    weights = listed([number(sink.share) for sink in sinks])
-    return f"{capital(listed(names))} {are} (mean weight received: {weights})."
-
-
-def windows(summary: Summary) -> list[Panel]:
+def _windows(summary: Summary) -> Panel:
     """List where each window comes from, of texts that were read in windows."""
     rows: list[list[Cell]] = [
         [label, str(w.text + 1), f"{w.window + 1} of {w.windows}", f"{w.start} to {w.stop - 1}"]
-        for label, w in zip(summary.labels, summary.windows, strict=bool(summary.windows))
+        for label, w in zip(summary.labels, summary.windows, strict=True)
     ]
     note = "The model reads each window as a text. Each occurrence is shown in the window with most text around it."
-    columns = [Column("shown as"), Column("text"), Column("window"), Column("tokens")]
-    table = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
-    return [table] if rows else []
+    columns = [*map(Column, ("shown as", "text", "window", "tokens"))]
+    return Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
 
 
 def overview(answer: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
@@ -168,16 +162,6 @@ def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
     return bars
 
 
-def brief_panels(summary: Summary) -> list[Panel]:
-    """Return tables of a followed word's occurrences and reference words, or of the links of whole texts."""
-    if summary.target is not None:
-        return []
-    if summary.word is None:
-        return [_links(summary)] if any(text.links for text in summary.highlights) else []
-    panels = [_by_occurrence(summary)] if len(summary.occurrences) > 2 else []
-    return panels + ([_brief_references(summary)] if summary.references else [])
-
-
 def _by_occurrence(summary: Summary) -> Panel:
     """Show of each occurrence what it attends to most, and the cosine of its last vector to the first one's."""
     first, place = summary.occurrences[0], layer_looked_at(summary) or 0
@@ -199,7 +183,7 @@ def _not_shown(count: int) -> str:
     return f"{count} more occurrences are not shown." if count > 0 else ""
 
 
-def _brief_references(summary: Summary) -> Panel:
+def references(summary: Summary) -> Panel:
     """Show of each reference word its cosine to each occurrence, and to the word in neutral sentences."""
     shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {near.word: near for near in summary.neutral}
     values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
@@ -214,16 +198,15 @@ def _brief_references(summary: Summary) -> Panel:
     elif summary.control.refused is not None:
         note += f" Movement isn't reported: {summary.control.refused}."
     elif not all(comparable(summary, occurrence.label) for occurrence in shown):
-        note += f" {RANGES}"
+        note += " Movement isn't reported for massive activations and for words that are split into other tokens."
     columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]
     return Table(
-        name="Reference words, in short", title=f"Cosine of {quoted(summary.word or '')} to reference words",
-        columns=[*columns, *(Column(f"text {own.label}") for own in shown)], rows=rows, screen=True, brief=True,
-        note=note.strip(),
+        name="Reference words", title=f"Cosine of {quoted(summary.word or '')} to reference words", note=note.strip(),
+        columns=[*columns, *(Column(f"text {own.label}") for own in shown)], rows=rows, screen=summary.target is None,
     )  # fmt: skip
 
 
-def _links(summary: Summary) -> Panel:
+def links(summary: Summary) -> Panel:
     """Show distinctive links between words of each text."""
     several, count = len(summary.texts) > 1, max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
@@ -241,7 +224,9 @@ def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
     rows: list[list[Cell]] = []
     for own in summary.occurrences:
         tokens = [f"{summary.tokens[own.text][n].text} at {n}" for n in own.tokens]
-        values = "the model has none" if own.token_embeddings is None else _first_values(own.token_embeddings)
+        values = "the model has none"
+        if (vector := own.token_embeddings) is not None:
+            values = " ".join(f"{value:z.4f}" for value in vector[:VALUES]) + " …" * (len(vector) > VALUES)
         rows.append([own.label, " ".join(tokens), values])
     equal, note = [pair.token_embeddings_equal for pair in summary.pairs], ""
     if equal and None not in equal:
@@ -273,22 +258,6 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
     )  # fmt: skip
 
 
-def states(summary: Summary, side: str, name: str) -> Panel:
-    """Show the word's vector in every state: its first values in each text, and its length."""
-    rows: list[list[Cell]] = [
-        [state_name(n), own.label, _first_values(state), sum(x * x for x in state) ** 0.5]
-        for n in range(len(summary.occurrences[0].hidden_states))
-        for own in summary.occurrences
-        if (state := own.hidden_states[n]) is not None
-    ]
-    columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2, unbounded=True)]
-    return Table(name=name, title=f"{_whose(summary, side)}: hidden states", columns=columns, rows=rows)
-
-
-def _first_values(vector: Sequence[float]) -> str:
-    return " ".join(f"{value:z.4f}" for value in vector[:VALUES]) + (" …" if len(vector) > VALUES else "")
-
-
 def _whose(summary: Summary, side: str) -> str:
     return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
 
@@ -316,28 +285,6 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
         note=note * bool(sink and not heads),
         columns=[*columns, Column(f"{first}other tokens with the largest weights")],
     )  # fmt: skip
-
-
-def references(summary: Summary, name: str) -> Panel:
-    """Show the cosine of reference words to each occurrence, and to the word in neutral sentences."""
-    neutral = {near.word: near for near in summary.neutral}
-    rows: list[list[Cell]] = []
-    words = [reference.word for reference in summary.references]
-    for reference in sorted(summary.references, key=lambda reference: words.index(reference.word)):
-        moved: list[Cell] = []
-        if neutral:
-            way = leaves_range(summary, reference.occurrence, reference.word, reference.last_hidden_state)
-            moved = [neutral_range_in_words(neutral.get(reference.word)), way or ""]
-        value, embeddings = reference.last_hidden_state, reference.token_embeddings
-        rows.append([reference.word, reference.occurrence, value, *moved, embeddings])
-    note = "Each reference word is read as a separate text. Don't compare the two cosines: their spaces differ."
-    if summary.control is not None and neutral:
-        count = len(summary.control.sentences)
-        note += f" Neutral: mean and range in {count} sentences that don't suggest a meaning."
-    columns = [Column("word"), Column("text"), Column("last hidden state", 2)]
-    columns += [Column("neutral"), Column("moved")] if neutral else []
-    title = f"Cosine of {quoted(summary.word or '')} to reference words"
-    return Table(name=name, title=title, note=note, columns=[*columns, Column("token embedding", 2)], rows=rows)
 
 
 def neutral_range_in_words(neutral: Neutral | None) -> str:
