@@ -10,11 +10,11 @@ patching".
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from regard.capture.build_trace import NO_OUTPUTS, REUSED
-from regard.capture.interventions.activations import OF_HEADS, WHATS, Patch, What, patch
+from regard.capture.interventions.activations import OF_HEADS, WHATS, What, patch
 from regard.capture.interventions.names import Part, places_of_intervention, tokens_at, written
 from regard.display.answer import Read
 from regard.errors import RegardError
@@ -95,13 +95,38 @@ def patch_sweep(
         pair: Any = {} if target is None else {"target": target}
         plain.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
     run, source = (1, 0) if direction == "denoising" else (0, 1)
-    cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
-    patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
-    outcomes = [[math.nan] * len(cells.columns) for _ in cells.layers]
+    mine, theirs = (_side_to_patch(plain[n], what, part) for n in (run, source))
+    places = places_of_intervention("at", at)
+    depth, heads = _patched_layers_and_heads(plain[run], what, part)
+    every: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
+    rows = every if layers is None else tuple(layer for layer in every if layer in layers)
+    unknown = [layer for layer in layers or () if layer not in every]
+    if unknown or not rows:
+        raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, every))}")
+    if places is None and len(mine.tokens) != len(theirs.tokens):
+        counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
+        raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: pass words of both as at=")
+    columns = [f"head {n}" for n in range(heads)] if by == "heads" else []
+    aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # of each position: tokens of the run, of the source
+    for place in () if by == "heads" else range(len(mine.tokens)) if places is None else places:
+        here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (mine, theirs))
+        if len(here) != len(there):
+            raise RegardError(
+                f"patch_sweep: {written((place,))} is {len(here)} tokens in {shortened(mine.text)} and "
+                f"{len(there)} in {shortened(theirs.text)}: they cannot be aligned"
+            )
+        aligned.append((here, there))
+        columns.append(f"{mine.tokens[place].text} {place}" if isinstance(place, int) else written((place,)))
+    if by == "heads":
+        wheres: list[Any] = [{"at": None if places is None else [*places], "head": n} for n in range(heads)]
+    else:
+        wheres = [{"at": [*here], "source_at": [*there]} for here, there in aligned]
+    patches = [patch(what, layer=layer, source=plain[source], part=part, **where) for layer in rows for where in wheres]
+    outcomes = [[math.nan] * len(columns) for _ in rows]
     notes: dict[str, None] = {}
-    runs = model.ablated(texts[run], [[each] for each in patches], target=read[run], logits=outcome.logits)
+    runs = model.ablated(texts[run], [[one] for one in patches], target=read[run], logits=outcome.logits)
     for done, (number, trace) in enumerate(runs, 1):
-        row, column = divmod(number, len(cells.columns))
+        row, column = divmod(number, len(columns))
         outcomes[row][column] = outcome.of(trace)
         notes |= dict.fromkeys(note for note in trace.sides[-1].status.notes if note in REUSED)
         if progress is not None:
@@ -109,13 +134,13 @@ def patch_sweep(
     ends = outcome.of(plain[run]), outcome.of(plain[source])
     trivial: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
-        trivial = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
+        trivial = by_construction(plain[run], plain[source], part, rows, aligned, outcomes, ends)
     own = plain[run].status
     # without what is said of parts that no sweep needs
     status = replace(own, notes=(*(note for note in own.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
-        what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
-        written(cells.at), part, cells.sources, trivial,
+        what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(places),
+        part, tuple(" ".join(theirs.tokens[n].text.strip() for n in there) for _, there in aligned), trivial,
         about=Read(((clean, read[0]), (corrupted, read[1])), (status,)),
     )  # fmt: skip
 
@@ -142,67 +167,6 @@ def patch_traces(
         direction="noising" if noising else "denoising", progress=progress,
         targets=(clean.sides[-1].text, corrupted.sides[-1].text) if model.pairs else None, **options,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """The patches of a sweep: one for each layer and each column, a place or a head."""
-
-    what: What
-    by: By
-    layers: tuple[Layer, ...]
-    columns: tuple[str, ...]
-    at: tuple[Place, ...] | None
-    places: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # of each column: tokens of the run, of the source
-    source: AnyTrace
-    part: Part | None
-    sources: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(
-        run: AnyTrace,
-        source: AnyTrace,
-        what: What,
-        by: By,
-        layers: Collection[Layer] | None,
-        at: Place | Sequence[Place] | None,
-        part: Part | None,
-    ) -> "_Cells":
-        mine, theirs = (_side_to_patch(each, what, part) for each in (run, source))
-        places = places_of_intervention("at", at)
-        depth, heads = _patched_layers_and_heads(run, what, part)
-        every: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
-        chosen = every if layers is None else tuple(each for each in every if each in layers)
-        unknown = [each for each in layers or () if each not in every]
-        if unknown or not chosen:
-            raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, every))}")
-        if places is None and len(mine.tokens) != len(theirs.tokens):
-            counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
-            raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: pass words of both as at=")
-        if by == "heads":
-            return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
-        aligned, names, sources = [], [], []
-        for each in range(len(mine.tokens)) if places is None else places:
-            ends = [tokens_at("at", side.text, side.tokens, (each,)) for side in (mine, theirs)]
-            if len(ends[0]) != len(ends[1]):
-                raise RegardError(
-                    f"patch_sweep: {written((each,))} is {len(ends[0])} tokens in {shortened(mine.text)} and "
-                    f"{len(ends[1])} in {shortened(theirs.text)}: they cannot be aligned"
-                )
-            aligned.append((ends[0], ends[1]))
-            whole = mine.tokens[each].text if isinstance(each, int) else None
-            names.append(written((each,)) if whole is None else f"{whole} {each}")
-            sources.append(" ".join(theirs.tokens[n].text.strip() for n in ends[1]))
-        return _Cells(what, by, chosen, tuple(names), places, tuple(aligned), source, part, tuple(sources))
-
-    def patch(self, row: int, column: int) -> Patch:
-        """The patch of one cell."""
-        layer = self.layers[row]
-        if self.by == "heads":
-            at = None if self.at is None else list(self.at)
-            return patch(self.what, layer=layer, source=self.source, at=at, head=column, part=self.part)
-        here, there = self.places[column]
-        return patch(self.what, layer=layer, source=self.source, at=list(here), source_at=list(there), part=self.part)
 
 
 def _side_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
