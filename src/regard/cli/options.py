@@ -64,7 +64,6 @@ def number(
 
 
 USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: help shows no default then
-Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="Your texts.")]
 Targets = Annotated[list[str] | None, option("--target-text", "the model generates it")]
 Seconds = Annotated[list[str] | None, option("--second", "none")]
 ModelName = Annotated[str | None, option("--model", USUAL_MODEL)]

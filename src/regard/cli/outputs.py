@@ -115,9 +115,6 @@ class PageFile:
         return PageFile(file, "float32" if "float32" in parts else "int16", layers, "steps" in parts)
 
 
-NO_PAGE = PageFile()
-
-
 @dataclass(frozen=True)
 class TraceFile:
     """A file for traces (--save), and what of them goes into it: some layers and heads, a dtype, attention outputs."""
@@ -127,15 +124,6 @@ class TraceFile:
     heads: Sequence[int] | None = None
     dtype: str | None = None
     attention_outputs: bool = False
-
-    def check(self) -> None:
-        """Raise an error for options that need --save, or exclude each other, before a model is loaded."""
-        chosen = {"--save-layers": self.layers, "--save-heads": self.heads, "--save-dtype": self.dtype,
-                  "--save-attention-outputs": self.attention_outputs or None}  # fmt: skip
-        used = [option for option, value in chosen.items() if value is not None]
-        if used and self.file is None:
-            raise RegardError(f"{used[0]} needs --save: it chooses the parts of the traces that go into that file")
-        check_saving(self.dtype, self.attention_outputs, self.heads)
 
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -147,7 +135,7 @@ class Outputs:
     """The files asked for. offered: `FILES` of the verb. shape: of the figure."""
 
     figure: Path | None = None
-    html: PageFile = NO_PAGE
+    html: PageFile = PageFile()
     csv: Path | None = None
     parquet: Path | None = None
     json: Path | None = None
@@ -166,7 +154,14 @@ class Outputs:
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None:
                 check_output_file(file, kinds, f"--{name}")
-        self.save.check()
+        saved = self.save
+        parts = {"layers": saved.layers, "heads": saved.heads, "dtype": saved.dtype,
+                 "attention-outputs": saved.attention_outputs or None}  # fmt: skip
+        for name, value in parts.items():
+            if value is not None and saved.file is None:
+                needs = "it chooses the parts of the traces that go into that file"
+                raise RegardError(f"--save-{name} needs --save: {needs}")
+        check_saving(saved.dtype, saved.attention_outputs, saved.heads)
         if self.html.file is not None:
             from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
 
@@ -228,7 +223,7 @@ def _options(
     if shape is not None and figure is None:
         raise RegardError("--shape needs --figure: it is the shape of that file")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    page = PageFile.of(html, html_with or ()) if html or html_with else NO_PAGE
+    page = PageFile.of(html, html_with or ()) if html or html_with else PageFile()
     return Outputs(figure, page, csv, parquet, json_file, saved, shape="column" if shape == "column" else "slide")
 
 
