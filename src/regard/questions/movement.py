@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.panels import Cell, Column, Data, Shares, Table
-from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending, LayerUpdate
+from regard.explain.causes.layer_updates import LARGEST_SHARES, LayerUpdate
 from regard.explain.texts.occurrences import WordUpdates
 from regard.explain.texts.summary import Summary, curves
 from regard.explain.vectors.neutral import Massive
@@ -74,6 +74,12 @@ def _panel(
     if not compared:
         sentences.append(f"{len(labels)} paths are too many to compare with each other (at most {MAX_COMPARED}).")
     last = len(summary.occurrences[0].hidden_states) - 2
+    whole = quoted(summary.word or "")
+    nearness = f"Cosine of {whole} to the vector that enters layer 0, after each layer"
+    if summary.references:
+        nearness = f"Cosine of {whole} to each reference word, both in the same layer"
+    if summary.references and summary.neutral:
+        nearness += f". Dotted: the mean in {summary.neutral[0].sentences} neutral sentences. Shaded: their range"
     return {
         "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
         "note": f"Each line is one occurrence of {word}: in is its vector before layer 0, n its vector after layer n. "
@@ -93,7 +99,7 @@ def _panel(
                 },
             }
             for curve in curves(summary)
-        ], "compared": bool(summary.references), "nearness": visible(movement_curves_title(summary)),
+        ], "compared": bool(summary.references), "nearness": visible(nearness),
         "sentences": sentences,
         "between": [[pairs[a, b] for a in labels[:n]] for n, b in enumerate(labels)] if compared else None,
         "shares": SHARES,
@@ -133,9 +139,16 @@ def _context(text: str, start: int, end: int) -> Data:
 
 def _step(update: LayerUpdate, text: int, summary: Summary, source: Summary | None) -> Data:
     """Write one residual update: its length, the contributions of its parts, and the tokens that contribute most."""
-    most = _most(update.attention, summary, text)
+    part, texts = update.attention, summary
     if update.cross is not None and source is not None:
-        most = _most(update.cross, source, text)
+        part, texts = update.cross, source
+    counts, sinks = Counter(token.text for token in texts.tokens[text]), {sink.token for sink in texts.sinks[text]}
+    most = ", ".join(
+        f"{quoted(display_text(token.text))}{f' ({token.token})' if counts[token.text] > 1 else ''}"
+        f"{' (sink)' if token.token in sinks else ''} {signed(token.share, '.2f')}"
+        for token in ([] if part is None else part.top[:MAX_NAMED_TOKENS])
+        if abs(token.share) >= SMALLEST_CONTRIBUTION
+    )
     return {
         "length": _rounded(update.length),
         "attention": None if update.attention is None else _rounded(update.attention.share),
@@ -145,18 +158,6 @@ def _step(update: LayerUpdate, text: int, summary: Summary, source: Summary | No
     }
 
 
-def _most(part: Attending | None, texts: Summary, text: int) -> str:
-    """The tokens of a text that gave most to a step, with their numbers where the text has several such tokens."""
-    counts = Counter(token.text for token in texts.tokens[text])
-    sinks = {sink.token for sink in texts.sinks[text]}
-    return ", ".join(
-        f"{quoted(display_text(each.text))}{f' ({each.token})' if counts[each.text] > 1 else ''}"
-        f"{' (sink)' if each.token in sinks else ''} {signed(each.share, '.2f')}"
-        for each in ([] if part is None else part.top[:MAX_NAMED_TOKENS])
-        if abs(each.share) >= SMALLEST_CONTRIBUTION
-    )
-
-
 def _rounded(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 6)
 
@@ -164,17 +165,6 @@ def _rounded(value: float | None) -> float | None:
 def missing(word: str, why: str) -> str:
     """Report that a word's path isn't shown."""
     return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
-
-
-def movement_curves_title(summary: Summary) -> str:
-    """Name what the curves show."""
-    word = quoted(summary.word or "")
-    if not summary.references:
-        return f"Cosine of {word} to the vector that enters layer 0, after each layer"
-    title = f"Cosine of {word} to each reference word, both in the same layer"
-    if not summary.neutral:
-        return title
-    return f"{title}. Dotted: the mean in {summary.neutral[0].sentences} neutral sentences. Shaded: their range"
 
 
 def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:

@@ -234,7 +234,18 @@ def rank_causes(
                 causes.append(Cause(name, None, layer, head, on_own, contribution, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
     work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
-    causes = _measured(own, word, causes, ablated(sets), work, progress, part, decision)
+    change, done = effects(own, word), 0
+    for number, run in ablated(sets):
+        done += work[number]
+        if progress is not None:
+            progress(done, sum(work))
+        again = run.sides[0 if part == "encoder" else -1]
+        changed = change(again)
+        causes[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+        if decision is not None:
+            (before, chance), (after, unlikely) = decision.measure(own), decision.measure(again)
+            fall = None if chance is None or unlikely is None else chance - unlikely
+            causes[number] = replace(causes[number], logit=before - after, probability=fall)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
     agreements = _agreement(tokens, by), _agreement(heads, by)
@@ -242,27 +253,6 @@ def rank_causes(
     heads.sort(key=lambda cause: -abs(getattr(cause, by)))
     label = (None, None, None) if decision is None else (decision.label, *decision.measure(own))
     return Why(word.text, tokens, heads, *agreements, by, part, tokens_by, *label, about=Read.of(trace))
-
-
-def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]],
-    work: Sequence[int], progress: Callable[[int, int], None] | None, part: Part | None, decision: Decision | None,
-) -> list[Cause]:  # fmt: skip
-    """The causes with what their ablation changed. trace: of the word's own text. work: of each run."""
-    change, done = effects(trace, word), 0
-    results: dict[int, Cause] = {}
-    for number, run in runs:
-        done += work[number]
-        if progress is not None:
-            progress(done, sum(work))
-        again = run.sides[0 if part == "encoder" else -1]
-        changed = change(again)
-        results[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
-        if decision is not None:
-            (before, chance), (after, unlikely) = decision.measure(trace), decision.measure(again)
-            fall = None if chance is None or unlikely is None else chance - unlikely
-            results[number] = replace(results[number], logit=before - after, probability=fall)
-    return [results[number] for number in range(len(causes))]
 
 
 def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from regard.questions.why.score import ScoreSources
     from regard.trace.trace import PairTrace, Trace
 
+PLACE = "a word or a token's number"
 STRONGEST = "that of the largest weight (with --edge only)"
 
 
@@ -23,8 +24,8 @@ STRONGEST = "that of the largest weight (with --edge only)"
 class ScoreQuery(Query):
     """Split the score of one head for a query and a key: which parts of both make it look there."""
 
-    query: str | int = option("The word that looks, or a token's number.", metavar="WORD")
-    key: str | int = option("The word that is looked at, or a token's number.", metavar="WORD")
+    query: str | int = option("The word that looks, or a token's number.", metavar="WORD", needed=PLACE)
+    key: str | int = option("The word that is looked at, or a token's number.", metavar="WORD", needed=PLACE)
     layer: int | None = option("The layer; without it where the weight is largest.", metavar="N")
     head: int | None = option("The head; without it the one whose weight is largest.", metavar="N")
     part: str | None = option("Of an encoder-decoder: of which attention.", among=PARTS)
@@ -32,9 +33,6 @@ class ScoreQuery(Query):
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Raise the errors that can be found without a model."""
         super().check(texts, targets, called=called)
-        for name in ("query", "key"):
-            if getattr(self, name) is None:
-                raise RegardError(f"{called(name)} is needed: a word or a token's number")
         if texts != 1:
             raise RegardError(f"{called('query')}: got {texts} texts, expected one: a score belongs to one text")
 
