@@ -26,7 +26,7 @@ NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
     "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Components",
 ]  # fmt: skip
-OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs", "Each side"]
+OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs"]
 
 PIXELS = """() => {  // of the large grid: red, green, blue and opacity of each
     const canvas = document.querySelector("[role=tabpanel] .cells canvas"), copy = document.createElement("canvas");

@@ -40,17 +40,6 @@ def readable(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("readable", readable)
 
 
-def suggested_verb(given: str, verbs: list[str]) -> str:
-    """Suggest a verb for a wrong name."""
-    near = difflib.get_close_matches(given.lower(), verbs, n=1)
-    if near:
-        return f"Did you mean {near[0]!r}?"
-    simple = len(given) <= LONGEST and not set(given) & set('"\\$`!\n')
-    text = f'"{given}"' if simple else "TEXT"
-    known = "" if " " in given else f"There are {', '.join(verbs)}. "
-    return f"{known}To look at a text: regard see {text}"
-
-
 def with_example(error: Any) -> str:
     """Report what is wrong with a call, with an example of the verb where an argument is missing."""
     verb = getattr(error.ctx, "info_name", "")
@@ -73,7 +62,12 @@ class Verbs(TyperGroup):
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             if args[0] in plugins.OURS[plugins.QUESTIONS]:
                 plugins.our(plugins.QUESTIONS, args[0])  # says which part is missing
-            raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
+            near = difflib.get_close_matches(args[0].lower(), self.commands, n=1)
+            simple = len(args[0]) <= LONGEST and not set(args[0]) & set('"\\$`!\n')
+            known = "" if " " in args[0] else f"There are {', '.join(self.commands)}. "
+            hint = f"{known}To look at a text: regard see " + (f'"{args[0]}"' if simple else "TEXT")
+            hint = f"Did you mean {near[0]!r}?" if near else hint
+            raise RegardError(f"No such command {args[0]!r}. {hint}")
         if args and args[0] in VERBS and not VERBS[args[0]].takes_dtype and ctx.params.get("dtype", "auto") != "auto":
             raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
         return super().resolve_command(ctx, args)

@@ -49,7 +49,22 @@ def quiet() -> Iterator[None]:
     """
     with _lock:
         if not _inside[0]:
-            _silence()
+            for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # to set a level takes 1 ms
+                _changes.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
+                vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
+            _changes.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+        if not _inside[0] and "transformers" in sys.modules:  # else nothing draws bars
+            import huggingface_hub.utils as hub
+            from transformers.utils import logging as bars
+
+            if not hub.are_progress_bars_disabled():
+                _changes.callback(hub.enable_progress_bars)
+            elif bars.is_progress_bar_enabled():
+                _changes.callback(hub.disable_progress_bars)  # which the next one would enable
+            if bars.is_progress_bar_enabled():
+                _changes.callback(bars.enable_progress_bar)
+            bars.disable_progress_bar()
         _inside[0] += 1
     try:
         yield
@@ -58,23 +73,3 @@ def quiet() -> Iterator[None]:
             _inside[0] -= 1
             if not _inside[0]:
                 _changes.close()
-
-
-def _silence() -> None:
-    for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # setting a level takes a millisecond
-        _changes.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
-        vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
-    _changes.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    if "transformers" not in sys.modules:  # then nothing draws bars
-        return
-    import huggingface_hub.utils as hub
-    from transformers.utils import logging as bars
-
-    if not hub.are_progress_bars_disabled():
-        _changes.callback(hub.enable_progress_bars)
-    elif bars.is_progress_bar_enabled():
-        _changes.callback(hub.disable_progress_bars)  # which the next one would enable
-    if bars.is_progress_bar_enabled():
-        _changes.callback(bars.enable_progress_bar)
-    bars.disable_progress_bar()

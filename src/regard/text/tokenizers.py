@@ -344,24 +344,19 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
             whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
             whole.no_truncation()
             whole.no_padding()
-            both = whole, _as_transformers_makes_it(whole, settings)
-            theirs, ours = (made.to_str().partition('"vocab":')[0] for made in both)  # which is last
+            # what the BertTokenizer of transformers makes of the settings, but with special tokens for all vocabulary
+            special: dict[str, Any] = {token: whole.token_to_id(token) for token in BERT_ROLES.values()}
+            made = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
+            lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
+            made.normalizer = normalizers.BertNormalizer(True, chinese, settings.get("strip_accents"), lower)
+            made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+            made.decoder = decoders.WordPiece(prefix="##")
+            made.add_special_tokens(sorted(special, key=special.__getitem__))
+            one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
+            made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
+            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # which is last
             if theirs != ours:
                 return None
     except Exception:  # the library raises bare Exception: transformers finds the same fault, and it is reported there
         return None
     return BertTokenizer(whole)
-
-
-def _as_transformers_makes_it(whole: tokenizers.Tokenizer, settings: dict[str, Any]) -> tokenizers.Tokenizer:
-    """Make what the BertTokenizer of transformers makes of settings, but with special tokens for all vocabulary."""
-    special: dict[str, Any] = {token: whole.token_to_id(token) for token in BERT_ROLES.values()}
-    made = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
-    lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
-    made.normalizer = normalizers.BertNormalizer(True, chinese, settings.get("strip_accents"), lower)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece(prefix="##")
-    made.add_special_tokens(sorted(special, key=special.__getitem__))
-    one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
-    made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
-    return made

@@ -162,7 +162,7 @@ def test_why_a_head_looks_there(regard_command, minilm, tmp_path) -> None:
     assert "• “bank” attends to “river” in layer 1, head " in " ".join(result.stdout.split())
     assert "pairs of components in the score from “bank” to “river”" in " ".join(result.stdout.split())
     assert "within" in result.stdout
-    assert "--full (5 more tables)" in result.stdout
+    assert "--full (4 more tables)" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "a.png").exists()
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))

@@ -188,14 +188,29 @@ def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
 
 def generation_panels(answer: "Generation") -> list[Panel]:
     """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
-    likely: list[Panel] = [_probabilities(name if answer.push else "", own) for name, own in answer.each]
+    likely: list[Panel] = []
+    for name, written in answer.each:
+        title = "Probability of each written token" + f", {name}" * bool(answer.push)
+        likely.append(Strip(
+            name=title, title=title, tokens=[token.text for token in written.how.tokens],
+            values=[token.probability for token in written.how.tokens], unit="probability", picture=True,
+            note="Probabilities before temperature and top-k.", tab="Probability" * bool(answer.push),
+        ))  # fmt: skip
     if answer.steered is None:
         attended = _attention_to_prompt(answer.plain)
         return [_with_bars(answer.plain), *likely, *attended, least_likely(answer.plain.how.tokens)]
-    rows: list[list[Cell]] = [[text.text for _, text in answer.each]]
+    whole: list[list[Cell]] = [[text.text for _, text in answer.each]]
     columns = [Column(name) for name, _ in answer.each]
-    texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
-    return [texts, *likely, _side_by_side(answer)]
+    texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=whole, screen=True)
+    start = answer.parts_at or 0  # token by token, from the first that differs
+    pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
+    cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
+    rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
+    columns = [Column("token"), *(c for own in columns for c in (own, Column("probability", 2, bar=True)))]
+    title = "Token by token" + (", from the first difference" if answer.parts_at is not None else "")
+    note = "Tokens are counted from the first written token."
+    both = Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
+    return [texts, *likely, both]
 
 
 def _with_bars(written: "Written") -> Strip:
@@ -215,30 +230,22 @@ def _with_bars(written: "Written") -> Strip:
     )  # fmt: skip
 
 
-def _probabilities(name: str, written: "Written") -> Strip:
-    own = written.how.tokens
-    title = f"Probability of each written token{', ' if name else ''}{name}"
-    return Strip(
-        name=title, title=title, tokens=[token.text for token in own], values=[token.probability for token in own],
-        unit="probability", picture=True, note="Probabilities before temperature and top-k.",
-        tab="Probability" * bool(name),
-    )  # fmt: skip
-
-
 def _attention_to_prompt(written: "Written") -> list[Panel]:
     """The prompt by whole words with the attention to each; none if nothing was written."""
-    words = prompt_words(written.how, written.tokens)
-    largest = max((weight for _, weight in words if weight is not None), default=0.0)
-    if not written.how.tokens or largest == 0:
+    how, tokens = written.how, written.tokens
+    apart = {*how.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+    spans = words(tokens[: how.given])
+    grey = [n for n, word in enumerate(spans) if apart & {*word}]
+    weights = [sum(how.received[n] for n in word) for word in spans]
+    largest = max((weight for n, weight in enumerate(weights) if n not in grey), default=0.0)
+    if not how.tokens or largest == 0:
         return []
-    grey = [n for n, (_, weight) in enumerate(words) if weight is None]
-    tokens, spans = written.tokens, [word for word, _ in words]
     in_grey = "; special tokens and attention sinks are in grey" * bool(grey)
     return [Strip(
         name="Attention to the prompt", unit="attention", screen=True, full=largest, special=grey,
         title=f"Attention to the prompt while writing, by word (full bar: {fixed(largest, 2)})",
         tokens=[spelling(tokens, word) or visible("".join(tokens[n].text for n in word)) for word in spans],
-        values=[sum(written.how.received[n] for n in word) for word in spans],
+        values=weights,
         note=f"Mean of all layers, heads and rows that wrote a token{in_grey}.",
     )]  # fmt: skip
 
@@ -251,19 +258,6 @@ def least_likely(tokens: Sequence[WrittenToken]) -> Table:
         rows.append([f"{own.token}", quoted(own.text), own.probability, Shares(others, digits=2, one_line=True)])
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("alternatives")]
     return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
-
-
-def _side_by_side(answer: "Generation") -> Table:
-    """Both texts token by token, from the first token on that is another."""
-    start = answer.parts_at or 0
-    pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
-    cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
-    rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
-    both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in answer.each]
-    columns = [Column("token"), *both[0], *both[1]]
-    title = "Token by token" + (", from the first difference" if answer.parts_at is not None else "")
-    note = "Tokens are counted from the first written token."
-    return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
 
 
 def generation_sentences(answer: "Generation") -> list[str]:
@@ -304,15 +298,6 @@ def _of_text(text: "Written") -> dict[str, Any]:
         for other in least.others[:1]:
             numbers |= {"other": quoted(other.text), "chance": other.probability}
     return numbers
-
-
-def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
-    """List the prompt's words with their mean weight while the text was written, None for special tokens and sinks."""
-    apart = {*writing.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
-    return [
-        (word, None if apart & {*word} else sum(writing.received[n] for n in word))
-        for word in words(tokens[: writing.given])
-    ]
 
 
 @dataclass(frozen=True)

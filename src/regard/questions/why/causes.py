@@ -46,19 +46,6 @@ NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """One kind of attention that a word has: which part it is, its maps, and the tokens that they look at."""
-
-    part: Part | None
-    trace: Trace
-    sources: Sequence[Token]
-
-    @property
-    def maps(self) -> Sequence[AttentionMap]:
-        return self.trace.cross if self.part == "cross" else self.trace.attention
-
-
-@dataclass(frozen=True)
 class Decision:
     """A label of a word, or of the whole text: then the word is all tokens, and its text is "".
 
@@ -201,18 +188,31 @@ def rank_causes(
     """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
     if tokens_by not in TOKENS_BY:
         raise RegardError(f"tokens_by: got {tokens_by!r}, expected one of {', '.join(map(repr, TOKENS_BY))}")
-    kinds = _kinds_of_causes(trace, part)
-    own = kinds[0].trace
+    # the kinds of attention behind a word of that part's text: which it is, its maps, and the tokens that they look at
+    kinds: list[tuple[Part | None, Sequence[AttentionMap], Sequence[Token]]]
+    if isinstance(trace, Trace):
+        if part is not None:
+            raise RegardError(f"why: part {part!r} is for encoder-decoders, but {trace.status.model} reads one text")
+        own, kinds = trace, [(None, trace.attention, trace.tokens)]
+    else:
+        check_intervention_part(part, STACKS)
+        if part is None:
+            ways = " or ".join(f"part={stack!r}" for stack in STACKS)
+            name = trace.status.model
+            raise RegardError(f"why: {name} is an encoder-decoder: choose the text with the word: {ways}")
+        own = trace.encoder if part == "encoder" else trace.decoder
+        kinds = [(part, own.attention, own.tokens)]
+        kinds += [("cross", own.cross, trace.encoder.tokens)] if part == "decoder" else []
     causes: list[Cause] = []
     sets: list[list[Intervention]] = []  # what is ablated to measure each cause
-    for kind in kinds:
-        rows = [gives(weights, word).cpu() for weights in kind.maps]  # (H, S) a layer
-        cross = kind.part == "cross"
+    for kind, maps, sources in kinds:
+        rows = [gives(weights, word).cpu() for weights in maps]  # (H, S) a layer
+        cross = kind == "cross"
         of: Part | None = "cross" if cross else None
         shares: Sequence[Tensor] = () if decision is None else decision.sources
-        shares = shares or [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
-        sinks = {sink.token for sink in sinks_of(kind.maps, kind.sources, itself=not cross)}
-        for place, token in enumerate(kind.sources):
+        shares = shares or [contributions(own, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        sinks = {sink.token for sink in sinks_of(maps, sources, itself=not cross)}
+        for place, token in enumerate(sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
             weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
@@ -220,20 +220,20 @@ def rank_causes(
             contribution *= len(shares) if decision is not None else 1
             within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
             flags = {"sink": place in sinks, "special": token.special, "own": within}
-            causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind.part, **flags))
+            causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind, **flags))
             if tokens_by == "edges":
-                sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
+                sets.append([interventions.ablate(interventions.edge(word, place, part=kind))])
             else:
-                sets.append([*removal(trace, place, part="encoder" if cross else kind.part)])
-        special = torch.tensor([token.special or n in sinks for n, token in enumerate(kind.sources)])
+                sets.append([*removal(trace, place, part="encoder" if cross else kind)])
+        special = torch.tensor([token.special or n in sinks for n, token in enumerate(sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
-                name = f"{NAMES[kind.part]}layer {layer}, head {head}"
+                name = f"{NAMES[kind]}layer {layer}, head {head}"
                 on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
                 contribution = float(share[head].sum())
-                causes.append(Cause(name, None, layer, head, on_own, contribution, math.nan, part=kind.part))
-                sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
-    work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
+                causes.append(Cause(name, None, layer, head, on_own, contribution, math.nan, part=kind))
+                sets.append([interventions.ablate(interventions.head(layer, head, part=kind))])
+    work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
     change, done = effects(own, word), 0
     for number, run in ablated(sets):
         done += work[number]
@@ -253,22 +253,6 @@ def rank_causes(
     heads.sort(key=lambda cause: -abs(getattr(cause, by)))
     label = (None, None, None) if decision is None else (decision.label, *decision.measure(own))
     return Why(word.text, tokens, heads, *agreements, by, part, tokens_by, *label, about=Read.of(trace))
-
-
-def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
-    """The kinds of attention behind a word of that part's text."""
-    if isinstance(trace, Trace):
-        if part is not None:
-            raise RegardError(f"why: part {part!r} is for encoder-decoders, but {trace.status.model} reads one text")
-        return [_Kind(None, trace, trace.tokens)]
-    check_intervention_part(part, STACKS)
-    if part == "encoder":
-        return [_Kind("encoder", trace.encoder, trace.encoder.tokens)]
-    if part == "decoder":
-        decoder = trace.decoder
-        return [_Kind("decoder", decoder, decoder.tokens), _Kind("cross", decoder, trace.encoder.tokens)]
-    ways = " or ".join(f"part={each!r}" for each in STACKS)
-    raise RegardError(f"why: {trace.status.model} is an encoder-decoder: choose the text with the word: {ways}")
 
 
 def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:

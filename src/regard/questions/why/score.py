@@ -64,25 +64,7 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
     ways = list(shown.values())
     drawn: By = "writer" if few else "layer"
     grids = [_pairing(answer, same, drawn=drawn in {by for by, _ in same}) for same in ways]
-    return [*grids, _score_pairs_table(answer), _sides(answer, [same[0] for same in ways])]
-
-
-def _sides(answer: "ScoreSources", ways: Sequence[tuple[By, str]]) -> Table:
-    """Sum each component of each side over the other side, by every way of grouping, the fewest components first."""
-    apart = answer.beside_the_others()
-    sides = [(name[3:], apart.side("query", by), apart.side("key", by)) for by, name in ways]
-    rows: list[list[Cell]] = [
-        [name, *(query[n] if n < len(query) else ("", None)), *(key[n] if n < len(key) else ("", None))]
-        for name, query, key in sorted(sides, key=lambda side: len(side[1]))
-        for n in range(max(len(query), len(key)))
-    ]
-    columns = [
-        Column("by"), Column(f"of {quoted(answer.query)}"), Column("sum", 2, signed=True),
-        Column(f"of {quoted(answer.key)}"), Column("sum", 2, signed=True),
-    ]  # fmt: skip
-    title = f"Components of the score in {short_head(answer.layer, answer.head)}, summed over the other side"
-    note = "Each sum is a part of the difference from the mean score."
-    return Table(name="Each side", title=title, columns=columns, rows=rows, note=note, tab=TAB)
+    return [*grids, _score_pairs_table(answer)]
 
 
 def short_score_part_name(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from regard.display.canvas import GREY, INK, NEUTRAL, RULE, SINK, TEXTS, Plot, ink_on, or_nan, tint
@@ -395,11 +395,6 @@ def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], withou
     first = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
              for text, of, aside in stage.marked(said[0], lines, followed, known)]  # fmt: skip
     pen.headline([said[0], *asked, *said[1:3]], first)
-
-
-def paint_slide(part: FigureBase, summary: Summary, lines: Sequence[TextLine]) -> None:
-    """Draw the slide into a part of a figure that is 16:9."""
-    Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide()
 
 
 def paint_column(summary: Summary, lines: Sequence[TextLine]) -> Figure:

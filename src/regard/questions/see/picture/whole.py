@@ -32,7 +32,7 @@ from regard.questions.map.whole import matrix
 from regard.questions.see.panels import lens_cells, likeliest_tokens_seen
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine, laid, pieces
-from regard.questions.see.picture.stage import ON_SLIDE, ROWS, paint_column, paint_slide, write_headline
+from regard.questions.see.picture.stage import ON_SLIDE, ROWS, Stage, paint_column, write_headline
 from regard.questions.see.sentences import findings
 from regard.text.quoting import display_text, visible
 from regard.trace.status import exactness
@@ -71,7 +71,7 @@ def paint_seen(
     if shape == "column":
         asked = ["a column has no room for predictions of layers"] * bool(_asked(summary))
         return paint_column(summary, lines), [*_left_out(summary, lines), *asked]
-    paint = Row(SLIDE[1] / 72, lambda part, place: paint_slide(part, summary, lines))
+    paint = Row(SLIDE[1] / 72, lambda part, place: Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide())
     return stack_rows_in_figure([paint, *_asked(summary)], INCHES), _left_out(summary, lines)
 
 
