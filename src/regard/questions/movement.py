@@ -12,7 +12,6 @@ from regard.display.panels import Cell, Column, Data, Shares, Table
 from regard.explain.causes.layer_updates import LARGEST_SHARES, LayerUpdate
 from regard.explain.texts.occurrences import WordUpdates
 from regard.explain.texts.summary import Summary, curves
-from regard.explain.vectors.neutral import Massive
 from regard.explain.wording import called, listed, signed
 from regard.text.quoting import display_text, quoted, short, visible
 
@@ -29,14 +28,57 @@ SHARES = (
 def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> list[Data]:
     """Write a panel for each side of the texts on which the word's states are held; of two sides each by its name.
 
-    names: of the texts, where numbers aren't enough.
+    It has the paths of the word's occurrences, each layer's shares, and the sentences that belong to them. names: of
+    the texts, where numbers aren't enough.
     """
-    sides, panels = list(_sides(summary)), []
+    sides, panels = list(_sides(summary)), list[Data]()
     for part, side in sides:
-        if side.massive is not None:
-            name = f"Movement, {TEXTS[part]}" if len(sides) > 1 else "Movement"
-            source = summary if part == "decoder" else None
-            panels.append({"kind": "paths", "name": name} | _panel(side, side.massive, part, names, source))
+        if side.massive is None:
+            continue
+        word, labels = quoted(short(side.word or "")), [occurrence.label for occurrence in side.occurrences]
+        pairs = {(pair.a, pair.b): list(map(_rounded, pair.hidden_states)) for pair in side.pairs}
+        compared = len(labels) <= MAX_COMPARED
+        sentences = []
+        if side.massive:
+            left_out = listed([
+                f"{quoted(each.name)}{f' {each.of}' if each.of else ''} ({each.times:.0f} times the median length)"
+                for each in side.massive
+            ])  # fmt: skip
+            sentences.append(f"Cosines say little for massive activations: {visible(left_out)}.")
+        if not compared:
+            sentences.append(f"{len(labels)} paths are too many to compare with each other (at most {MAX_COMPARED}).")
+        last = len(side.occurrences[0].hidden_states) - 2
+        whole = quoted(side.word or "")
+        nearness = f"Cosine of {whole} to the vector that enters layer 0, after each layer"
+        if side.references:
+            nearness = f"Cosine of {whole} to each reference word, both in the same layer"
+        if side.references and side.neutral:
+            nearness += f". Dotted: the mean in {side.neutral[0].sentences} neutral sentences. Shaded: their range"
+        panels.append({
+            "kind": "paths", "name": f"Movement, {TEXTS[part]}" if len(sides) > 1 else "Movement",
+            "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
+            "note": f"Each line is one occurrence of {word}: in is its vector before layer 0, n its vector after layer "
+                    "n. The last is the contextual embedding.",
+            "digits": 3, "states": [
+                "enters layer 0", *(f"leaves layer {n}" for n in range(last)),
+                f"leaves layer {last}: the contextual embedding",
+            ],
+            "paths": _paths(side, part, names, summary if part == "decoder" else None),
+            "curves": [
+                {
+                    "label": "itself as it enters layer 0" if curve.word is None else curve.word,
+                    "paths": [list(map(_rounded, path)) for path in curve.paths],
+                    "neutral": curve.neutral and {
+                        "sentences": curve.neutral.sentences,
+                        **{name: list(map(_rounded, getattr(curve.neutral, name))) for name in ("mean", "low", "high")},
+                    },
+                }
+                for curve in curves(side)
+            ], "compared": bool(side.references), "nearness": visible(nearness),
+            "sentences": sentences,
+            "between": [[pairs[a, b] for a in labels[:n]] for n, b in enumerate(labels)] if compared else None,
+            "shares": SHARES,
+        })  # fmt: skip
     return panels
 
 
@@ -52,58 +94,6 @@ def _sides(summary: Summary) -> Iterator[tuple[Part | None, Summary]]:
     if summary.target is not None:
         read = [("encoder", summary), ("decoder", summary.target.summary)]
     return ((part, own) for part, own in read if own.occurrences)
-
-
-def _panel(
-    summary: Summary, massive: Sequence[Massive], part: Part | None, names: Sequence[str] | None, source: Summary | None
-) -> Data:
-    """Write the paths of the word's occurrences, each layer's shares, and the sentences that belong to them.
-
-    source: of a decoder's words, the texts that its cross-attention looks at.
-    """
-    word, labels = quoted(short(summary.word or "")), [occurrence.label for occurrence in summary.occurrences]
-    pairs = {(pair.a, pair.b): list(map(_rounded, pair.hidden_states)) for pair in summary.pairs}
-    compared = len(labels) <= MAX_COMPARED
-    sentences = []
-    if massive:
-        left_out = listed([
-            f"{quoted(each.name)}{f' {each.of}' if each.of else ''} ({each.times:.0f} times the median length)"
-            for each in massive
-        ])  # fmt: skip
-        sentences.append(f"Cosines say little for massive activations: {visible(left_out)}.")
-    if not compared:
-        sentences.append(f"{len(labels)} paths are too many to compare with each other (at most {MAX_COMPARED}).")
-    last = len(summary.occurrences[0].hidden_states) - 2
-    whole = quoted(summary.word or "")
-    nearness = f"Cosine of {whole} to the vector that enters layer 0, after each layer"
-    if summary.references:
-        nearness = f"Cosine of {whole} to each reference word, both in the same layer"
-    if summary.references and summary.neutral:
-        nearness += f". Dotted: the mean in {summary.neutral[0].sentences} neutral sentences. Shaded: their range"
-    return {
-        "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
-        "note": f"Each line is one occurrence of {word}: in is its vector before layer 0, n its vector after layer n. "
-                "The last is the contextual embedding.",
-        "digits": 3, "states": [
-            "enters layer 0", *(f"leaves layer {n}" for n in range(last)),
-            f"leaves layer {last}: the contextual embedding",
-        ],
-        "paths": _paths(summary, part, names, source),
-        "curves": [
-            {
-                "label": "itself as it enters layer 0" if curve.word is None else curve.word,
-                "paths": [list(map(_rounded, path)) for path in curve.paths],
-                "neutral": curve.neutral and {
-                    "sentences": curve.neutral.sentences,
-                    **{name: list(map(_rounded, getattr(curve.neutral, name))) for name in ("mean", "low", "high")},
-                },
-            }
-            for curve in curves(summary)
-        ], "compared": bool(summary.references), "nearness": visible(nearness),
-        "sentences": sentences,
-        "between": [[pairs[a, b] for a in labels[:n]] for n, b in enumerate(labels)] if compared else None,
-        "shares": SHARES,
-    }  # fmt: skip
 
 
 def _paths(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
