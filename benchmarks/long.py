@@ -110,7 +110,7 @@ def measured(name: str, run: Callable[[], Any]) -> tuple[str, Any]:
 def foreseen(network: Any, length: int, keep: CaptureOptions) -> str:
     """What regard said beforehand that it would take."""
     sizes = Sizes.of(network)
-    need = sizes.held(length, keep) + sizes.passing([length], keep, True, False)
+    need = sizes.trace_bytes(length, keep) + sizes.pass_bytes([length], keep, True, False)
     return f"foreseen: {need / MIB:.0f} MiB"
 
 

@@ -157,7 +157,7 @@ def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:
         found[str(length)] = statistics.median(seconds[1:] or seconds)
         found[f"states {length}"] = [float(trace.last_hidden_state[-1, n]) for n in range(0, 64, 8)]
         del trace
-    kept = Sizes.of(model.model).held(max(LENGTHS), CaptureOptions())
+    kept = Sizes.of(model.model).trace_bytes(max(LENGTHS), CaptureOptions())
     found["peak"] = peak() - before - kept
     found["written"] = seconds_a_token(model.model)
     return found

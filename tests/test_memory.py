@@ -105,7 +105,7 @@ def test_what_is_foreseen_is_what_is_held() -> None:
         trace = opened.trace(ids=[7] * 311, layers=layers, logits=logits)
         keep = CaptureOptions(None if layers is None else frozenset(layers), logits)
         held = _held(trace)
-        assert held <= Sizes.of(opened.model).held(311, keep) <= 1.45 * held
+        assert held <= Sizes.of(opened.model).trace_bytes(311, keep) <= 1.45 * held
 
 
 def _held(trace) -> int:

@@ -1,1 +1,1 @@
-"""Models that can be traced: pretrained ones of the Hugging Face kind, through `load.load`."""
+"""Load pretrained models of the Hugging Face kind, and trace texts with them."""

@@ -1,4 +1,4 @@
-"""Trace what a followed word is compared with: reference words, and neutral sentences with the word."""
+"""Trace the reference words and neutral sentences with which a followed word is compared."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from regard.trace.trace import PairTrace, Trace
 
 
 def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Sequence[str] = SENTENCES) -> list[Trace]:
-    """Trace neutral sentences with the word as the texts spell it; of a model that reads pairs, as its encoder does.
+    """Trace neutral sentences that contain the word as the texts spell it. Return an encoder-decoder's encoder traces.
 
-    Of spellings that are the same tokens one is taken ("Bank" and "bank" to a model that knows no capitals). Of the
-    sentences that come with the package those are left out that are longer than the model can read.
+    Spellings with the same tokens ("Bank" and "bank" in an uncased model) are used once. The sentences that come with
+    the package are left out if they are longer than the model's limit.
 
     traces: of the texts. sentences: as in `neutral_sentences`.
     """
@@ -28,33 +28,33 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
         found = [each for each, good in zip(found, fits, strict=True) if good]
     if not found:
         return []
-    if model.pairs:  # what stands in the target does not reach the encoder
+    if model.pairs:  # the target doesn't affect the encoder
         both = model.trace(found, target=[word] * len(found), logits=False, attention_outputs=False)
         return [each.encoder for each in both]
     return model.trace(found, logits=False, attention_outputs=False)
 
 
 def spellings(traces: Sequence[Any], word: str) -> list[str]:
-    """List how texts spell a word, each spelling that is of other tokens once; nothing if they don't have it."""
+    """List the spellings of a word in the texts, one for each sequence of token ids. [] if no text has the word."""
     found: dict[tuple[int, ...], str] = {}
     for trace in traces:
         text = trace.encoder if isinstance(trace, PairTrace) else trace
         try:
             for each in text.word(word):
                 found.setdefault(tuple(text.tokens[n].id for n in each.tokens), each.text)
-        except RegardError:  # `see` says it
+        except RegardError:  # `see` reports it
             continue
     return list(found.values())
 
 
 def trace_word(model: Model, word: str, option: str) -> Trace:
-    """Trace a reference word as a separate text; of an encoder-decoder, as its encoder reads it.
+    """Trace a reference word as a separate text. Return an encoder-decoder's encoder trace.
 
-    option: how it was given, for error messages.
+    option: the option that names the word, for error messages.
     """
     try:
         if not model.pairs:
             return model.trace(word)
-        return model.trace(word, target=word).encoder  # which no target reaches
+        return model.trace(word, target=word).encoder  # the target doesn't affect the encoder
     except RegardError as error:
         raise RegardError(f"{option} {word[:40]!r}: {error}") from None

@@ -1,6 +1,6 @@
-"""Read what `Model.trace` is given, texts, token ids or other inputs, as tokens that fit the model.
+"""Tokenize the inputs of `Model.trace` (texts, token ids, tensors) and check that they fit the model.
 
-The keyword arguments of `Model.trace` and `Model.generate` have their types here, for all overloads.
+Also has the types of the keyword arguments of `Model.trace` and `Model.generate`, for all overloads.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from regard.trace.trace import PairTrace, Trace
 
 
 class TraceOptions(TypedDict, total=False):
-    """The options of a trace: what to keep, and interventions; see `Model.trace`."""
+    """Keyword options of `Model.trace`: what to keep, and interventions."""
 
     interventions: Sequence[Intervention]
     layers: int | Collection[int] | None
@@ -30,7 +30,7 @@ class TraceOptions(TypedDict, total=False):
 
 
 class TraceInputs(TraceOptions, total=False):
-    """All that may be given to `Model.trace` beside the text."""
+    """All keyword arguments of `Model.trace` except the text."""
 
     target: str | Sequence[str] | None
     ids: Ids | None
@@ -44,7 +44,7 @@ class TraceInputs(TraceOptions, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """The options of a generation; see `Model.generate`. From do_sample on they are transformers' names and values."""
+    """Keyword options of `Model.generate`. From do_sample on, names and values are those of transformers."""
 
     max_new_tokens: int
     seed: int | None
@@ -90,7 +90,7 @@ def read_inputs(
     *,
     any_length: bool = False,
 ) -> tuple[bool, list[Encoded], list[Encoded] | None]:
-    """Whether a single item was given, the sources, and of an encoder-decoder their targets."""
+    """Tokenize the sources and an encoder-decoder's targets. Return (whether it is a single item, sources, targets)."""
     sources: list[Encoded]
     if second is not None or words is not None:
         if any_length or ids is not None or inputs is not None:
@@ -115,7 +115,7 @@ def read_inputs(
 
 
 def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
-    """Return the model's input for a trace, (source, target). asker: the caller's name for error messages."""
+    """Return a trace's tokens as model input, (source, target). asker: the caller's name for error messages."""
     if not isinstance(trace, (Trace, PairTrace)):
         raise RegardError(f"{asker}: got {type(trace).__name__}, expected a trace of this model")
     source, *targets = trace.sides
@@ -124,7 +124,7 @@ def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[En
 
 
 def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
-    """Return the model's input for a trace: its text if this has the same tokens, otherwise their ids."""
+    """Return a trace's tokens as model input: its text if that has the same token ids, otherwise the ids."""
     if trace.patches is not None:
         raise RegardError(
             f"the trace has an image ({trace.patches.picture.name}): it cannot be run again from its text"
@@ -144,7 +144,7 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
 
 
 def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, what: str) -> int:
-    """The number of a classifier's label, given by its name or number; of a model without labels a token's id."""
+    """Return the class number of a classifier's label, or a token's id without labels."""
     if not labels:
         return token_id(tokenizer, value, what)
     named = {name: n for n, label in reversed([*enumerate(labels)]) for name in (n, label.casefold())}
@@ -156,10 +156,10 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, w
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
-    """The id of a token that is named by its id, or by its text: with a blank before it, or as it is given.
+    """Return the id of a token that is given by its id or its text, preferably after a blank.
 
-    Texts mostly continue with a word after a blank, which is another token in many vocabularies: "Paris" is " Paris"
-    if there is one, and the token without a blank is named by its id.
+    A word within a text follows a blank, and many vocabularies have a separate token for that: "Paris" means " Paris"
+    if there is one. Name the token without a blank by its id.
     """
     if is_whole(token):
         return int(token)

@@ -1,4 +1,4 @@
-"""Kinds of models that `regard.load` opens, as well as folders, hub names and models of transformers and regard."""
+"""Find the kind of a model that isn't a folder of transformers: GGUF files, vision models, and those of plugins."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,45 +11,45 @@ from regard.models.model import Model
 
 
 class ModelKind:
-    """A kind of model. Override `model`, or `file` and `opened` for files that transformers reads."""
+    """A kind of model for `regard.load`. Override `model`, or `file` and `opened` for files that transformers reads."""
 
     def model(self, source: Any, tokenizer: Any, processor: Any) -> Model | None:
-        """Open a model object, a path or a name. None if it is of another kind."""
+        """Open a model from an object, a path or a name. Return None for another kind."""
 
     def file(self, path: Path) -> Path | None:
-        """Find the file that a path means: the path itself, or the only one in a folder. None for another kind."""
+        """Return the model file of a path: the path itself, or the only such file in a folder. None if unknown."""
 
     def opened(self, path: Path) -> AbstractContextManager[Any]:
-        """Open a file that `file` found, as in `regard.gguf.file.File`."""
+        """Open a model file that `file` found, as `regard.gguf.file.File` does."""
         raise NotImplementedError
 
 
 @cache
 def kinds() -> list[ModelKind]:
-    """List all kinds, regard's own first."""
+    """List all kinds of models: regard's, then those of plugins."""
 
-    def checked(name: str, made: Any) -> ModelKind:
+    def check_kind(name: str, made: Any) -> ModelKind:
         if not isinstance(made, ModelKind):
             raise TypeError(f"needs a regard.models.kinds.ModelKind, not {made!r:.60}")
         return made
 
-    return [*plugins.ours(plugins.SOURCES).values(), *plugins.others(plugins.SOURCES, checked).values()]
+    return [*plugins.ours(plugins.SOURCES).values(), *plugins.others(plugins.SOURCES, check_kind).values()]
 
 
 def model_of_source(source: Any, tokenizer: Any, processor: Any) -> Model | None:
-    """Open a model by the first kind that knows it; None if no kind does."""
+    """Open a model with the first kind that recognizes it. Return None if no kind does."""
     models = (kind.model(source, tokenizer, processor) for kind in kinds())
     return next((model for model in models if model is not None), None)
 
 
 def model_file(path: Path) -> tuple[Path, ModelKind] | None:
-    """Find the file that a path means, and its kind."""
+    """Find the model file of a path, and its kind. Return None if no kind has such files."""
     return next(((file, kind) for kind in kinds() if (file := kind.file(path)) is not None), None)
 
 
 @contextmanager
 def opened_model_file(path: Path | str) -> Iterator[Any]:
-    """Open a file of a model; give None for a folder or a hub name."""
+    """Open a model file for the duration of the block. Yield None for a folder or a hub name."""
     if not isinstance(path, Path) or not path.is_file() or (found := model_file(path)) is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""`regard.load`: the default model, a folder, a GGUF file, a hub name, or a model object."""
+"""Load a model: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
 import inspect
 import os
@@ -54,9 +54,9 @@ from regard.text.tokenizers import read_bert_tokenizer, read_tokenizer
 from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
-PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of images; of texts too
-DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
-_ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
+PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # for images; for texts with images
+DTYPES = ("float32", "bfloat16", "float16")  # in which a model can compute
+_BUILD_LOCK = threading.RLock()  # transformers changes torch for the whole process while it builds a model
 
 
 def load(
@@ -113,7 +113,7 @@ def load(
             made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
             raise RegardError(f"{name}: got {type(argument).__name__}, expected the object itself, {made}")
     if not isinstance(source, (str, os.PathLike, NoneType)):
-        source, tokenizer, processor = unwrapped(source, tokenizer, processor)
+        source, tokenizer, processor = unwrap_model(source, tokenizer, processor)
     if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
         adapter, source = source, base
     spread = None
@@ -187,11 +187,11 @@ def _load_checkpoint(
     folder: Path | str, sizes: CheckpointSizes | None, name: str, called: str, where: torch.device,
     precision: torch.dtype | None, spread: dict[str, Any] | None, tokenizer: Any, processor: Any,
 ) -> Model:  # fmt: skip
-    """Open a checkpoint through transformers. sizes: what a folder's holds, None if that isn't known yet."""
+    """Open a checkpoint with transformers. sizes: of a folder's checkpoint, None if not yet known."""
     if isinstance(folder, Path) and not folder.exists():
         raise RegardError(f"load: {str(folder)!r} no longer exists")
     import_models()
-    with _ONE, quiet(), opened_model_file(folder) as file:
+    with _BUILD_LOCK, quiet(), opened_model_file(folder) as file:
         if sizes is None and file is not None:
             sizes = file.held
         elif sizes is None and isinstance(folder, str):
@@ -202,8 +202,8 @@ def _load_checkpoint(
         if spread:
             precision = precision or torch.float32
         if where.type != "cpu" and (file is not None or (sizes is not None and sizes.mxfp4)):
-            precision = precision or torch.float32  # quantised numbers are dequantized on a CPU
-        if sizes is not None and not spread:  # accelerate finds out what fits
+            precision = precision or torch.float32  # only a CPU keeps quantised weights as stored
+        if sizes is not None and not spread:  # accelerate checks the memory itself
             require_memory_for_model(sizes, where, name, precision)
         try:
             model, notes = read_checkpoint(folder, name, file, sizes, precision, spread)
@@ -212,7 +212,7 @@ def _load_checkpoint(
                 raise
             assert sizes is not None
             require_memory_for_model(sizes, where, name, torch.float32)
-            # what is wrong with the files is so in float32 too; what a family does to its weights may be the reason
+            # a broken file fails in float32 too; an architecture that changes its weights when it loads them may not
             model, notes = read_checkpoint(folder, name, file, sizes, torch.float32)
             notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
@@ -229,9 +229,9 @@ def _load_checkpoint(
 
 
 def read_processor(place: Any, *, texts: bool) -> Any:
-    """Open the image processor of a folder or hub name that has one; no code of it is run.
+    """Open the image processor of a folder or hub name without running its code.
 
-    texts: open what makes texts with pictures ready, of a model that reads both.
+    texts: open the processor of texts with images instead.
     """
     import transformers
 
@@ -240,7 +240,7 @@ def read_processor(place: Any, *, texts: bool) -> Any:
         try:
             kind = transformers.AutoProcessor if texts else transformers.AutoImageProcessor
             return kind.from_pretrained(place, backend="pil", trust_remote_code=False)
-        except Exception as error:  # of the kinds that broken JSON and unknown names bring
+        except Exception as error:  # broken JSON and unknown names raise many types
             raise RegardError(f"{file} of {str(place)!r} cannot be used: {first_line(error)}") from error
 
 
@@ -269,7 +269,7 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
 
 
 def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, CheckpointSizes | None]:
-    """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
+    """Find and check a model. Return its folder, GGUF file or hub name, and the sizes of a folder's checkpoint."""
     place = locate_model_files(source)
     if isinstance(place, Path) and place.is_dir():
         return place, None if is_transformer_folder(place) else check_model_folder(place)
@@ -279,7 +279,7 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, C
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
-    """The model's tokenizer; None if it has none (transformers would make up an empty one)."""
+    """Open a checkpoint's tokenizer. Return None if it has none (transformers would make up an empty one)."""
     if file is not None:
         if not file.has_tokenizer:
             return None
@@ -297,7 +297,7 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
 
 
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
-    """Find a model: the path of its folder or of its GGUF file, or its name on the hub.
+    """Find a model: return the path of its folder or GGUF file, or its hub name.
 
     For a folder with one GGUF file and no safetensors, returns that file. Checks that a folder or file exists, but not
     its content, and that a hub name is in the cache or on the hub.
@@ -318,7 +318,7 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
 
 
 def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
-    """Return the path of the model that the adapter in a folder adapts, or None if the folder has no adapter.
+    """Return the path of the model that an adapter's folder adapts. None if the folder has no adapter.
 
     Adapters may be untrusted, so the model must be on this machine, under its full path or in the hub's cache.
     """
@@ -339,15 +339,15 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
     return base
 
 
-SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # of sentence-transformers
+SENTENCE_MODELS = {"SentenceTransformer", "SparseEncoder", "CrossEncoder"}  # classes of sentence-transformers
 
 
-def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, Any]:
-    """Return (model, tokenizer, processor). A tokenizer or processor that you pass replaces the object's own.
+def unwrap_model(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, Any]:
+    """Return the (model, tokenizer, processor) inside a wrapper, such as a pipeline or a PeftModel.
 
-    A source that doesn't wrap a model is returned unchanged.
+    A tokenizer or processor that you pass replaces the wrapper's. Other sources are returned unchanged.
     """
-    classes = {base.__name__ for base in type(source).__mro__}  # of packages that may not be installed
+    classes = {base.__name__ for base in type(source).__mro__}  # by name, because their packages may not be installed
     inner: Any = source
     if of_transformers(source, "Pipeline"):
         inner = source.model
@@ -362,7 +362,7 @@ def unwrapped(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any, An
         if not hasattr(source.base_model, "merge_and_unload"):
             kind = source.peft_config[source.active_adapter].peft_type.value
             raise RegardError(f"load: {kind} isn't part of its weights: pass model.get_base_model(), without it")
-        inner = source.get_base_model()  # has the adapter in its layers
+        inner = source.get_base_model()  # with the adapter in its layers
     elif isinstance(source, nn.Module):
         inner = without_wrappers(source)
-    return (source, tokenizer, processor) if inner is source else unwrapped(inner, tokenizer, processor)
+    return (source, tokenizer, processor) if inner is source else unwrap_model(inner, tokenizer, processor)

@@ -37,7 +37,7 @@ from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.trace.trace import PairTrace, Trace
 
-_OPENING = threading.RLock()  # so that two threads open a model once
+_OPEN_LOCK = threading.RLock()  # so that two threads open a model only once
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -62,30 +62,30 @@ class Model:
         image_processor: Any = None,
         original: "Callable[[], Model] | None" = None,
     ) -> None:
-        """Take a model. original: opens the model of transformers that ours stands in for, with its tokenizer."""
+        """Prepare a model for traces. original: opens the transformers model (and tokenizer) that it replaces."""
         self._model, self._tokenizer, self._original = model, tokenizer, original
         self.name, self.notes, self.image_processor = name, notes, image_processor
         self.limit = most_positions_of_model(model)
-        pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # so says an encoder taken out of a pair
+        pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # also true for an encoder taken out of a pair
         self.pairs = pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         session_class = RegardSession if isinstance(model, Transformer) else getattr(model, "session_class", Session)
         self.labels = class_names(model)
-        # where its config says so, a classifier's last token is the last that is no padding
+        # a classifier whose config names a padding id reads the last token that isn't padding
         filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes)
 
     @property
     def model(self) -> Any:
-        """The model object. From here on it runs instead of regard's own implementation.
+        """The model object. Once you access it, the transformers model runs instead of regard's own implementation.
 
         Raises:
-            RegardError: regard's implementation ran, and the model's files have changed or were removed since.
+            RegardError: regard's implementation was running, and the model's files have changed or were removed since.
         """
-        with _OPENING:
+        with _OPEN_LOCK:
             if self._original is not None:
-                with torch.inference_mode(False), torch.device("cpu"):  # wherever it is asked for
+                with torch.inference_mode(False), torch.device("cpu"):  # whatever the caller's context
                     opened = self._original()
                 ours, theirs = self._model.state_dict(), opened._model.state_dict()
                 names = bert_names(self._model.config.layers).items()
@@ -97,20 +97,20 @@ class Model:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer object; see `model`."""
+        """The tokenizer object. Once you access it, the transformers model runs as for `model`."""
         _ = self.model
         return self._tokenizer
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle what the model is made of: its session has a lock and copies of the modules."""
+        """Copy and pickle the constructor's arguments, because the session has a lock and copies of the modules."""
         made = {name: getattr(self, name) for name in ("name", "notes", "image_processor")}
         return partial(Model, **made), (self.model, self.tokenizer)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self._model).__name__}, limit={self.limit})"
 
-    # What `trace` returns follows from its arguments: encoder-decoders, and they alone, are given a target. A string
-    # is itself a sequence of strings, of which mypy warns: the overload for one text comes first and takes it.
+    # The arguments of `trace` determine its return type: only encoder-decoders take a target. mypy warns because a
+    # string is also a sequence of strings: the overload for one text comes first, so it matches.
 
     @overload
     def trace(  # type: ignore[overload-overlap]
@@ -220,7 +220,7 @@ class Model:
                 missing or not supported, layers, window or stride don't fit, or the memory isn't sufficient.
         """
         check_interventions(interventions)
-        model = self._model if inputs is None else self.model  # of transformers, which takes more kinds of inputs
+        model = self._model if inputs is None else self.model  # the transformers model takes more kinds of inputs
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, model.config, self.name)
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
@@ -307,7 +307,7 @@ class Model:
 
     @cached_property
     def _generator(self) -> Generator[Any]:
-        """The generator for the model's kind."""
+        """The text generator for this kind of model."""
         if isinstance(self.model, Transformer):
             return RegardGenerator(self._session, self._reader, self._runner.trace)
         from regard.generation.generate import HuggingFaceGenerator
@@ -316,8 +316,8 @@ class Model:
 
     @property
     def writes(self) -> bool:
-        """Whether the model can write text: `generate`."""
-        if self._original is not None:  # a bare BERT, whose transformers aren't opened for this
+        """Whether the model can `generate` text."""
+        if self._original is not None:  # a bare BERT: don't open transformers just for this
             return False
         try:
             self._generator.check_model()
@@ -327,7 +327,7 @@ class Model:
 
     @property
     def pictures(self) -> Literal["alone", "in a text"] | None:
-        """How the model reads images: alone, or in a text. None if it doesn't, or if its processor is unknown."""
+        """How the model reads images: alone or in a text. None if it reads no images or its processor is unknown."""
         if "pixel_values" not in self._session.takes or self.pairs or self.image_processor is None:
             return None
         if self._session.original.main_input_name == "pixel_values":
@@ -344,7 +344,7 @@ class Model:
         target_ids: Ids | None = None,
         logits: bool = True,
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Run one text under many sets of ablations, much faster and with less memory than separate traces.
+        """Trace one text under many sets of ablations, much faster and with less memory than by separate traces.
 
         Runs are batched and reuse the layers below the first ablated layer.
 
@@ -392,7 +392,7 @@ class Model:
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
-        """Return the plan (`plan.sources` has the window of every token) and the traces of a text's windows, in order.
+        """Trace a text window by window: return the plan (`plan.sources` has each token's window) and the traces.
 
         window, stride, layers: as in `trace`. You needn't keep all windows in memory. They have no logits.
         """

@@ -1,6 +1,6 @@
-"""Build a model of a checkpoint's config, and fill it with its weights: stored, dequantized, or spread over devices.
+"""Build a model from a checkpoint's config and load its weights: as stored, dequantized, or spread over devices.
 
-`merge_adapter` opens a LoRA adapter of PEFT (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models").
+`merge_adapter` adds a LoRA adapter of PEFT (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models").
 """
 
 import copy
@@ -29,12 +29,12 @@ from regard.model_files.stored_weight import HALVES, StoredWeight
 from regard.model_files.suppress_warnings import quiet
 from regard.models.model import Model
 
-# A language head is kept where the checkpoint has one: its logits are part of the trace.
+# A checkpoint's language head is kept, because its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice", "ForQuestionAnswering")
-# Weights of these modules may be missing from a checkpoint of another model: nothing that a trace shows needs them.
-UNUSED = ("pooler.",)
-MIN_QUANTISED = 1 << 14  # numbers of a matrix: smaller ones are dequantized at once, which makes them faster to use
+# A checkpoint of another kind of model may lack these modules: no trace needs them.
+UNUSED_MODULES = ("pooler.",)
+MIN_QUANTISED = 1 << 14  # numbers: smaller matrices are dequantized at once, which makes them faster to use
 
 STORED = (
     "Weights are kept in half precision{}, as stored, and converted to float32 for each product. Results may differ "
@@ -50,7 +50,7 @@ def read_checkpoint(
     dtype: torch.dtype | None,
     spread: dict[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
-    """Build a model and fill it; return it with notes on its weights: what is missing or unused, or was quantised."""
+    """Build a model with a checkpoint's weights. Return it with notes on missing, unused and quantised weights."""
     import transformers
 
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {}) | (spread or {})
@@ -59,9 +59,9 @@ def read_checkpoint(
         config = transformers.AutoConfig.from_pretrained(
             place, trust_remote_code=False, **(file.options if file else {})
         )
-        # attention is chosen here: a config may name an implementation that is code on the hub
+        # a config may name an attention implementation that is code on the hub
         config._attn_implementation = None
-        # experts one by one dequantize those that a text goes to; one product would dequantize all of a layer
+        # the eager implementation dequantizes only the experts that are used; a single product needs all of a layer
         keeps = sizes is not None and kept_as_stored(sizes, dtype)
         if keeps and sizes is not None and sizes.mxfp4:
             keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
@@ -73,15 +73,15 @@ def read_checkpoint(
             file.kept = keeps
             notes = (file.note,)
         elif sizes is not None and keeps:
-            if sizes.mxfp4:  # which is no longer for transformers to dequantize
+            if sizes.mxfp4:  # so that transformers doesn't dequantize
                 del config.quantization_config
             options |= {"state_dict": stored_tensors(sizes.files)}
             options |= {"generation_config": _generation_config(place)}
             place, notes = None, (STORED.format(" or MXFP4" * sizes.mxfp4),)
-    model, missing, unused = _filled(model_class, config, name, place, options, sizes)
+    model, missing, unused = _load_weights(model_class, config, name, place, options, sizes)
     if missing and _checkpoint_lacks_head(model, missing):
-        # many sentence encoders are kept without the language head that their config still names
-        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, sizes)
+        # many sentence encoders are stored without the language head that their config names
+        bare, still, others = _load_weights(transformers.AutoModel, config, name, place, options, sizes)
         if not still:
             notes += (
                 f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
@@ -91,7 +91,7 @@ def read_checkpoint(
     if missing:
         raise RegardError(f"model {name!r} is incomplete: {len(missing)} tensors are missing, the first {missing[0]!r}")
     for module in model.modules():
-        if hasattr(module, "chunk_size_feed_forward"):  # in chunks it reads no other number of tokens than multiples
+        if hasattr(module, "chunk_size_feed_forward"):  # in chunks, only multiples of the chunk size can be read
             module.chunk_size_feed_forward = 0
     if unused:
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
@@ -103,16 +103,16 @@ def read_checkpoint(
     return model, notes
 
 
-def _filled(
+def _load_weights(
     model_class: Any, config: Any, name: str, place: Path | str | None, options: Any, sizes: CheckpointSizes | None
 ) -> tuple[Any, list[str], list[str]]:
-    """A model of a class with its checkpoint's weights, and which tensors of either the other has not.
+    """Load a checkpoint's weights into a model class. Return the model and the names of missing and unused tensors.
 
-    place: where they are; None for those among the options.
+    place: the checkpoint's folder or hub name; None if the options contain the weights.
     """
     import transformers
 
-    if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
+    if place is None and model_class is transformers.AutoModel:  # which chooses a class only for a folder
         classes = transformers.MODEL_MAPPING[type(config)]
         model_class = classes[0] if isinstance(classes, tuple) else classes
     with load_errors_in_line(name), nullcontext() if sizes is None else Budget(sizes, name):
@@ -120,7 +120,7 @@ def _filled(
             place,
             config=config,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
+            ignore_mismatched_sizes=True,  # an error below names them
             **options,
         )
     for key, shape, needed in info["mismatched_keys"]:
@@ -128,14 +128,14 @@ def _filled(
             f"model {name!r} is not whole: tensor {key!r} has shape {tuple(shape)}, its config needs {tuple(needed)}"
         )
     missing = sorted(
-        key for key in info["missing_keys"] if class_names(model) or not any(part in key for part in UNUSED)
+        key for key in info["missing_keys"] if class_names(model) or not any(part in key for part in UNUSED_MODULES)
     )
     unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
     return model, missing, unused
 
 
 def _generation_config(place: Path | str) -> Any:
-    """How a model writes by default: as its generation_config.json says, or its config.json if there is none."""
+    """Read a model's default generation settings from generation_config.json, or config.json if there is none."""
     import transformers
 
     try:
@@ -145,7 +145,7 @@ def _generation_config(place: Path | str) -> Any:
 
 
 def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
-    """Whether none of the missing tensors is of the bare model inside a model with a head."""
+    """Return whether only the head of a model is missing, and nothing of the bare model inside."""
     bare = model.base_model
     inside = [name for name, module in model.named_modules() if module is bare and module is not model]
     return bool(inside) and not any(key.startswith(f"{name}.") for key in missing for name in inside)
@@ -153,10 +153,7 @@ def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
 
 @contextmanager
 def load_errors_in_line(name: str) -> Iterator[None]:
-    """Raise RegardError, with one line of reason, for whatever transformers raises inside the block.
-
-    name: the model's.
-    """
+    """Convert an exception of transformers in the block to a RegardError with a one-line reason. name: of the model."""
     try:
         yield
     except RegardError:
@@ -166,15 +163,15 @@ def load_errors_in_line(name: str) -> Iterator[None]:
 
 
 def _model_class(config: Any, from_gguf: bool) -> Any:
-    """The class a checkpoint was saved from, with a language head, classes or none; of other heads the bare model.
+    """Choose a checkpoint's transformers class: its own, or the bare model if its head isn't supported.
 
-    A GGUF file names no class: it holds a language model.
+    A GGUF file doesn't name a class, but contains a language model.
     """
     import transformers
 
     if from_gguf and not config.architectures:
         return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-    # the classifier of an encoder-decoder reads one text as both: its bare model is traced with a target
+    # an encoder-decoder's classifier reads one text on both sides: its bare model is traced with a target
     heads = LANGUAGE_HEADS + (() if getattr(config, "is_encoder_decoder", False) else CLASSIFIERS)
     for architecture in config.architectures or ():
         known = "For" not in architecture or architecture.endswith(heads)
@@ -184,7 +181,7 @@ def _model_class(config: Any, from_gguf: bool) -> Any:
 
 
 def check_not_on_disk(model: nn.Module, name: str) -> None:
-    """Check that a model's first weights are in memory: where they are, there ids are put."""
+    """Raise RegardError if a model's first weights are on disk, because token ids go to their device."""
     path, first = next(model.named_parameters(), ("", None))
     if first is not None and first.is_meta:
         raise RegardError(
@@ -193,14 +190,14 @@ def check_not_on_disk(model: nn.Module, name: str) -> None:
 
 
 def check_finite_weights(model: nn.Module, name: str) -> None:
-    """Raise an error for weights that hold NaN or infinity: every figure computed with them would be nonsense.
+    """Raise RegardError if weights contain NaN or infinity.
 
-    Those on disk aren't read for it: where they hold some, the states that come of them are refused.
+    Weights on disk aren't read. If those contain NaN or infinity, checks of the hidden states find it.
     """
     for key, whole in model.named_parameters():
         if whole.is_meta:
             continue
-        # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
+        # a finite sum has finite terms, and is faster to compute; finite terms may still have an infinite sum
         for tensor in whole.telling() if hasattr(whole, "telling") else (whole,):
             if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
                 continue
@@ -209,7 +206,7 @@ def check_finite_weights(model: nn.Module, name: str) -> None:
 
 
 def why_model_not_loaded(error: Exception) -> str:
-    """One line saying why: the first line of the library's own message, or ours where that says nothing."""
+    """Return a one-line reason why a model could not be loaded, from the error or its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RecursionError):
         return "one of its files is nested too deep"
@@ -219,14 +216,14 @@ def why_model_not_loaded(error: Exception) -> str:
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or not a safetensors file ({lines[0]})"
-    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
+    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # a heading is followed by its reason
     return " ".join(reason) if reason else type(error).__name__
 
 
 def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
-    """Read a checkpoint's tensors by name: large matrices in half precision as `StoredWeight`s, all others as they are.
+    """Read a checkpoint's tensors by name: large half-precision matrices as `StoredWeight`s, all others unchanged.
 
-    A weight in MXFP4 is two tensors, which become one `StoredWeight`.
+    The two tensors of a weight in MXFP4 become one `StoredWeight`.
     """
     tensors: dict[str, Tensor] = {}
     blocks: dict[str, dict[str, Tensor]] = {}
@@ -244,7 +241,7 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
 
 
 def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
-    """A weight of blocks of 16 bytes, (..., R, N, 16), and a scale for each, (..., R, N): the rows are its columns."""
+    """Build a weight from MXFP4 blocks (..., R, N, 16) and their scales (..., R, N). Each row is one of its columns."""
     shapes = [tuple(parts[part].shape) if part in parts else None for part in MXFP4]
     blocks, scales = shapes
     if blocks is None or scales is None or blocks != (*scales, 16):
@@ -258,7 +255,7 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
 def checked_device_map(
     device_map: str | Mapping[str, str | int] | None, offload_folder: str | os.PathLike[str] | None
 ) -> dict[str, Any]:
-    """Return what transformers takes to spread a model. Both as in `regard.load`."""
+    """Check a device map and return the options with which transformers spreads a model. Both as in `regard.load`."""
     if device_map is None:
         raise RegardError("load: offload_folder needs device_map: pass the modules to store there")
     if device_map != "auto" and not (isinstance(device_map, Mapping) and device_map):
@@ -274,7 +271,7 @@ def checked_device_map(
 
 
 def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
-    """Check that a model was spread as it was requested. spread: of `checked_device_map`."""
+    """Raise RegardError if a device map names modules that the model doesn't have. spread: of `checked_device_map`."""
     known = [path for path, _ in model.named_modules()]
     devices = [] if spread["device_map"] == "auto" else list(spread["device_map"])
     unknown = [path for path in devices if path not in known and path not in dict(model.named_parameters())]
@@ -284,8 +281,8 @@ def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> N
 
 
 WEIGHTS = "adapter_model.safetensors"
-# The entries of a config that say what is added to the weights. peft gets these alone, for others import modules, read
-# files or change what layers compute. ADAPTER_UNUSED ones may say anything, all others have to say nothing.
+# USED: the entries of a config that define what is added to the weights. peft gets only these, because others import
+# modules, read files or change what layers compute. ADAPTER_UNUSED may have any value, all others must be empty.
 USED_NAMES = """
     r lora_alpha target_modules exclude_modules target_parameters layers_to_transform layers_pattern rank_pattern
     alpha_pattern fan_in_fan_out bias lora_bias use_rslora use_dora modules_to_save trainable_token_indices
@@ -296,14 +293,14 @@ UNUSED_NAMES = """
     eva_config
 """
 USED, ADAPTER_UNUSED = frozenset(USED_NAMES.split()), frozenset(UNUSED_NAMES.split())
-FROM_BASE = ("pissa", "olora")  # beginnings that peft computes from the weights, and takes out of them
-BEGINNINGS = (None, True, False, "gaussian", "orthogonal", "eva", "mica", *FROM_BASE)  # others need other files
+FROM_BASE = ("pissa", "olora")  # initializations that peft computes from the weights, and subtracts from them
+INITIALIZATIONS = (None, True, False, "gaussian", "orthogonal", "eva", "mica", *FROM_BASE)  # others need other files
 
 
 def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
-    """Add an adapter to the weights of the model that it adapts, which stays in memory once.
+    """Add a LoRA adapter to the weights of its base model, without a second copy in memory.
 
-    Contributions and attribution then see one output projection, as they do in any model.
+    Contributions and attribution then use one output projection, as for any model.
     """
     place, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:
@@ -318,8 +315,8 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     if (kind := settings.get("peft_type")) != "LORA":
         raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, expected LORA")
     plain = peft.LoraConfig().to_dict()
-    beginning = settings.get("init_lora_weights")
-    more = ["init_lora_weights"] * (beginning not in BEGINNINGS)
+    initialization = settings.get("init_lora_weights")
+    more = ["init_lora_weights"] * (initialization not in INITIALIZATIONS)
     others = {name: value for name, value in settings.items() if name not in USED | ADAPTER_UNUSED}
     more += [name for name, value in others.items() if value and value != plain.get(name)]
     if more:
@@ -327,9 +324,9 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
         raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
     check_regular(place / WEIGHTS, "weights")
     try:
-        with quiet(), warnings.catch_warnings(action="ignore"):  # what is missing or unused is looked at below
+        with quiet(), warnings.catch_warnings(action="ignore"):  # missing and unused tensors are checked below
             config = peft.LoraConfig(**{name: settings[name] for name in USED & settings.keys()}, inference_mode=True)
-            empty = beginning not in FROM_BASE  # without memory for what is read next, whatever rank the config says
+            empty = initialization not in FROM_BASE  # allocate nothing yet, whatever rank the config has
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
             result = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
@@ -342,7 +339,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
             model = wrapped.merge_and_unload(safe_merge=True)
             if tied:  # UMT5 scales its logits by this entry, which peft sets to False
                 model.config.tie_word_embeddings = True
-    except Exception as error:  # peft raises whatever a config or a shape leads it to
+    except Exception as error:  # a config or a shape can make peft raise anything
         problem = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
     note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."

@@ -1,8 +1,7 @@
-"""The model's own way from its last layer to its logits, run on other vectors.
+"""Compute logits from any hidden states with the model's own final layers (for the logit lens).
 
-Between the last layer and the logits stand a final norm, a head, and whatever a family puts there: a transform, a
-scale, a bias, a soft cap. None of it is known here. The vectors to read are laid in place of what the last layer gives,
-as if they were the tokens of one text, and the model does the rest itself.
+A final norm and a head follow the last layer, and in some architectures a transform, a scale, a bias or a soft cap.
+To run them without knowing them, a pass over as many tokens replaces the last layer's output by these states.
 """
 
 import copy
@@ -27,18 +26,18 @@ from regard.trace.trace import PairTrace, Trace
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-TOLERANCE = 1e-4  # largest difference of logits, as a part of the largest of them (of 1, where they are smaller)
-ROWS = 512  # vectors that are read at once, where the model takes as many
-SAME = 1e-3  # of its length: how far the last hidden state may be from the trace's
+TOLERANCE = 1e-4  # largest difference of logits, relative to the largest logit, or to 1 if that is smaller
+ROWS = 512  # states per pass, if the model's limit allows
+SAME = 1e-3  # largest difference of the last hidden state from the trace's, relative to its length
 
 
 class Readout:
-    """Logits of any vectors of a model's width, as its last layers would turn them into some."""
+    """A function from states of a model's width to their logits, computed by the model's final layers."""
 
     def __init__(self, model: Any, trace: Trace, source: Trace | None = None) -> None:
-        """Find the model's last layer, with one pass over a trace's tokens.
+        """Find the model's last layer, with one pass over the tokens of a trace.
 
-        model: what `regard.load` gives. source: of a decoder's trace, the encoder's.
+        model: from `regard.load`. source: the encoder's trace, if `trace` is a decoder's.
         """
         self.model, self.name, self._own = model, model.name, model._session.model
         self._ids = [token.id for token in trace.tokens]
@@ -49,22 +48,22 @@ class Readout:
         size = model._session.original.get_input_embeddings().num_embeddings
         if max(self._ids) >= size:
             raise RegardError(f"next: the trace has token ids that {self.name} doesn't know: it is another model's")
-        self._typed = False  # whether the tokenizer names segments, and this family adds something for them
-        path = self._stack(trace)
+        self._with_segments = False  # whether the trace was made with segments, which some architectures embed
+        path = self._find_layers(trace)
         if path is None and "token_type_ids" in model._session.takes:
-            self._typed = True
-            path = self._stack(trace)
+            self._with_segments = True
+            path = self._find_layers(trace)
         if path is None:
             raise RegardError(f"next: no layers of {self.name} output the states of this trace: it is another model's")
         self._layers: list[nn.Module] = list(self._own.get_submodule(path))
-        self._like: dict[nn.Module, Tensor] = {}  # of layers that give a tensor alone, one without numbers
+        self._like: dict[nn.Module, Tensor] = {}  # an empty tensor of each layer whose output is a tensor
 
-    def _stack(self, trace: Trace) -> str | None:
-        """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
+    def _find_layers(self, trace: Trace) -> str | None:
+        """Return the path of the list of layers whose output is the trace's last state, or None. Sets `logits`."""
         with self.model._session.alone():
             lists = {path: m for path, m in self._own.named_modules() if isinstance(m, nn.ModuleList)}
-            with _last_layer_outputs_read(lists) as left:
-                self.logits = self._pass(self._ids)  # (L, V)
+            with _record_last_outputs(lists) as left:
+                self.logits = self._pass_logits(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
         stacks = [
@@ -75,12 +74,12 @@ class Readout:
         return stacks[-1] if stacks else None
 
     def __call__(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
-        """The logits of each vector."""
+        """Compute the logits of each state with the model's final layers."""
         most = min(ROWS, self.model.limit or ROWS)
-        return torch.cat([self._read(part) for part in vectors.split(most)])
+        return torch.cat([self._batch_logits(part) for part in vectors.split(most)])
 
     def check(self, logits: Float[Tensor, "K V"], expected: Float[Tensor, " V"]) -> float:
-        """Return how far logits of a last state are off the model's own, and refuse if that is too far."""
+        """Return the largest difference of logits from the model's own. Raise RegardError if it is too large."""
         expected = expected.to(logits)
         difference, near = float((logits - expected).abs().max()), TOLERANCE * max(1.0, float(expected.abs().max()))
         if not difference <= near:
@@ -90,16 +89,17 @@ class Readout:
             )
         return difference
 
-    def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
-        filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
+    def _batch_logits(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
+        """Compute the logits of a batch of states in one pass."""
+        filler = [self._ids[-1]] * len(vectors)  # whose outputs are replaced
         with self.model._session.alone(), _layers_replaced_by_state(self._layers, vectors[None], self._like):
-            return self._pass(filler)
+            return self._pass_logits(filler)
 
-    def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:
-        """Logits of one pass over some token ids, of an encoder-decoder those of its target."""
+    def _pass_logits(self, ids: list[int]) -> Float[Tensor, "L V"]:
+        """Run one pass over token ids and return its logits, for an encoder-decoder those of the target."""
         model, device = self._own, self._own.device
         rows = {"input_ids": ids} if self._source is None else {"input_ids": self._source, "decoder_input_ids": ids}
-        if self._typed:
+        if self._with_segments:
             rows["token_type_ids"] = [0] * len(rows["input_ids"])
         inputs: dict[str, Any] = {name: torch.tensor([row], device=device) for name, row in rows.items()}
         with quiet(), torch.no_grad():
@@ -111,8 +111,8 @@ class Readout:
 
 
 @contextmanager
-def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
-    """Record the output of each list's last item in a pass inside the block."""
+def _record_last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
+    """Record the last output of each list of layers, by path, in a pass inside the block."""
     left: dict[str, Tensor] = {}
     hooks = ExitStack()
 
@@ -135,9 +135,9 @@ def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[s
 def _layers_replaced_by_state(
     layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"], like: dict[nn.Module, Tensor]
 ) -> Iterator[None]:
-    """Give out a state as what each layer left: what the last of them gave is all that counts in the end.
+    """Replace the output of each layer by a state inside the block. Only the last layer's output has an effect.
 
-    like: the layers that gave a tensor alone, which need not run again. Others are added to it.
+    like: the layers whose output is a single tensor, which needn't run. Others are added when they run.
     """
 
     def hook(module: nn.Module, _args: Any, output: Any) -> object:
@@ -161,7 +161,7 @@ def _layers_replaced_by_state(
 
 
 def _state_in_layer_output(output: Any) -> Tensor | None:
-    """The hidden states among what a layer gives: its first floating-point tensor of three axes or more."""
+    """Return the hidden states in a layer's output: its first floating-point tensor of at least three dimensions."""
     for value in output if isinstance(output, (tuple, list)) else (output,):
         if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
             return value
@@ -169,23 +169,23 @@ def _state_in_layer_output(output: Any) -> Tensor | None:
 
 
 def ablated_runs(model: "Model", trace: object, asker: str) -> Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]:
-    """Return a function that runs a trace's text again under many sets of ablations: `Model.ablated`."""
+    """Return a function that runs a trace's text again under many sets of ablations, as `Model.ablated` does."""
     source, target = model_inputs_of_trace(model._reader, trace, asker)
     return partial(model._runner.ablated, source, target, logits=True)
 
 
-def splitter(model: "Model", trace: object, asker: str, split: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `score_path` or `outcome_path` of a trace's text, run again."""
+def bind_to_trace(model: "Model", trace: object, asker: str, split: Callable[..., Any]) -> Callable[..., Any]:
+    """Bind `score_path` or `outcome_path` to the model and the text of a trace, which it runs again."""
     return partial(split, model._session, *model_inputs_of_trace(model._reader, trace, asker))
 
 
 def gradient_run(
     model: "Model", trace: Trace | PairTrace, exchange: Exchange | None = None, *, heads: bool = False
 ) -> tuple[GradientPass, Trace | PairTrace]:
-    """Run a trace's tokens again with gradients.
+    """Run a trace's tokens again with gradients. Return the pass, and the trace with states and logits of its graph.
 
-    exchange: puts others in the place of token embeddings. heads: whether the pass keeps what each head gives. Returns
-    the pass, and the trace with contextual embeddings and logits that are part of the pass's graph.
+    exchange: replaces token embeddings. heads: whether the pass keeps the output of each head. Only the contextual
+    embeddings and logits of the trace are part of the graph.
     """
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:
         needs = "a trace of a text and its target" if model.pairs else "a trace of one text"

@@ -20,23 +20,23 @@ from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.models.windows import Plan, WindowedTrace, joined
+from regard.models.windows import Plan, WindowedTrace, join_windows
 from regard.models.windows import plan as plan_windows
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
-SAME = 1e-4  # of the largest number: how far states of a text in a batch and alone are rounded apart, at most
-BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
+SAME = 1e-4  # largest rounding difference of a text's states in a batch and alone, relative to the largest number
+BATCH_TOKENS = 8192  # in one pass, including padding
 HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers that a token needs somewhere in a model. width: M. parts: of its embeddings. queries: H · D.
+    """A model's sizes, to estimate memory: numbers per token. width: M. parts: of the embeddings. queries: H · D.
 
-    keys: of keys and values, 2 · G · D. inner: of the widest map but the language head. vocabulary: of the logits, 0
-    without a head. bytes: of one number.
+    keys: of keys and values, 2 · G · D. inner: of the widest map except the language head. vocabulary: of the logits, 0
+    without a head. bytes: per number.
     """
 
     layers: int
@@ -51,11 +51,11 @@ class Sizes:
 
     @staticmethod
     def of(model: Any) -> "Sizes":
-        """The sizes that a model's config and modules tell."""
+        """Read the sizes from a model's config and modules."""
         config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
         try:
             table = model.get_input_embeddings()
-        except NotImplementedError:  # it reads no ids
+        except NotImplementedError:  # it takes no token ids
             table = None
         head = model.get_output_embeddings()
         width: int = _number_in_model_config(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
@@ -73,10 +73,10 @@ class Sizes:
             vocabulary=0 if head is None else getattr(head, "out_features", 0), bytes=model.dtype.itemsize,
         )  # fmt: skip
 
-    def held(self, tokens: int, keep: CaptureOptions) -> int:
-        """Bytes that traces with this many tokens hold: what each layer that is kept leaves, the rest once."""
+    def trace_bytes(self, tokens: int, keep: CaptureOptions) -> int:
+        """Return the bytes that traces of this many tokens take up."""
         layers = self.layers if keep.layers is None else len(keep.layers)
-        # its block's projection, its state
+        # attention block output, state
         per_layer = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
         total = tokens * self.bytes * (layers * per_layer + once)
@@ -86,11 +86,11 @@ class Sizes:
         per_row = 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
         return total + layers * self.heads * per_row
 
-    def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
-        """Bytes that one forward pass of a batch takes beside what its traces hold."""
+    def pass_bytes(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
+        """Return the bytes that one pass of a batch needs in addition to its traces."""
         tokens, longest = len(lengths) * max(lengths), max(lengths)
         inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
-        logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are counted there
+        logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are part of the traces
         passing = tokens * self.bytes * (inside + logits)
         if written_out:
             passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
@@ -98,17 +98,17 @@ class Sizes:
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
-    """A positive number of a config, None if it has none (some families count by layer)."""
+    """Return a positive number from a model's config. None if it has none, or one per layer."""
     try:
         number = getattr(config, name, None)
-    except RuntimeError:  # it may be another one in each layer
+    except RuntimeError:  # it may differ by layer
         return None
     return number if isinstance(number, int) and number > 0 else None
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs texts through a session. reader: of the texts. notes: of the model, added to every trace."""
+    """Runs texts through a session. reader: tokenizes texts. notes: on the model, added to every trace's status."""
 
     session: Session
     reader: Reader
@@ -125,9 +125,9 @@ class Runner:
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each text, batch by batch.
 
-        Some families read padding as if it were text, such as MobileBERT, whose input joins neighbouring embeddings.
-        So of the first batch with padding the shortest text is run alone too; where that gives something else, only
-        texts of one length are run together.
+        Some architectures read padding like text, such as MobileBERT, whose input joins neighbouring embeddings. So the
+        shortest text of the first padded batch also runs alone. If its states differ, only texts of the same length run
+        together.
         """
         session = self.session
         sizes = [(len(a.tokens), len(b.tokens)) for a, b in zip(sources, targets or sources, strict=True)]
@@ -136,7 +136,7 @@ class Runner:
         together = [[lengths[n] for n in batch] for batch in order]
         for group in [[text] for text in together] if streamed else [together]:
             self._require_memory(group, keep)
-        for batch in order:  # which grows by the parts of a batch that is taken apart
+        for batch in order:  # grows when a batch is split
             started = time.perf_counter()
             padded = len({sizes[n] for n in batch}) > 1
             if padded and session.reads_padding:
@@ -151,7 +151,7 @@ class Runner:
                 ((_, trace),) = self.traces([sources[shortest]], target, interventions, alone)
                 session.reads_padding = not _same_last_states(made[batch.index(shortest)], trace)
                 if session.reads_padding:
-                    order.append(batch)  # to be taken apart
+                    order.append(batch)  # to be split
                     continue
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
@@ -165,7 +165,7 @@ class Runner:
         interventions: Sequence[Intervention] = (),
         statistics: Statistics | None = None,
     ) -> Trace | PairTrace:
-        """The trace of one text, with everything kept."""
+        """Trace one text, and keep everything."""
         targets = None if target is None else [target]
         ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions(statistics=statistics))
         return trace
@@ -173,7 +173,7 @@ class Runner:
     def ablated(
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
+        """Yield the number and the trace of each set of ablations, in the order of the runs."""
         longest = max(len(text.tokens) for text in (source, target) if text is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
@@ -190,25 +190,25 @@ class Runner:
         interventions: Sequence[Intervention],
         keep: CaptureOptions,
     ) -> list[WindowedTrace]:
-        """The trace of each text, read in overlapping windows."""
+        """Trace each text in overlapping windows."""
         if any(map(intervention_names_tokens, interventions)):
             raise RegardError("window: in windows you can only ablate heads, not edges, and not patch tokens")
         plans = [self._plan(source, window, stride) for source in sources]
-        pieces = [piece for plan in plans for piece in plan.pieces()]
-        traces: dict[int, Any] = dict(self.traces(pieces, None, interventions, keep))  # of single texts
+        window_texts = [window_text for plan in plans for window_text in plan.window_texts()]
+        traces: dict[int, Any] = dict(self.traces(window_texts, None, interventions, keep))  # of single texts
         firsts = accumulate((len(plan.spans) for plan in plans), initial=0)
         return [
-            joined(plan, [traces[n] for n in range(first, first + len(plan.spans))])
+            join_windows(plan, [traces[n] for n in range(first, first + len(plan.spans))])
             for plan, first in zip(plans, firsts, strict=False)
         ]
 
     def stream(
         self, source: Encoded, window: int, stride: int | None, keep: CaptureOptions
     ) -> tuple[Plan, Iterator[Trace]]:
-        """A text's windows, and their traces one after another."""
+        """Return the windows of a text, and an iterator over their traces in order."""
         plan = self._plan(source, window, stride)
-        pieces = plan.pieces()  # of one length, so that they come in order
-        traces: Iterator[tuple[int, Any]] = self.traces(pieces, None, (), keep, streamed=True)
+        window_texts = plan.window_texts()  # have the same length, so they come in order
+        traces: Iterator[tuple[int, Any]] = self.traces(window_texts, None, (), keep, streamed=True)
         return plan, (trace for _, trace in traces)
 
     def _plan(self, source: Encoded, window: int, stride: int | None) -> Plan:
@@ -220,11 +220,11 @@ class Runner:
         return plan_windows(source, self.reader.tokenizer, window, stride, self.reader.limit, name)
 
     def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
-        """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
+        """Return how many sets of ablations of a text to run together, limited by speed and memory."""
         most, keep = min(sets, max(1, ABLATION_BATCH_TOKENS // length)), CaptureOptions(NO_LAYERS, logits, False)
         while True:
             try:
-                self._require_memory([[length] * (most + 1)], keep)  # with the row that has none
+                self._require_memory([[length] * (most + 1)], keep)  # and a row without ablations
             except RegardError:
                 if most <= 1:
                     raise
@@ -233,12 +233,12 @@ class Runner:
                 return max(1, most)
 
     def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
-        """Raise an error if batches won't fit into memory, before they run. batches: of their texts' lengths."""
+        """Raise RegardError if batches don't fit into memory. batches: the number of tokens of each text in them."""
         session, model = self.session, self.session.index.model
         sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
         padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
         how = "logits_to_keep" in session.takes, bool(session.reports_weights)
-        need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, *how) for lengths in batches)
+        need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *how) for lengths in batches)
         tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
         what = f"a trace of {tokens} tokens" if one else f"traces of {tokens} tokens in all"
         memory.require_memory(need, model.device, f"{what} by {session.name}", HELPS)
@@ -246,6 +246,7 @@ class Runner:
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
     ) -> None:
+        """Add notes on the model, logits and interventions, and the time, to a trace's status."""
         for side in trace.sides:
             side.status.notes += (*self.notes, *logits_note(side.labels, side.logits), *map(str, interventions))
             if seconds is not None:
@@ -253,7 +254,7 @@ class Runner:
 
 
 def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
-    """Whether the last states of two traces of a text are the same except for rounding."""
+    """Return whether two traces of a text have the same last hidden states except for rounding."""
     first, second = ([side.last_hidden_state for side in trace.sides] for trace in (one, other))
     pairs = [(a.float(), b.float()) for a, b in zip(first, second, strict=True)]
     limit = max(SAME, 8 * torch.finfo(first[0].dtype).eps)
@@ -261,10 +262,7 @@ def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
 
 
 def batches_of_similar_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Numbers of texts that go through the model together: of like lengths, so that little is padding.
-
-    most: how many texts at most, None for as many as fit.
-    """
+    """Yield batches of the numbers of texts with similar lengths, to save padding. most: per batch, None for any."""
     order = sorted(range(len(lengths)), key=lambda n: lengths[n])
     batch: list[int] = []
     for number in order:

@@ -1,4 +1,4 @@
-"""Read what a command or a program was given: texts, images or messages to trace, or a file of saved traces."""
+"""Read the input of a command or program: texts, images or messages to trace, or a file of saved traces."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from regard.generation.generator import Generated
     from regard.models.model import Model
 
-MAX_WRITTEN = 256  # tokens of a target that the model writes itself
+MAX_WRITTEN = 256  # tokens of a target that the model generates
 
 
 @dataclass
 class TracedTexts:
-    """Traces, their texts with a target each (None for a single stack), and the model, if one was loaded.
+    """Traces, their (text, target) pairs (target None without a decoder), and the model, if loaded.
 
-    names: how token ids are spelled, None for as far as the texts tell. generated: for each pair, whether the model
-    wrote the target.
+    names: spells a token id, None if no tokenizer was opened. generated: for each pair, whether the model wrote the
+    target.
     """
 
     traces: list[Any]
@@ -34,9 +34,9 @@ class TracedTexts:
 
 @dataclass
 class Source:
-    """Texts, with a target or a second text each if the model reads them, or a file. load: opens a model by its name.
+    """A command's input: texts, with targets or second texts if needed, or a file. load: opens a model by its name.
 
-    written: after reading, the targets that the model wrote.
+    written: the targets that the model wrote, set by `read`.
     """
 
     load: Callable[[str | None], "Model"]
@@ -52,12 +52,12 @@ class Source:
     written: str = ""
 
     def need_texts(self, verb: str, texts: str) -> None:
-        """Raise RegardError, with what the verb calls its texts, if there are none."""
+        """Raise RegardError if a command got no texts. texts: their name in the usage of the command `verb`."""
         if not self.texts:
             raise RegardError(f"no {'file' if texts == 'FILE' else 'text'} given: regard {verb} {texts}")
 
     def check(self, verb: str, texts: str = "TEXT...") -> None:
-        """Raise the errors that can be found without a model. texts: what the verb calls its texts."""
+        """Raise RegardError for command options that don't fit together, without a model. texts: see `need_texts`."""
         others = {"--target-text": self.targets, "--second": self.seconds, "--window": self.window}
         if self.images:
             refuse_both("--image", others | {"--stride": self.stride, "--open": self.open_file, "--chat": self.chat})
@@ -87,9 +87,9 @@ class Source:
             raise RegardError("--window: texts with a target cannot be read in windows")
 
     def read(self, *, needs_model: bool = False) -> TracedTexts:
-        """Trace the texts, or open the file. needs_model: also load the model of a file, which --model has to name."""
+        """Trace a command's texts, or open its file. needs_model: also load a file's model, named by --model."""
         if self.open_file is not None:
-            return self._opened(needs_model)
+            return self._open_saved(needs_model)
         model, texts = self.load(self.model), list(self.texts)
         traces: list[Any]
         names, generated, targets = spelling(model._tokenizer), [False] * len(texts), list(self.targets)
@@ -119,8 +119,8 @@ class Source:
         return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
 
     def read_again(self) -> TracedTexts:
-        """Trace the texts of a saved file again, for what a file doesn't hold."""
-        old, model, new = self._opened(needs_model=False, names=False), self.load(self.model), []
+        """Trace the texts of a saved file again, to compute what the file doesn't have."""
+        old, model, new = self._open_saved(needs_model=False, names=False), self.load(self.model), []
         for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
             which = f"--open {str(self.open_file)!r}: trace {number}"
             if not text:
@@ -128,7 +128,7 @@ class Source:
             if model.pairs != (len(saved.sides) == 2):
                 raise RegardError(f"{which} doesn't fit {model.name}: pass its model, --model M")
             trace: Any
-            if model.pairs:  # the very tokens: a target that was written may be tokenised differently
+            if model.pairs:  # the same tokens: a generated target may be tokenised differently
                 trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
             else:
                 first, second = given_texts(text, saved.turns)
@@ -142,7 +142,7 @@ class Source:
         return TracedTexts(new, old.texts, model, spelling(model._tokenizer), [False] * len(new))
 
     def read_one(self, verb: str) -> Any:
-        """Read the one trace of a single text, which isn't an encoder-decoder's."""
+        """Return the trace of a command's single text. Raise RegardError for several texts or an encoder-decoder."""
         traces = self.read().traces
         if len(traces) > 1:
             holds = f"{str(self.open_file)!r} holds {len(traces)} traces"
@@ -152,7 +152,8 @@ class Source:
             raise RegardError(f"{verb}: {name} is an encoder-decoder, but {verb} shows one text: use regard see")
         return traces[0]
 
-    def _opened(self, needs_model: bool, *, names: bool = True) -> TracedTexts:
+    def _open_saved(self, needs_model: bool, *, names: bool = True) -> TracedTexts:
+        """Open the file of saved traces. names: whether to open a tokenizer too, if --model names one."""
         from regard.models.load import load_tokenizer
         from regard.trace.file import open_traces
 
@@ -169,7 +170,7 @@ class Source:
 
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
-    """Read the messages in a JSON file."""
+    """Read the messages of a chat from a JSON file."""
     content = read_regular(file, "--chat")
     try:
         return check_messages(parse_json(content))
@@ -178,12 +179,12 @@ def read_chat_file(file: Path) -> list[dict[str, str]]:
 
 
 def spelling(tokenizer: Any) -> Callable[[int], str] | None:
-    """Return how a tokenizer spells token ids."""
+    """Return a function that spells a token id, None without a tokenizer."""
     return None if tokenizer is None else lambda number: readable_token(tokenizer, number)
 
 
 def _same_trace_as_saved(a: Any, b: Any) -> bool:
-    """Whether two traces have the same tokens and, except for narrower numbers, the same contextual embeddings."""
+    """Return whether a trace has the tokens and, up to half-precision rounding, the embeddings of a saved one."""
     ids = [[token.id for token in trace.tokens] for trace in (a, b)]
     if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
         return False
@@ -192,7 +193,7 @@ def _same_trace_as_saved(a: Any, b: Any) -> bool:
 
 
 def _target_written_by_model(model: "Model", text: str) -> "Generated":
-    """The target that an encoder-decoder writes, the likeliest token each time."""
+    """Generate the target of a text with an encoder-decoder, by greedy decoding."""
     most = min(MAX_WRITTEN, (model.limit or MAX_WRITTEN + 1) - 1)
     written = model.generate(text, max_new_tokens=most, do_sample=False)
     status = written.trace.sides[-1].status  # the decoder's

@@ -1,6 +1,6 @@
-"""Run many windows of token ids through a model, in batches of one length, and give what of each pass is requested.
+"""Run many windows of token ids through a model, in batches of one length, and return requested hidden states.
 
-Windows of one length need no padding, so that a window's numbers don't depend on what else was in its batch beyond
+Windows of one length need no padding, so the other windows of its batch change a window's numbers only by
 the rounding of products of other shapes.
 """
 
@@ -27,7 +27,7 @@ BATCH_TOKENS = 2048  # measured with MiniLM: 512 and 4096 are slower
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The input of one pass: ids, including special tokens, and their segments if the tokenizer has them."""
+    """The input of one pass: token ids, including special tokens, and their segments if the tokenizer has them."""
 
     ids: list[int]
     segments: tuple[int, ...] | None = None
@@ -37,8 +37,8 @@ class Window:
 class StateBatch:
     """The results of a batch of windows of L tokens.
 
-    numbers: which windows. states: (B, K, L, M) of the K layers that were requested. maps: of every layer the attention
-    (B, H, L, L), where it was requested.
+    numbers: of the windows. states: (B, K, L, M), of the K requested layers. maps: the attention (B, H, L, L) of every
+    layer, if requested.
     """
 
     numbers: list[int]
@@ -49,10 +49,10 @@ class StateBatch:
 def read_states(
     model: "Model", windows: Sequence[Window], layers: Sequence[int], *, attention: bool = False
 ) -> Iterator[StateBatch]:
-    """Yield the states that leave some layers, of every window, batch by batch: the shortest windows first.
+    """Yield the output states of some layers for all windows, batch by batch, the shortest windows first.
 
-    layers: their numbers; the last layer's is the model's contextual embedding, after a final norm where it has one.
-    attention: whether the attention of all layers is given too.
+    layers: their numbers. The last layer's states are the contextual embeddings, after a final norm if there is one.
+    attention: whether to include the attention of all layers.
     """
     session = model._session
     if model.pairs:
@@ -66,14 +66,14 @@ def read_states(
     keep = CaptureOptions(layers_kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     most = 1 if session.reports_weights else None
     for batch in window_batches_by_length([len(window.ids) for window in windows], most):
-        # nothing of a pass is held here while the next one runs
+        # no variable keeps the results of this pass while the next one runs
         yield _read_batch(model, batch, [windows[n] for n in batch], layers, keep)
 
 
 def _read_batch(
     model: "Model", numbers: list[int], windows: Sequence[Window], layers: Sequence[int], keep: CaptureOptions
 ) -> StateBatch:
-    """Make one pass of windows of one length. numbers: theirs, among all windows."""
+    """Run windows of one length in one pass. numbers: of these windows, among all."""
     texts = [replace(encoded_ids(window.ids), segments=window.segments) for window in windows]
     done = model._session.run(texts, None, [()] * len(texts), keep)
     stack = max(done.stacks.values(), key=lambda states: states.count, default=None)
@@ -97,7 +97,7 @@ def _read_batch(
 
 
 def count_layers(model: "Model") -> int:
-    """Return how many layers a model with a single stack has."""
+    """Return the number of layers of a model with a single stack."""
     config = model._session.original.config
     count = getattr(config, "num_hidden_layers", None) or getattr(config, "layers", None)
     if not isinstance(count, int):
@@ -106,7 +106,7 @@ def count_layers(model: "Model") -> int:
 
 
 def count_heads(model: "Model") -> int:
-    """Return how many query heads a layer of a model has: of the layer with most."""
+    """Return the number of query heads in a layer of a model, the maximum if layers differ."""
     config = model._session.original.config
     count = next(
         (number for name in ("num_attention_heads", "n_head", "heads") if (number := getattr(config, name, None))), 0
@@ -120,10 +120,7 @@ def state_width(model: "Model") -> int:
 
 
 def window_batches_by_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Yield numbers of windows of one length, as many as make BATCH_TOKENS, in a fixed order: the shortest first.
-
-    most: how many windows a batch may have, None for any number.
-    """
+    """Yield batches of the numbers of windows with one length, the shortest first. most: per batch, None for any."""
     by_length: dict[int, list[int]] = {}
     for number, length in enumerate(lengths):
         by_length.setdefault(length, []).append(number)

@@ -1,6 +1,6 @@
-"""Read a text that is longer than its model's limit in overlapping windows, on request only.
+"""Trace a text that is longer than its model's limit in overlapping windows, on request only.
 
-A window is a separate text to the model: attention doesn't reach across its edges, and its positions start again.
+A window is a separate text to the model: attention doesn't cross its edges, and its positions start again.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ from regard.trace.layer_subset import LayerSubset
 from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, ShownTrace, Trace, is_causal
 
-FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
+FAR = 1 << 40  # distance to an edge that doesn't count, such as the beginning and end of the text itself
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a text is cut. window: tokens of a window, including special tokens. stride: how far each is past the last.
+    """The windows of a text. window: tokens per window, including special tokens. stride: tokens from start to start.
 
-    spans: the whole text's tokens [start, stop) that each window has, special ones aside. before, after: how many
-    special tokens are around each.
+    spans: the tokens [start, stop) of the whole text in each window, without special tokens. before, after: how many
+    special tokens each window begins and ends with.
     """
 
     encoded: Encoded
@@ -38,27 +38,27 @@ class Plan:
     before: int
     after: int
 
-    def pieces(self) -> list[Encoded]:
-        """Each window as a separate text, with the special tokens that the tokenizer puts around a text."""
-        return [self._piece(start, stop) for start, stop in self.spans]
+    def window_texts(self) -> list[Encoded]:
+        """Return each window as a separate text, with the special tokens that the tokenizer puts around a text."""
+        return [self._window_text(start, stop) for start, stop in self.spans]
 
     def sources(self, causal: bool) -> tuple[int, ...]:
-        """The window of every token: the one in which it stands furthest from an edge, the earlier of two alike.
+        """Return the number of each token's window, the first where it is furthest from an edge.
 
-        Where the text itself begins or ends is no edge; nor, to a causal model, is the right side of a window.
+        The beginning and end of the text aren't edges, nor is the right end of a window for a causal model.
         """
         best = torch.full((len(self.encoded.tokens),), -1)
         chosen = torch.zeros_like(best)
         for number, (start, stop) in enumerate(self.spans):
-            margin = self.margins(number, causal)
+            margin = self.edge_distances(number, causal)
             better = margin > best[start:stop]
             best[start:stop][better] = margin[better]
             chosen[start:stop][better] = number
         chosen[self.spans[-1][1] :] = len(self.spans) - 1
         return tuple(chosen.tolist())
 
-    def margins(self, number: int, causal: bool) -> Tensor:
-        """The distance of each token in a window from the nearest edge."""
+    def edge_distances(self, number: int, causal: bool) -> Tensor:
+        """Return the distance of each token in a window from the nearest edge."""
         start, stop = self.spans[number]
         place = torch.arange(stop - start)
         left = place if number > 0 else torch.full_like(place, FAR)
@@ -66,36 +66,36 @@ class Plan:
         return torch.minimum(left, right)
 
     def shift(self, number: int) -> int:
-        """The difference between a token's number in the whole text and in its window."""
+        """Return the difference between a token's number in the whole text and in a window."""
         return self.spans[number][0] - self.before
 
     def note(self) -> str:
-        """Write the note of a status."""
+        """Return the sentence on windows for the status of a trace."""
         if len(self.spans) == 1:
             return f"Read in a single window, because the text has at most {self.window} tokens."
         cut = f"Read in {len(self.spans)} windows of {self.window} tokens, stride {self.stride}"
         return f"{cut}. Attention doesn't cross windows."
 
-    def _piece(self, start: int, stop: int) -> Encoded:
+    def _window_text(self, start: int, stop: int) -> Encoded:
         whole, end = self.encoded, len(self.encoded.tokens) - self.after
         run = [*range(self.before), *range(start, stop), *range(end, end + self.after)]
         inside = whole.tokens[start:stop]
         first, last = min(token.start for token in inside), max(token.end for token in inside)
         text = whole.text[first:last]
 
-        def moved(token: Token) -> Token:
+        def cut_token(token: Token) -> Token:
             begin, stop = (min(max(0, place - first), last - first) for place in (token.start, token.end))
             return replace(token, start=begin, end=stop, source=text)
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
-        # What the tokenizer did not know is said once, of the whole text.
-        return Encoded(text, tuple(moved(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
+        # The whole text's status reports tokens that the tokenizer doesn't know, once.
+        return Encoded(text, tuple(cut_token(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
 
 
 def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:
-    """Cut a text into windows.
+    """Divide a tokenized text into overlapping windows.
 
-    The last window is moved back to the text's end, so that it is as long as the others.
+    The last window is moved back to the end of the text, so that all have the same length.
     """
     for option, value in (("window", window), ("stride", stride)):
         if value is not None and not is_whole(value):
@@ -125,12 +125,12 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 
 @dataclass(eq=False)
 class WindowedTrace(ShownTrace):
-    """A long text read in overlapping windows.
+    """A long text, traced in overlapping windows.
 
-    tokens: the whole text's. windows: the trace of each window, whose tokens and characters are renumbered.
-    spans: the whole text's tokens [start, stop) that each window has, special ones aside. source: the window that each
-    token is taken from. Vectors of the whole text are put together from each token's own window; attention has no map
-    of the whole text, since none exists: `place` and `locate` lead to the window that has it.
+    tokens: of the whole text. windows: the trace of each window, with its own numbers of tokens and characters.
+    spans: the tokens [start, stop) of the whole text in each window, without special tokens. source: the number of each
+    token's window. Vectors of the whole text take each row from the token's window. Attention exists only inside a
+    window: `place` and `locate` return the window of a token or word.
     """
 
     windowed: ClassVar[bool] = True
@@ -148,20 +148,20 @@ class WindowedTrace(ShownTrace):
 
     @property
     def sides(self) -> "tuple[WindowedTrace, ...]":
-        """The windowed trace itself, alone: what `PairTrace.sides` is of a pair."""
+        """The windowed trace itself as a tuple, like the two traces of `PairTrace.sides`."""
         return (self,)
 
     def place(self, token: int) -> tuple[Trace, int]:
-        """The window that a token is taken from, and the token's number there."""
+        """Return the trace of a token's window, and the token's number there."""
         number = self.source[token]
         return self.windows[number], range(len(self.tokens))[token] - self.plan.shift(number)
 
     def word(self, word: str) -> list[Word]:
-        """Every occurrence of a word in the whole text, its tokens and characters counted there."""
+        """Find every occurrence of a word in the whole text, with its tokens and characters numbered there."""
         return find_word(self.text, self.tokens, word)
 
     def locate(self, word: Word) -> tuple[Trace, Word]:
-        """The window in which an occurrence stands furthest from an edge, and the occurrence as that window has it."""
+        """Return the window trace where a word is furthest from an edge, and the word with that window's numbers."""
         number = self.window_of(word)
         trace, shift = self.windows[number], self.plan.shift(number)
         numbers = tuple(token - shift for token in word.tokens)
@@ -169,12 +169,12 @@ class WindowedTrace(ShownTrace):
         return trace, replace(word, start=word.start - moved, end=word.end - moved, tokens=numbers)
 
     def window_of(self, word: Word) -> int:
-        """The number of that window."""
+        """Return the number of the window where a word is furthest from an edge."""
         first, last = min(word.tokens), max(word.tokens)
         best, margin = None, -1
         for number, (start, stop) in enumerate(self.spans):
             if start <= first and last < stop:
-                edges = self.plan.margins(number, self.causal)
+                edges = self.plan.edge_distances(number, self.causal)
                 nearest = int(edges[first - start : last - start + 1].min())
                 best, margin = (number, nearest) if nearest > margin else (best, margin)
         if best is None:
@@ -186,32 +186,32 @@ class WindowedTrace(ShownTrace):
 
     @cached_property
     def last_hidden_state(self) -> Float[Tensor, "L M"]:
-        """The model's last hidden state."""
-        joined = self._joined(lambda trace: trace.last_hidden_state)
+        """The last hidden state of each token."""
+        joined = self._join_rows(lambda trace: trace.last_hidden_state)
         assert joined is not None
         return joined
 
     @cached_property
     def token_embeddings(self) -> Float[Tensor, "L W"] | None:
-        """The token embeddings, as a trace has them."""
-        return self._joined(lambda trace: trace.token_embeddings)
+        """The token embeddings, None if the windows' traces have none."""
+        return self._join_rows(lambda trace: trace.token_embeddings)
 
     @cached_property
     def logits(self) -> Float[Tensor, "L V"] | None:
-        """The logits of every token, where they were kept. A classifier of whole texts has them by window alone."""
-        return self._joined(lambda trace: None if trace.logits is None or trace.logits.ndim == 1 else trace.logits)
+        """The logits of each token, if kept. A classifier of whole texts has logits only per window."""
+        return self._join_rows(lambda trace: None if trace.logits is None or trace.logits.ndim == 1 else trace.logits)
 
     @cached_property
     def hidden_states(self) -> tuple[Float[Tensor, "L M"], ...] | LayerSubset:
-        """states[n] enters layer n, hidden_states[n + 1] leaves it."""
+        """The states between layers: hidden_states[n] enters layer n, hidden_states[n + 1] leaves it."""
         first = self.windows[0].hidden_states
         numbers = first.kept if isinstance(first, LayerSubset) else range(len(first))
-        items: dict[int, Any] = {n: self._joined(lambda trace, n=n: trace.hidden_states[n]) for n in numbers}  # type: ignore[misc]
+        items: dict[int, Any] = {n: self._join_rows(lambda trace, n=n: trace.hidden_states[n]) for n in numbers}  # type: ignore[misc]
         subset = isinstance(first, LayerSubset)
         return LayerSubset("hidden_states", len(first), items) if subset else tuple(items.values())
 
-    def _joined(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
-        """Rows of every token's own window."""
+    def _join_rows(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
+        """Join rows of all windows to a tensor (L, …) of the whole text. None if the windows have none."""
         rows: Tensor | None = None
         source = torch.tensor(self.source)
         for number, trace in enumerate(self.windows):
@@ -225,8 +225,8 @@ class WindowedTrace(ShownTrace):
         return rows
 
 
-def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
-    """The whole text's trace from its windows'."""
+def join_windows(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
+    """Build the trace of the whole text from the traces of its windows."""
     causal = is_causal(windows[0])
     whole, status = plan.encoded, merge_statuses_of_windows(plan, [trace.status for trace in windows])
     return WindowedTrace(
@@ -235,7 +235,7 @@ def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
 
 
 def merge_statuses_of_windows(plan: Plan, statuses: Sequence[Status]) -> Status:
-    """The whole text's status from its windows'."""
+    """Merge the statuses of all windows into one of the whole text."""
     notes = dict.fromkeys(note for status in statuses for note in status.notes)
     return replace(
         statuses[0],
@@ -251,10 +251,10 @@ def merge_statuses_of_windows(plan: Plan, statuses: Sequence[Status]) -> Status:
 
 
 def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
-    """The traces that a page shows of one: both sides of a pair, the windows of a long text."""
+    """Return the traces to show for a trace: both sides of a pair, or the windows of a long text."""
     return trace.windows if isinstance(trace, WindowedTrace) else trace.sides
 
 
 def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
-    """The number of tokens in the longest side or window of a trace."""
+    """Return the number of tokens in the longest side or window of a trace."""
     return max(len(side.tokens) for side in sides(trace))

@@ -27,7 +27,7 @@ from regard.explain.frames import Row
 from regard.explain.wording import Place, exactly_split, number, signed, tokens_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
-from regard.models.readout import splitter
+from regard.models.readout import bind_to_trace
 from regard.text.quoting import direction as text_direction
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
@@ -288,7 +288,7 @@ def attribution(
         RegardError: the place or token doesn't exist, token and direction are both or neither passed, the model has no
             language head, or no exact split is known for its outcome.
     """
-    split = splitter(model, trace, "attribution", outcome_path)
+    split = bind_to_trace(model, trace, "attribution", outcome_path)
     token = to if token is None else token
     if (token is None) == (toward is None) or (against is not None and token is None):
         raise RegardError("attribution: pass a token (optionally with against=) or a direction toward=")

@@ -32,7 +32,7 @@ from regard.explain.frames import Row
 from regard.explain.weights.attended import check_layer
 from regard.explain.wording import Place, exactly_split, fixed, listed, number, place_in, short_head, signed, tokens_of
 from regard.models.model import Model
-from regard.models.readout import splitter
+from regard.models.readout import bind_to_trace
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
@@ -311,7 +311,7 @@ def score_sources(
         RegardError: a word, token, layer or head doesn't exist, the query can't attend to the key, or no exact split is
             known for the model's queries and keys.
     """
-    split = splitter(model, trace, "score_sources", score_path)
+    split = bind_to_trace(model, trace, "score_sources", score_path)
     return split_score(trace, query, key, layer, head, split, part=part)
 
 
