@@ -24,7 +24,7 @@ from regard.errors import RegardError
 from regard.gguf.file import read_gguf_header
 from regard.images import read_picture_bytes
 from regard.model_files.folder import ADAPTER
-from regard.model_files.limits import files_in_weight_index, held
+from regard.model_files.limits import files_in_weight_index, read_sizes
 from regard.models.load import model_under_adapter
 from regard.models.read_checkpoint import WEIGHTS, merge_adapter
 from regard.server.app import make_app
@@ -60,7 +60,7 @@ class Safetensors:
         if kind == 1:
             rest = len(rest[2:]).to_bytes(8, "little") + rest[2:] + bytes(int.from_bytes(rest[:2], "little"))
         self.file.write_bytes(rest)
-        refused_in_a_line(lambda: held([self.file]))
+        refused_in_a_line(lambda: read_sizes([self.file]))
 
 
 class Gguf:

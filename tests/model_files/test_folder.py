@@ -102,7 +102,7 @@ def test_a_distributed_checkpoint(tiny: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tiny: Path, monkeypatch) -> None:
-    monkeypatch.setattr(size_limit, "needs", lambda held, dtype: 1 << 50)
+    monkeypatch.setattr(size_limit, "nbytes", lambda held, dtype: 1 << 50)
     refused(tiny, r"in float32, needs 1.0 PiB of memory, .* are free: take a smaller one, or free memory")
 
 
@@ -191,11 +191,11 @@ def _ask(monkeypatch, folder, endpoint: str) -> None:
 )
 def test_what_the_hub_does_not_have(answering, name: str, says: str) -> None:
     with pytest.raises(RegardError, match=f"model '{name}': there is no such folder here, .*the hub http.*{says}"):
-        model_folder.check_there(name)
+        model_folder.check_available(name)
 
 
 def test_what_the_hub_has(answering) -> None:
-    model_folder.check_there("good/model")
+    model_folder.check_available("good/model")
 
 
 def test_nobody_answers(monkeypatch, tmp_path) -> None:
@@ -203,14 +203,14 @@ def test_nobody_answers(monkeypatch, tmp_path) -> None:
     server.server_close()  # its port refuses now
     _ask(monkeypatch, tmp_path, f"http://127.0.0.1:{server.server_port}")
     with pytest.raises(RegardError, match="the hub http.* says: "):
-        model_folder.check_there("some/model")
+        model_folder.check_available("some/model")
 
 
 def test_the_hub_is_not_asked(monkeypatch, tmp_path) -> None:
     _ask(monkeypatch, tmp_path, "http://127.0.0.1:1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(RegardError, match="not in the cache .*HF_HUB_OFFLINE is set"):
-        model_folder.check_there("some/model")
+        model_folder.check_available("some/model")
 
 
 def test_what_is_in_the_cache_is_not_asked_for(monkeypatch, tmp_path) -> None:
@@ -220,7 +220,7 @@ def test_what_is_in_the_cache_is_not_asked_for(monkeypatch, tmp_path) -> None:
     (place / "refs" / "main").write_text("0" * 40)
     (place / "snapshots" / ("0" * 40)).mkdir(parents=True)
     (place / "snapshots" / ("0" * 40) / "config.json").write_text("{}")
-    model_folder.check_there("some/model")
+    model_folder.check_available("some/model")
 
 
 @pytest.mark.parametrize("name", ["a b", "-a", "a--b", "ü", "a/b "])
@@ -254,7 +254,7 @@ def checked(snapshot: Path) -> CheckpointSizes | None:
         marker.unlink(missing_ok=True)
         if not (snapshot / name).exists():
             marker.touch()
-    return model_folder.check_hub(NAME)
+    return model_folder.check_hub_files(NAME)
 
 
 def weights(file: Path, **shapes: tuple[int, ...]) -> None:

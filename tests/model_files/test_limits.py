@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.model_files.limits import INDEX, SINGLE, held
+from regard.model_files.limits import INDEX, SINGLE, read_sizes
 from tests.model_files.folders import refused
 
 
@@ -123,7 +123,7 @@ def test_a_hub_name_in_the_cache(tiny: Path, original: Path, tmp_path: Path, mon
 
 def test_what_is_held(original: Path) -> None:
     tensors = safetensors.torch.load_file(original / SINGLE)
-    found = held([original / SINGLE])
+    found = read_sizes([original / SINGLE])
     assert (found.tensors, found.numbers) == (len(tensors), sum(t.numel() for t in tensors.values()))
     assert found.plain
 

@@ -7,7 +7,7 @@ import torch
 from regard.model_files import quantised_blocks
 from tests.gguf.gguf_files import SCALES, gguf, quantised
 
-KINDS = (*quantised_blocks.PASSES, *(kind for kind in SCALES if kind not in quantised_blocks.PASSES))
+KINDS = (*quantised_blocks.KERNELS, *(kind for kind in SCALES if kind not in quantised_blocks.KERNELS))
 ROWS, BLOCKS = 7, 11
 
 
@@ -29,7 +29,7 @@ def test_numbers_of_every_kind_are_those_of_the_package_to_the_bit(kind: str) ->
     assert np.array_equal(given.view(np.uint32), expected(kind, packed).reshape(-1).view(np.uint32))
 
 
-@pytest.mark.parametrize("kind", quantised_blocks.PASSES)
+@pytest.mark.parametrize("kind", quantised_blocks.KERNELS)
 @pytest.mark.parametrize("scale", [np.nan, -np.inf, 6e-8], ids=str)
 def test_numbers_are_finite_where_their_scales_are(kind: str, scale: float) -> None:
     """6e-8 is below the least normal number of float16."""

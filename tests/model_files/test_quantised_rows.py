@@ -39,12 +39,12 @@ TAKEN = {
 
 @pytest.fixture(params=["Q5_1", "MXFP4"])
 def rows(request) -> QuantisedRows:
-    """Quantised numbers, in one of the two cases with their scales aside."""
+    """Quantised numbers, in one of the two cases with separate scales."""
     if request.param == "MXFP4":
         drawn = torch.Generator().manual_seed(5)
         blocks = torch.randint(0, 256, (EXPERTS, ROWS, WIDTH // 2), generator=drawn).byte()
         scales = torch.randint(120, 125, (EXPERTS, ROWS, WIDTH // 32), generator=drawn).byte()
-        return QuantisedRows(blocks, "MXFP4", (32, 16), aside=scales)
+        return QuantisedRows(blocks, "MXFP4", (32, 16), scale_bytes=scales)
     numbers = np.random.default_rng(5).standard_normal((EXPERTS, ROWS, WIDTH)).astype(np.float32)
     kind = gguf.GGMLQuantizationType.Q5_1
     return QuantisedRows(torch.from_numpy(quantised(numbers, "Q5_1")), "Q5_1", gguf.GGML_QUANT_SIZES[kind])
@@ -52,11 +52,11 @@ def rows(request) -> QuantisedRows:
 
 @pytest.fixture
 def whole(rows: QuantisedRows) -> Tensor:
-    if rows.aside is not None:
+    if rows.scale_bytes is not None:
         table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
         numbers = torch.cat([table, -table])
         pairs = torch.stack([numbers[(rows.bytes & 15).long()], numbers[(rows.bytes >> 4).long()]], -1).flatten(-2)
-        return pairs * torch.exp2(rows.aside.float() - 127).repeat_interleave(32, -1)
+        return pairs * torch.exp2(rows.scale_bytes.float() - 127).repeat_interleave(32, -1)
     kind = gguf.GGMLQuantizationType.Q5_1
     return torch.from_numpy(gguf.dequantize(rows.bytes.numpy(), kind))
 
@@ -86,7 +86,7 @@ def test_what_is_taken_of_several_matrices(name: str, rows: QuantisedRows, whole
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_products_by_rows_and_by_columns(turned: bool, rows: QuantisedRows, whole: Tensor, monkeypatch) -> None:
-    monkeypatch.setattr("regard.model_files.stored_weight.NEAR", 2 * WIDTH)
+    monkeypatch.setattr("regard.model_files.stored_weight.NEAR_BLOCK", 2 * WIDTH)
     given, expected = StoredWeight.of(rows)[1], whole[1]
     assert given.stride() == expected.stride()
     if turned:
@@ -100,7 +100,7 @@ def test_products_by_rows_and_by_columns(turned: bool, rows: QuantisedRows, whol
 
 
 def test_many_numbers_are_shared_among_threads(rows: QuantisedRows, whole: Tensor, monkeypatch) -> None:
-    monkeypatch.setattr(quantised_rows, "SHARED", 1)
+    monkeypatch.setattr(quantised_rows, "MIN_THREADED", 1)
     monkeypatch.setattr(quantised_rows.threads, "worker_thread_count", lambda: 4)
     assert torch.equal(rows.float(), whole)
 

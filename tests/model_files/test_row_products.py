@@ -12,7 +12,7 @@ from regard.model_files.stored_weight import StoredWeight, multiply_one_row
 from tests.gguf.gguf_files import gguf, quantised
 
 ROWS, BLOCKS = 37, 5
-KINDS = ("bfloat16", *quantised_blocks.PASSES)
+KINDS = ("bfloat16", *quantised_blocks.KERNELS)
 
 
 def drawn(kind: str) -> Tensor | QuantisedRows:
@@ -34,7 +34,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_product_in_float64(kind: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if workers > 1:
-        monkeypatch.setattr(quantised_rows, "SHARED", 0)
+        monkeypatch.setattr(quantised_rows, "MIN_THREADED", 0)
         monkeypatch.setattr(threads, "worker_thread_count", lambda: workers)
     weight = drawn(kind)
     x = torch.randn(weight.shape[1], generator=torch.Generator().manual_seed(5))

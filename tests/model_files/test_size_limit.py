@@ -5,7 +5,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.model_files.limits import CheckpointSizes
-from regard.model_files.size_limit import MORE, PARTS, SHARED, SPARE, Budget, needs
+from regard.model_files.size_limit import MORE, PARTS, SHARED, SPARE, Budget, nbytes
 
 
 def test_numbers_up_to_the_budget_and_no_more() -> None:
@@ -42,4 +42,4 @@ def test_what_has_memory_is_not_counted_nor_what_is_made_outside() -> None:
 
 
 def test_a_model_in_float32() -> None:
-    assert needs(CheckpointSizes(3, 101)) == 404
+    assert nbytes(CheckpointSizes(3, 101)) == 404

@@ -65,7 +65,7 @@ def values(request) -> Tensor | QuantisedRows:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch) -> None:
     monkeypatch.setattr(stored_weight, "BLOCK", 3 * IN)
-    monkeypatch.setattr(stored_weight, "MANY", 4)
+    monkeypatch.setattr(stored_weight, "MANY_ROWS", 4)
 
 
 def test_rows_that_lie_apart(values: Tensor | QuantisedRows) -> None:
@@ -99,7 +99,7 @@ def test_it_is_a_float32_weight_to_whoever_asks(values: Tensor | QuantisedRows) 
     assert copied.data_ptr() != weight.data_ptr()
     assert torch.equal(copied + 0, values.float())
     assert torch.cat([block.clone() for block in weight.blocks()]).equal(values.float())
-    assert all(bool(torch.isfinite(each).all()) for each in weight.telling())
+    assert all(bool(torch.isfinite(each).all()) for each in weight.values_to_check())
 
 
 def test_neither_a_product_nor_a_move_holds_the_whole_weight_in_float32(values: Tensor | QuantisedRows) -> None:

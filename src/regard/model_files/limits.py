@@ -1,7 +1,7 @@
-"""Check a checkpoint's files and headers before anything is built from them.
+"""Check a checkpoint's files and their headers before a model is built from them.
 
-Only safetensors are read, which can't hold code. transformers follows an index wherever it leads, to pickles and to
-other folders; so the index is checked first. What a config asks for is limited while it is built: `size_limit.Budget`.
+Only safetensors are read, because they can't contain code. transformers follows an index to any file, such as pickles
+or files in other folders, so the index is checked first. `size_limit.Budget` limits what a config can allocate.
 """
 
 import math
@@ -21,15 +21,15 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
 HALF = ("F16", "BF16")
-MXFP4 = ("_blocks", "_scales")  # how the names of a weight's two tensors end that is in MXFP4, both of U8
+MXFP4 = ("_blocks", "_scales")  # endings of the names of the two U8 tensors of a weight in MXFP4
 
 
 @dataclass(frozen=True)
 class CheckpointSizes:
-    """A checkpoint's sizes. tensors: how many. numbers: in all. plain: whether none is quantised, but as in GGUF.
+    """A checkpoint's sizes. tensors, numbers: how many. plain: whether nothing is quantised, except as in GGUF.
 
-    files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision, or
-    quantised as in GGUF or MXFP4. mxfp4: whether there are some in that, and none is quantised otherwise.
+    files: its safetensors files. bytes: their size. half: whether some weights are in half precision, or quantised as
+    in GGUF or MXFP4. mxfp4: whether some weights are in MXFP4, and none is quantised in another way.
     """
 
     tensors: int
@@ -42,7 +42,7 @@ class CheckpointSizes:
 
 
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
-    """Find the safetensors files of a model folder."""
+    """Return the paths of a model folder's safetensors files, as named by its config or index."""
     name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not re.fullmatch(r"[^./\\:][^/\\:]*\.safetensors(\.index\.json)?", name):
@@ -59,20 +59,20 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
 
 
 def files_in_weight_index(index: Path) -> list[str]:
-    """Read the names of the files in an index, each a plain name that ends in .safetensors."""
+    """Read the file names in a checkpoint's index. Raises RegardError unless each is a plain .safetensors name."""
     named = read_json(index, "index").get("weight_map")
     if not isinstance(named, dict) or not named:
         raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
     for tensor, file in named.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
             raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, expected a safetensors file")
-        if any(character in file for character in "/\\:\0") or file.startswith("."):  # it may lead out of the folder
+        if any(character in file for character in "/\\:\0") or file.startswith("."):  # could lead out of the folder
             raise RegardError(f"{str(index)!r}: weights are in {file!r}, expected the name of a file in the folder")
     return sorted(set(named.values()))
 
 
-def held(files: Sequence[Path]) -> CheckpointSizes:
-    """Count the tensors and numbers of safetensors files by their headers."""
+def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
+    """Count the tensors, numbers and bytes of safetensors files by their headers."""
     entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
     for file in files:
         check_regular(file, "weights")
@@ -97,12 +97,12 @@ def held(files: Sequence[Path]) -> CheckpointSizes:
 
 
 def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where: str) -> None:
-    """Check that a config's quantisation is of a known method, and that the checkpoint is quantised."""
+    """Check that the quantisation method in a config is known, and that the checkpoint is quantised."""
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     for quantisation in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(quantisation, dict):
             raise RegardError(f"{where}: quantization_config is {quantisation!r}, expected an object")
-        from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # takes a second
+        from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # the import takes a second
 
         kind = quantisation.get("quant_method")
         if kind is None and any(quantisation.get(f"load_in_{bits}bit") for bits in (4, 8)):

@@ -1,4 +1,4 @@
-"""Quantised numbers as a file has them, row by row: rows are taken, and dequantized to float32, without the others."""
+"""Keep a matrix as quantised rows, and dequantize to float32 only the rows that an operation needs."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,19 +11,19 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 
-SHARED = 1 << 17  # numbers below which handing out tasks costs more than it gains
-# Operations that take rows, or matrices of several, and where the axis stands among their arguments (None: it is 0).
-ALONG = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
+MIN_THREADED = 1 << 17  # fewer numbers are faster in a single thread
+# Operations that select rows, or matrices of several, and the position of the axis in their arguments (None: axis 0).
+SELECTIONS = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
 SAME = frozenset(("detach", "data"))
-TURNS = frozenset(("t", "T", "mT"))
+TRANSPOSES = frozenset(("t", "T", "mT"))
 
 
 class QuantisedRows:
-    """A matrix, or several, of quantised numbers. It has what a `StoredWeight` asks of the numbers that it holds.
+    """A quantised matrix, or several, with the methods of a tensor that `StoredWeight` uses.
 
-    bytes: of each row, (..., R, bytes). kind: how they are quantised, as gguf names it. sizes: how many numbers and
-    bytes a block has. flipped: whether the matrix is the transpose of what the rows are. aside: of kinds whose blocks'
-    scales aren't among the bytes, those, (..., R, blocks).
+    bytes: of each row, (..., R, bytes). kind: the quantisation, by gguf's name. sizes: the numbers and bytes per block.
+    flipped: whether the matrix is the transpose of the rows. scale_bytes: the scales of the blocks, (..., R, blocks),
+    for kinds that don't have them among the bytes.
     """
 
     def __init__(
@@ -32,160 +32,160 @@ class QuantisedRows:
         kind: str,
         sizes: tuple[int, int],
         flipped: bool = False,
-        aside: UInt8[Tensor, "*E R N"] | None = None,
+        scale_bytes: UInt8[Tensor, "*E R N"] | None = None,
     ) -> None:
-        self.bytes, self.kind, self.sizes, self.flipped, self.aside = bytes, kind, sizes, flipped, aside
+        self.bytes, self.kind, self.sizes, self.flipped, self.scale_bytes = bytes, kind, sizes, flipped, scale_bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the matrix in numbers."""
+        """The shape of the quantised matrix, in numbers."""
         *others, rows, width = self.bytes.shape
         width = width // self.sizes[1] * self.sizes[0]
         return (*others, width, rows) if self.flipped else (*others, rows, width)
 
     @property
     def device(self) -> torch.device:
-        """Where the bytes are."""
+        """The device of the quantised bytes."""
         return self.bytes.device
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of dimensions of the quantised matrix."""
         return self.bytes.ndim
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def stride(self) -> tuple[int, ...]:
-        """The strides that the numbers would have in float32."""
+        """Return the strides that the matrix would have in float32."""
         plain = torch.empty(self.t().shape if self.flipped else self.shape, device="meta")
         return (plain.mT if self.flipped else plain).stride()
 
     def float(self) -> Float[Tensor, "..."]:
-        """Raise them all."""
+        """Dequantize the whole matrix to float32."""
         upright = self.t() if self.flipped else self
         made = torch.empty(upright.shape)
         dequantize_into(upright, made.view(-1))
         return made.mT if self.flipped else made
 
     def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
-        """Yield the rows in float32, about `most` numbers at a time, each in the place of the previous one."""
+        """Dequantize the rows to float32, in blocks of about `most` numbers that overwrite each other."""
         upright = self.t() if self.flipped else self
         row_numbers = max(1, torch.Size(upright.shape[1:]).numel())
         rows = max(1, min(len(upright), most // row_numbers))
         place = torch.empty(rows, *upright.shape[1:])
-        into, (packed, aside) = place.view(-1).numpy(), _flat(upright)
-        size, aside_bytes = len(packed) // len(upright), 0 if aside is None else len(aside) // len(upright)
+        into, (packed, scale_bytes) = place.view(-1).numpy(), _flat_arrays(upright)
+        size, scale_size = len(packed) // len(upright), 0 if scale_bytes is None else len(scale_bytes) // len(upright)
         for start in range(0, len(upright), rows):
             end = min(start + rows, len(upright))
-            scales = None if aside is None else aside[start * aside_bytes : end * aside_bytes]
+            scales = None if scale_bytes is None else scale_bytes[start * scale_size : end * scale_size]
             packed_run, run = packed[start * size : end * size], into[: (end - start) * row_numbers]
             _dequantize_run(self.kind, self.sizes, packed_run, scales, run)
             yield place[: end - start]
 
     def scales(self) -> Float[Tensor, "N _"] | None:
-        """Read the scales of their blocks, which are finite where the numbers are; None if a block has others."""
-        result = passes().scales(self.kind, *_flat(self))
+        """Return the scales of the quantised blocks. If they are finite, so are all numbers. None for some kinds."""
+        result = import_kernels().scales(self.kind, *_flat_arrays(self))
         return None if result is None else torch.from_numpy(result)
 
     def t(self) -> "QuantisedRows":
-        """Transpose them."""
-        return QuantisedRows(self.bytes, self.kind, self.sizes, not self.flipped, self.aside)
+        """Return the transposed matrix, with the same quantised bytes."""
+        return QuantisedRows(self.bytes, self.kind, self.sizes, not self.flipped, self.scale_bytes)
 
     def clone(self) -> "QuantisedRows":
-        """Copy their bytes."""
-        return self._each(torch.clone)
+        """Return a copy of the matrix, with a copy of its quantised bytes."""
+        return self._map_bytes(torch.clone)
 
     def to(self, device: torch.device) -> "QuantisedRows | Float[Tensor, '...']":
-        """Leave them where they are, or dequantize them all for another device: that is done on a CPU."""
+        """Return the matrix itself for its device, or a float32 copy on another device. Only a CPU can dequantize."""
         return self if device == self.device else self.float().to(device)
 
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
-        """Raise the rows of these numbers, of a matrix that isn't flipped."""
-        return self._each(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
+        """Dequantize the rows with these ids, from a matrix that isn't flipped."""
+        return self._map_bytes(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
-    def viewed(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Do what torch's operation of this name does, without raising what it leaves out; None if that can't be.
+    def apply_view(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Apply a view operation of torch to the quantised matrix. Return None if it needs all numbers in float32.
 
-        args, kwargs: what follows the matrix.
+        args, kwargs: the operation's arguments after the matrix.
         """
         if name in SAME or (name == "__getitem__" and args[0] is Ellipsis):
             return self
         if name == "clone" and not kwargs:
             return self.clone()
         last = {self.ndim - 1, self.ndim - 2, -1, -2}
-        if (name in TURNS and (self.ndim == 2 or name == "mT")) or (
+        if (name in TRANSPOSES and (self.ndim == 2 or name == "mT")) or (
             name in ("transpose", "swapaxes") and not kwargs and set(args) <= last and len(args) == 2
         ):
             axes = {axis % self.ndim for axis in args}
             return self if len(axes) == 1 else self.t()
-        if name not in ALONG or (self.flipped and self.ndim == 2):
+        if name not in SELECTIONS or (self.flipped and self.ndim == 2):
             return None
-        place = ALONG[name]
+        place = SELECTIONS[name]
         if place is not None:
             axis = kwargs.get("dim", args[place - 1] if len(args) >= place else 0)
             if axis not in (0, -self.ndim):
                 return None
         elif self.ndim == 2 and isinstance(args[0], tuple) and isinstance(args[0][0], slice):
-            return self._each(lambda tensor: tensor[args[0][0]]).float()[(slice(None), *args[0][1:])]
+            return self._map_bytes(lambda tensor: tensor[args[0][0]]).float()[(slice(None), *args[0][1:])]
         elif isinstance(args[0], (tuple, list)) or args[0] is None:
             return None
         taken = func(self.bytes, *args, **kwargs)
-        aside = None if self.aside is None else func(self.aside, *args, **kwargs)
+        scale_bytes = None if self.scale_bytes is None else func(self.scale_bytes, *args, **kwargs)
         if isinstance(taken, Tensor):
-            return self._part(taken, aside)
-        return tuple(self._part(part, aside and aside[n]) for n, part in enumerate(taken))
+            return self._wrap_bytes(taken, scale_bytes)
+        return tuple(self._wrap_bytes(part, scale_bytes and scale_bytes[n]) for n, part in enumerate(taken))
 
-    def _part(self, bytes: Tensor, aside: Tensor | None) -> "QuantisedRows | Float[Tensor, ' C']":
-        """Matrices of these bytes; a single row dequantized."""
+    def _wrap_bytes(self, bytes: Tensor, scales: Tensor | None) -> "QuantisedRows | Float[Tensor, ' C']":
+        """Wrap selected bytes as a quantised matrix, or dequantize them if they are a single row."""
         if bytes.ndim > 1:
-            return QuantisedRows(bytes, self.kind, self.sizes, self.flipped, aside)
-        row = QuantisedRows(bytes[None], self.kind, self.sizes, aside=None if aside is None else aside[None])
+            return QuantisedRows(bytes, self.kind, self.sizes, self.flipped, scales)
+        row = QuantisedRows(bytes[None], self.kind, self.sizes, scale_bytes=None if scales is None else scales[None])
         return row.float()[0]
 
-    def _each(self, do: Callable[[Tensor], Tensor]) -> "QuantisedRows":
-        """The same done to the bytes and to what stands aside of them."""
-        aside = None if self.aside is None else do(self.aside)
-        return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, aside)
+    def _map_bytes(self, do: Callable[[Tensor], Tensor]) -> "QuantisedRows":
+        """Apply a function to the quantised bytes, and to the separate scales if there are any."""
+        scale_bytes = None if self.scale_bytes is None else do(self.scale_bytes)
+        return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, scale_bytes)
 
 
-def passes() -> ModuleType:
-    """The passes over blocks of numbers; numba is loaded, and compiles them, when the first is needed."""
+def import_kernels() -> ModuleType:
+    """Import the dequantization kernels when first needed, because the import loads numba and compiles them."""
     from regard.model_files import quantised_blocks
 
     return quantised_blocks
 
 
-def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
-    """The bytes of rows as a run, and the run of what stands aside of them, None if nothing does."""
-    return rows.bytes.reshape(-1).numpy(), None if rows.aside is None else rows.aside.reshape(-1).numpy()
+def _flat_arrays(rows: QuantisedRows) -> tuple[Any, Any]:
+    """Return the bytes of quantised rows and their separate scales (or None) as flat arrays."""
+    return rows.bytes.reshape(-1).numpy(), None if rows.scale_bytes is None else rows.scale_bytes.reshape(-1).numpy()
 
 
 def dequantize_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
-    """Write the numbers of rows, which aren't flipped, into a run of float32."""
-    _dequantize_run(rows.kind, rows.sizes, *_flat(rows), made.numpy())
+    """Dequantize rows of a matrix that isn't flipped into a flat float32 tensor."""
+    _dequantize_run(rows.kind, rows.sizes, *_flat_arrays(rows), made.numpy())
 
 
-def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
-    """Write the numbers of whole blocks into a run of float32."""
-    (numbers, size), dequantize_blocks = sizes, passes().dequantize_blocks
+def _dequantize_run(kind: str, sizes: tuple[int, int], packed: Any, scale_bytes: Any, into: Any) -> None:
+    """Dequantize the bytes of whole blocks into a float32 array, on worker threads if there are many."""
+    (numbers, size), dequantize_blocks = sizes, import_kernels().dequantize_blocks
 
-    def part(first: int, end: int) -> None:
-        scales = None if aside is None else aside[first:end]
+    def dequantize_range(first: int, end: int) -> None:
+        scales = None if scale_bytes is None else scale_bytes[first:end]
         dequantize_blocks(kind, packed[first * size : end * size], into[first * numbers : end * numbers], scales)
 
-    share_out(len(packed) // size, len(into), part)
+    run_on_ranges(len(packed) // size, len(into), dequantize_range)
 
 
-def share_out(count: int, numbers: int, part: Callable[[int, int], None]) -> None:
-    """Do what is to be done with so many things, with this many numbers in all, on the worker threads where it is much.
+def run_on_ranges(count: int, numbers: int, run_range: Callable[[int, int], None]) -> None:
+    """Run a function on ranges of `count` items, on worker threads if the items have many numbers.
 
-    part: does it with those from one on to another.
+    run_range: called with the first item of a range, and the item after its last.
     """
-    workers = threads.worker_thread_count() if numbers >= SHARED else 1
+    workers = threads.worker_thread_count() if numbers >= MIN_THREADED else 1
     share = -(-count // max(1, workers))
     if workers == 1:
-        part(0, count)
+        run_range(0, count)
     else:
-        tasks = [partial(part, first, min(first + share, count)) for first in range(0, count, share)]
+        tasks = [partial(run_range, first, min(first + share, count)) for first in range(0, count, share)]
         threads.run_on_worker_threads(tasks)

@@ -1,7 +1,7 @@
-"""Limit the memory and tensors that building a model may take to a few times what its checkpoint holds.
+"""Limit the memory and tensors that building a model may take, relative to the sizes of its checkpoint.
 
-transformers builds a model without memory (on the device "meta"), and fills it from the checkpoint afterwards. A config
-that asks for more than its checkpoint holds is stopped while it is built, wherever in a family's code its numbers lead.
+transformers builds a model without memory (on the device "meta") and then loads the checkpoint. If a config asks for
+more than the checkpoint has, the build is stopped, wherever in the architecture's code that happens.
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from regard.memory import format_bytes, require_memory
 from regard.model_files.limits import CheckpointSizes
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
-DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # first weights
-SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
-SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
-PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
+DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # random initialization
+SHARED = 4  # an encoder-decoder makes four embedding tables before it shares one
+SPARE = 1 << 26  # further numbers in float32, for tables of positions and masks, which aren't in the checkpoint
+PARTS, MORE = 16, 2000  # tensors made for each tensor of the checkpoint, which may combine several; and further tensors
 
 
 class Budget(TorchFunctionMode):
-    """Count the tensors made on "meta" in a with block, in this thread; raise RegardError beyond the checkpoint's."""
+    """Count the tensors made on "meta" in a with block of this thread. Raise RegardError if they are too many."""
 
     def __init__(self, sizes: CheckpointSizes, name: str) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class Budget(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawn = (*args, *(kwargs or {}).values())[0] if func.__name__ in DRAWN else None
         if isinstance(drawn, Tensor) and drawn.device.type == "meta":
-            return drawn  # it has no numbers, and torch would import its compiler to draw some
+            return drawn  # it has no numbers, and torch would import its compiler to draw random ones
         made = func(*args, **(kwargs or {}))
         if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
-            self.bytes += made.numel() * made.itemsize  # a mask has a byte for a number
+            self.bytes += made.numel() * made.itemsize  # a mask has one byte per number
             self.tensors += 1
             if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
                 raise RegardError(
@@ -46,22 +46,22 @@ class Budget(TorchFunctionMode):
 
 
 def kept_as_stored(sizes: CheckpointSizes | None, dtype: torch.dtype | None) -> bool:
-    """Return whether a checkpoint's weights stay as they are: some are smaller, and no dtype is requested (None)."""
+    """Return whether weights stay as stored: some are smaller than float32, and no dtype is requested (None)."""
     return dtype is None and sizes is not None and sizes.half and (sizes.plain or sizes.mxfp4)
 
 
-def needs(sizes: CheckpointSizes, dtype: torch.dtype | None = torch.float32) -> int:
-    """Count the bytes that a checkpoint takes as a model of this dtype; None for as it is stored, else float32."""
+def nbytes(sizes: CheckpointSizes, dtype: torch.dtype | None = torch.float32) -> int:
+    """Return the bytes of a checkpoint as a model of this dtype. None: as stored if possible, otherwise float32."""
     return sizes.bytes if kept_as_stored(sizes, dtype) else sizes.numbers * (dtype or torch.float32).itemsize
 
 
 def require_memory_for_model(
     sizes: CheckpointSizes, device: torch.device, name: str, dtype: torch.dtype | None
 ) -> None:
-    """Raise an error for a model for which there is no memory, before any of it is read. dtype: as in `needs`."""
+    """Raise RegardError if a model doesn't fit into memory, before any of it is read. dtype: as in `nbytes`."""
     helps = "take a smaller one, or free memory"
     if dtype == torch.float32 and kept_as_stored(sizes, None):
-        helps = f"keep its weights as they are stored, {format_bytes(needs(sizes, None))} (dtype auto), or {helps}"
+        helps = f"keep its weights as they are stored, {format_bytes(nbytes(sizes, None))} (dtype auto), or {helps}"
     how = "as stored" if kept_as_stored(sizes, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
     for place in {torch.device("cpu"), device}:
-        require_memory(needs(sizes, dtype), place, f"model {name!r}, {how},", helps)
+        require_memory(nbytes(sizes, dtype), place, f"model {name!r}, {how},", helps)

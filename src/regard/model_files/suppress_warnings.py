@@ -1,4 +1,4 @@
-"""Keep log messages, warnings and progress bars of transformers off the terminal, and import its models faster."""
+"""Hide log messages, warnings and progress bars of transformers, and import its models faster."""
 
 import importlib
 import logging
@@ -14,11 +14,11 @@ READER = "create_import_structure_from_path"
 
 
 def import_models() -> None:
-    """Import `transformers.models` with what `import transformers` has read of its files already.
+    """Import `transformers.models`, reusing what `import transformers` has already read from its files.
 
-    Both read every file of some 550 folders for the names in it, and 128 folders are what transformers remembers,
-    so that the second reads all of them again. Here it is handed what the first remembers of them as a whole; a
-    version of transformers that reads them in another way is left to do so.
+    Both read the names in every file of some 550 folders, but transformers caches only 128 folders, so the second
+    import would read all of them again. Here it gets the result of the first. A version of transformers that reads
+    them differently isn't changed.
     """
     import transformers
     from transformers.utils import import_utils
@@ -38,38 +38,38 @@ def import_models() -> None:
         setattr(import_utils, READER, read)
 
 
-_lock, _inside, _changes = threading.Lock(), [0], ExitStack()  # how many calls are quiet now, and how to undo it
+_lock, _open_blocks, _undo = threading.Lock(), [0], ExitStack()  # open `quiet` blocks, and how to undo them
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries' progress bars and advice off the terminal; errors still arrive as errors.
+    """Hide the libraries' progress bars and advice inside the block. Errors are still raised.
 
-    Loggers, warning filters and bars belong to the process, so it is quiet until the last thread leaves.
+    Loggers, warning filters and bars belong to the process, so they stay hidden until the last thread leaves.
     """
     with _lock:
-        if not _inside[0]:
-            for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # to set a level takes 1 ms
-                _changes.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
+        if not _open_blocks[0]:
+            for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):  # setting a level takes 1 ms
+                _undo.callback(vars(logger).update, handlers=logger.handlers, propagate=logger.propagate)
                 vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
-            _changes.enter_context(warnings.catch_warnings())
+            _undo.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-        if not _inside[0] and "transformers" in sys.modules:  # else nothing draws bars
+        if not _open_blocks[0] and "transformers" in sys.modules:  # otherwise nothing draws bars
             import huggingface_hub.utils as hub
             from transformers.utils import logging as bars
 
             if not hub.are_progress_bars_disabled():
-                _changes.callback(hub.enable_progress_bars)
+                _undo.callback(hub.enable_progress_bars)
             elif bars.is_progress_bar_enabled():
-                _changes.callback(hub.disable_progress_bars)  # which the next one would enable
+                _undo.callback(hub.disable_progress_bars)  # because the next call enables them
             if bars.is_progress_bar_enabled():
-                _changes.callback(bars.enable_progress_bar)
+                _undo.callback(bars.enable_progress_bar)
             bars.disable_progress_bar()
-        _inside[0] += 1
+        _open_blocks[0] += 1
     try:
         yield
     finally:
         with _lock:
-            _inside[0] -= 1
-            if not _inside[0]:
-                _changes.close()
+            _open_blocks[0] -= 1
+            if not _open_blocks[0]:
+                _undo.close()

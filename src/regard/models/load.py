@@ -24,10 +24,10 @@ from regard.model_files.folder import (
     CONFIG,
     DEFAULT_NAME,
     cached_hub_file,
-    check_hub,
+    check_available,
+    check_hub_files,
     check_hub_name,
     check_model_folder,
-    check_there,
     default_folder,
     file_of_model,
     missing_model_file_error,
@@ -196,7 +196,7 @@ def _load_checkpoint(
             sizes = file.held
         elif sizes is None and isinstance(folder, str):
             with load_errors_in_line(name):
-                sizes = check_hub(folder)
+                sizes = check_hub_files(folder)
         if spread and file is not None:
             raise RegardError("load: device_map: a GGUF file is loaded on one device")
         if spread:
@@ -313,7 +313,7 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
         return path
     if path.suffix.lower() == ".gguf":
         import_part("regard.gguf")
-    check_there(check_hub_name(source))
+    check_available(check_hub_name(source))
     return name
 
 

@@ -198,7 +198,7 @@ def check_finite_weights(model: nn.Module, name: str) -> None:
         if whole.is_meta:
             continue
         # a finite sum has finite terms, and is faster to compute; finite terms may still have an infinite sum
-        for tensor in whole.telling() if hasattr(whole, "telling") else (whole,):
+        for tensor in whole.values_to_check() if hasattr(whole, "values_to_check") else (whole,):
             if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
                 continue
             what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
@@ -249,7 +249,7 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
             f"tensor {name!r} in MXFP4 has blocks {blocks} and scales {scales}, expected (..., 16) and (...)"
         )
     rows = parts["_blocks"].flatten(-2)
-    return StoredWeight.of(QuantisedRows(rows, "MXFP4", (32, 16), flipped=True, aside=parts["_scales"]))
+    return StoredWeight.of(QuantisedRows(rows, "MXFP4", (32, 16), flipped=True, scale_bytes=parts["_scales"]))
 
 
 def checked_device_map(

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.files import check_regular, read_json, whole
 from regard.memory import require_memory
-from regard.model_files.limits import held
-from regard.model_files.size_limit import Budget, needs
+from regard.model_files.limits import read_sizes
+from regard.model_files.size_limit import Budget, nbytes
 from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
@@ -67,8 +67,8 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
     if not (folder / WEIGHTS).exists():
         raise RegardError(f"{str(folder)!r}: no weights, expected {WEIGHTS}")
-    sizes = held([folder / WEIGHTS])
-    require_memory(needs(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
+    sizes = read_sizes([folder / WEIGHTS])
+    require_memory(nbytes(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
         Transformer(config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on

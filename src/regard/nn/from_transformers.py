@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.files import read_json
-from regard.model_files.limits import held
+from regard.model_files.limits import read_sizes
 from regard.model_files.size_limit import Budget
 from regard.nn.config import TransformerConfig
 from regard.nn.folder import CONFIG, WEIGHTS, fill_module_weights, read_tensors, weights_of
@@ -72,7 +72,7 @@ def read_bert(folder: Path) -> Transformer | None:
         unused = {name for name, tensor in tensors.items() if name == POSITION_IDS or pooler.get(name) == tensor.shape}
         if {*names.values()} != tensors.keys() - unused:
             return None
-        with Budget(held([folder / WEIGHTS]), str(folder)), torch.device("meta"):
+        with Budget(read_sizes([folder / WEIGHTS]), str(folder)), torch.device("meta"):
             model = Transformer(made)
     except Exception:  # a config may hold anything: transformers meets the same, and reports it
         return None
