@@ -229,7 +229,7 @@ def test_what_is_refused(given: Any, ids: Any, says: str) -> None:
 def test_a_text_that_does_not_fit_is_refused_before_its_tokens_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two million characters took half a minute to be refused."""
     built: list[int] = []
-    monkeypatch.setattr("regard.text.tokens._encoded", lambda *given: built.append(1))
+    monkeypatch.setattr("regard.text.tokens._build_encoded", lambda *given: built.append(1))
     with pytest.raises(RegardError, match="text has 32 tokens"):
         opened("gpt")._reader.read("text", "bank " * 32, None)
     assert not built

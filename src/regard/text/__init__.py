@@ -1,4 +1,4 @@
-"""The parts of a text: tokens, words, tokenizers, word vectors."""
+"""Tokenize texts, find words in them, and quote them in sentences."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Sentences that say nothing of what a word in them means: the control that a text's effect on it is held against.
+"""Neutral sentences, which say nothing about a word's meaning: a control for the effect of a text on the word.
 
-Two thirds use the word as a noun, the others as any word; it stands first, last and in between. Of 39 sentences the
-range is one that a sentence like them leaves by chance in one of twenty cases (2 of 40). They are English.
+Two thirds use the word as a noun, the others accept any word. It comes first, last and in between. A further sentence
+like these 39 would be outside of their range by chance in one of twenty cases (2 of 40). They are English.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from regard.errors import RegardError
 from regard.text.tokens import check_texts, shortened
 from regard.text.words import find_spans
 
-SLOT = "{}"  # where the word goes
-MIN_SENTENCES = 12  # sentences from which on they have a range
+SLOT = "{}"  # the position of the word
+MIN_SENTENCES = 12  # fewer sentences have no range
 SENTENCES = (
     "Nobody said anything about the {}.",
     "She asked him about the {}.",
@@ -56,25 +56,25 @@ SENTENCES = (
 
 
 def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[str]:
-    """Put a word into neutral sentences, in the spelling given: `control` of `regard.see` takes traces of these.
+    """Return neutral sentences with a word in them, as you spell it: `control` of `regard.see` takes traces of these.
 
-    sentences: with {} in the word's place, or with the word itself. Without them the 39 that come with the package.
+    sentences: with {} at the position of the word, or with the word itself. Default: the 39 that come with the package.
 
     Raises:
-        RegardError: no word, or a sentence that has neither the word nor its place; it is named.
+        RegardError: there is no word, or a sentence has neither the word nor {}. The message names it.
     """
     if not isinstance(word, str) or not word.strip():
         raise RegardError(f"neutral_sentences: got {word!r}, expected a word")
     if isinstance(sentences, str) or not all(isinstance(s, str) for s in check_texts(sentences, "control")):
         raise RegardError(f"control: got {type(sentences).__name__}, expected a list of sentences")
     for number, sentence in enumerate(sentences, 1):
-        if lacks := lacking(sentence, word):
+        if lacks := slot_problem(sentence, word):
             raise RegardError(f"control: sentence {number}, {lacks}")
     return list(dict.fromkeys(sentence.replace(SLOT, word) for sentence in sentences))
 
 
-def lacking(sentence: str, word: str) -> str | None:
-    """Report that a sentence has neither the word nor its place; None if it has one of them."""
+def slot_problem(sentence: str, word: str) -> str | None:
+    """Return an error message if a sentence has neither the word nor {}, otherwise None."""
     try:
         if SLOT in sentence or find_spans(sentence, word):
             return None

@@ -1,8 +1,8 @@
-"""Turn what a model is to read, texts, a chat or token ids, into tokens that fit it.
+"""Turn the input of a model (texts, a chat or token ids) into tokens that fit it.
 
-A chat is written as text by its tokenizer's template: a program that came with a model (Jinja), in transformers'
-sandbox. Where each message stands is not guessed: the template is run once more with marks in the place of the
-messages, and what it wrote around the marks has to be what it wrote around the messages.
+A chat is written as text by the tokenizer's template: a program that comes with a model (Jinja), in transformers'
+sandbox. To find the messages in the text, the template runs again with marks in their place. What it writes around
+the marks and around the messages has to be the same.
 """
 
 import re
@@ -35,9 +35,9 @@ MARK = re.compile("\ue000([0-9]+)\ue001")
 
 
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
-    """Write checked messages as the text that a model reads, and say which characters each message is.
+    """Write checked messages as the text that a model reads. Return it with a turn (role, characters) per message.
 
-    Where the last message isn't the assistant's, the text ends where its answer begins. name: the model's.
+    If the last message isn't the assistant's, the text ends where its answer begins. name: of the model.
     """
     try:
         tokenizer.get_chat_template()
@@ -47,7 +47,7 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
     marks = [message | {"content": f"\ue000{n}\ue001"} for n, message in enumerate(messages)]
     try:
         text, marked = (tokenizer.apply_chat_template(chat, **how) for chat in ([*messages], marks))
-    except Exception as error:  # a template raises what it likes
+    except Exception as error:  # a template can raise anything
         raise RegardError(f"chat: the chat template of {name} rejects it: {first_line(error)[:200]}") from error
     spans = _spans_of_messages(text, marked, [message["content"] for message in messages])
     if spans is None:
@@ -59,7 +59,7 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
 
 
 def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[tuple[int, int]] | None:
-    """The characters of each message: in the frame that was written around the marks; None if that is another."""
+    """Find the characters [start, end) of each message by the marked text; None if the template wrote another text."""
     pieces = MARK.split(marked)
     if pieces[1::2] != [str(n) for n in range(len(contents))]:
         return None
@@ -84,15 +84,15 @@ class Reader:
     limit: int | None
 
     def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
-        """Read one text (or its ids) or several: whether it was one, and the tokens of each.
+        """Tokenize one text (or its ids) or several. Return whether it was one, and the tokens of each.
 
         name: "text", "prompt" or "target", for error messages. value, ids: one of them, the other None.
-        windowed: it will be read in windows, so that it may have any length.
+        windowed: the text will be read in windows, so it may have any length.
         """
         if (value is None) == (ids is None):
             raise RegardError(f"pass either {name} or its ids, got {'none' if value is None else 'both'}")
         if ids is not None:
-            rows = _listed(ids, name)
+            rows = _to_lists(ids, name)
             single = not rows or is_whole(rows[0])
             return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
         texts = list(check_texts(value, name, f", or token ids as {'target_' * (name == 'target')}ids="))
@@ -110,7 +110,7 @@ class Reader:
         return single, [self._check_ids(encoded, name) for encoded, name in zip(results, names, strict=True)]
 
     def read_parts(self, text: Any, second: Any, words: Any) -> tuple[bool, list[Encoded]]:
-        """Read texts with a second text each, or texts that are given as their words: whether it was one, and each."""
+        """Tokenize pairs of texts, or texts given as lists of words. Return whether it was one, and the tokens."""
         pair, name = words is None, "second" if words is None else "words"
         if (text is None) == pair or (second is not None) != pair:
             raise RegardError(f"{name}: {'needs a text for each second text' if pair else 'words replace the text'}")
@@ -138,7 +138,7 @@ class Reader:
         return single, [self._check_ids(encoded, name) for encoded in results]
 
     def read_chat(self, messages: Any) -> Encoded:
-        """Read the messages of a chat, by the tokenizer's template."""
+        """Tokenize the messages of a chat, written as text by the tokenizer's template."""
         checked = check_messages(messages)
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: pass ids=...")
@@ -148,18 +148,19 @@ class Reader:
             counted=lambda _, count: self._check_length(count, "chat", False),
         )  # fmt: skip
         turns = tuple(replace(turn, tokens=tokens_between(encoded, turn.start, turn.end)) for turn in spans)
-        roles = ", ".join(f"{turn.role} {_run(turn.tokens)}" for turn in turns)
+        roles = ", ".join(f"{turn.role} {_number_range(turn.tokens)}" for turn in turns)
         literal = [t.text for turn in turns for n in turn.tokens if (t := encoded.tokens[n]).special]
         notes: tuple[str, ...] = (f"Token positions of the messages: {roles}.",)
-        if literal:  # those of the template are meant
+        if literal:  # those of the template aren't reported
             notes += (f"{AS_SPECIAL} in a message: {', '.join(dict.fromkeys(literal))}.",)
         other_notes = tuple(note for note in encoded.notes if not note.startswith(AS_SPECIAL))
         tokens = tokens_in_turns(encoded.tokens, turns)
         return self._check_ids(replace(encoded, tokens=tokens, turns=turns, notes=(*other_notes, *notes)), "chat")
 
     def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
-        size = self._id_count()
-        row = _listed(row, name)
+        """Check a text's token ids and encode them."""
+        size = self._count_ids()
+        row = _to_lists(row, name)
         if not all(map(is_whole, row)):
             raise RegardError(f"{name} ids: got {row!r:.60}, expected whole numbers, or a list of them for each text")
         if not row:
@@ -171,12 +172,13 @@ class Reader:
         return encoded_ids(row)
 
     def _check_ids(self, encoded: Encoded, name: str) -> Encoded:
-        if name.startswith("target"):  # the decoder reads its target one token late: it begins with the start token
+        """Raise RegardError for ids that the model doesn't have. Return the text, shifted for a decoder if a target."""
+        if name.startswith("target"):  # the decoder reads its target shifted by one, after a start token
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
         config = self.model.config
-        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # of a model of ours
-        for kind, ids, size in (("id", encoded.ids, self._id_count()), ("type id", encoded.segments, types)):
+        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # of a `regard.Transformer`
+        for kind, ids, size in (("id", encoded.ids, self._count_ids()), ("type id", encoded.segments, types)):
             if size and ids and max(ids) >= size:
                 raise RegardError(
                     f"{name}: its tokenizer gives {kind} {max(ids)}, {self.name} has {kind}s 0 to {size - 1}: they do "
@@ -184,8 +186,8 @@ class Reader:
                 )
         return encoded
 
-    def _id_count(self) -> int:
-        """Count the ids that the model has."""
+    def _count_ids(self) -> int:
+        """Return the number of ids in the model's embedding table."""
         try:
             table = self.model.get_input_embeddings()
         except NotImplementedError:
@@ -195,24 +197,25 @@ class Reader:
         return table.weight.shape[0]
 
     def _check_length(self, count: int, name: str, windowed: bool) -> None:
+        """Raise RegardError if a text has more tokens than the model's limit, unless it is read in windows."""
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
             window = control_name("window", f"--window {self.limit // 2} (in Python, window={self.limit // 2})")
-            cut = name.startswith("text") and not pair  # nothing else is read in windows
+            cut = name.startswith("text") and not pair  # other texts can't be read in windows
             hint = f"; it can be read in overlapping windows, with {window}" if cut else ""
             raise RegardError(
                 f"{name} has {count} tokens with special tokens, {self.name} takes at most {self.limit}{hint}"
             )
 
 
-def _listed(ids: Any, name: str) -> list[Any]:
-    """List ids, or rows of them, as Python has them: of lists, tensors and arrays, and lists of such numbers."""
+def _to_lists(ids: Any, name: str) -> list[Any]:
+    """Convert ids, or rows of them, from lists, tensors or arrays to Python lists."""
     rows = ids.tolist() if hasattr(ids, "tolist") else ids
     if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
         raise RegardError(f"{name} ids: got {type(ids).__name__}, expected a list of ids such as encoding['input_ids']")
     return [row.tolist() if hasattr(row, "tolist") else row for row in rows]
 
 
-def _run(tokens: Sequence[int]) -> str:
-    """Consecutive numbers as a user writes them."""
+def _number_range(tokens: Sequence[int]) -> str:
+    """Write consecutive numbers for users, such as "3 to 7"."""
     return "none" if not tokens else str(tokens[0]) if len(tokens) == 1 else f"{tokens[0]} to {tokens[-1]}"

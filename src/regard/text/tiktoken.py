@@ -1,4 +1,4 @@
-"""The tokenizer cl100k_base, through tiktoken; without a network from what `regard fetch` keeps."""
+"""Encode texts with the tokenizer cl100k_base of tiktoken, without a network from the files of `regard fetch`."""
 
 import codecs
 import os
@@ -11,12 +11,12 @@ from regard.text.tokens import Token, spelled_token_bytes
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name that tiktoken's cache gives them
+CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name of the ranks in tiktoken's cache
 HOW = f"run regard fetch cl100k_base, or save its ranks (cl100k_base.tiktoken) as {CACHED} in TIKTOKEN_CACHE_DIR"
 
 
 def cl100k_base() -> "Encoding":
-    """Load the tiktoken encoding: its ranks from TIKTOKEN_CACHE_DIR, regard's or tiktoken's cache, or the network."""
+    """Load cl100k_base of tiktoken: its ranks from TIKTOKEN_CACHE_DIR, regard's or tiktoken's cache, or the network."""
     try:
         import tiktoken
     except ImportError:
@@ -25,18 +25,18 @@ def cl100k_base() -> "Encoding":
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))
     try:
         return tiktoken.get_encoding("cl100k_base")
-    except Exception as error:  # no network fails in many ways, all of them of other libraries
+    except Exception as error:  # a network fails in many ways, with errors of other libraries
         raise RegardError(f"the ranks of cl100k_base are not available ({type(error).__name__}): {HOW}") from None
 
 
 def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
-    """Encode a text. A token that is a part of a character has the character's place, and its bytes as text."""
+    """Encode a text with cl100k_base. A token that is part of a character has its position, and spells its bytes."""
     tokens, start, pending = [], 0, b""
     for number in encoding.encode_ordinary(text):
         piece = encoding.decode_single_token_bytes(number)
-        whole = codecs.utf_8_decode(pending + piece)[0]  # the characters that are complete
+        whole = codecs.utf_8_decode(pending + piece)[0]  # the complete characters
         end = start + len(whole)
-        if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
+        if pending or pending + piece != whole.encode():  # bytes that aren't complete characters
             tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False, text))
         else:
             tokens.append(Token(number, whole, start, end, None, False, text))

@@ -40,19 +40,19 @@ ROLES = {
     "sep_token": SEP,
     "mask_token": MASK,
 }
-# What stands round a text, beside [PAD] and [UNK]: nothing; an end, as a translator's texts have; a beginning and an
-# end; BERT's.
+# Special tokens around a text, in addition to [PAD] and [UNK]: none; an end, as in translation; a beginning and an end;
+# those of BERT.
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
-LARGEST = 1 << 26  # bytes of a tokenizer.json: the largest that are published have half of that
-RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
+LARGEST = 1 << 26  # bytes of a tokenizer.json: twice the largest that are published
+RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: together all of a text
 
 
 def words(
     texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none"
 ) -> "PreTrainedTokenizerFast":
-    """Make a dictionary of the texts' words and punctuation marks, sorted and numbered from 0, then special tokens.
+    """Make a tokenizer of the texts' words and punctuation marks, sorted and numbered from 0, then special tokens.
 
     lower: whether to convert capitals to lower case. most: the maximum number of words, by frequency, then
     alphabetically. frame: the special tokens around a text, a key of `FRAMES`. A word that isn't in the dictionary is
@@ -72,17 +72,17 @@ def words(
         chosen = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
     vocabulary = {word: n for n, word in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole.model = models.WordLevel(vocabulary, unk_token=UNK)
-    return _finished(whole, frame)
+    return _add_special_tokens(whole, frame)
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
-    """Make a vocabulary of the texts' characters, sorted and numbered from 0, then special tokens. Others are [UNK]."""
+    """Make a tokenizer of the texts' characters, sorted and numbered from 0, then special tokens. Others are [UNK]."""
     chosen = sorted({character for text in _texts_to_tokenize(texts) for character in text})
     vocabulary = {token: n for n, token in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
     whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
     whole.decoder = decoders.Fuse()
-    return _finished(whole, frame)
+    return _add_special_tokens(whole, frame)
 
 
 def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> "PreTrainedTokenizerFast":
@@ -100,7 +100,7 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
         vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     whole.train_from_iterator(list(_texts_to_tokenize(texts)), trainer)
-    return _finished(whole, frame, processors.ByteLevel(trim_offsets=True))
+    return _add_special_tokens(whole, frame, processors.ByteLevel(trim_offsets=True))
 
 
 def word_pieces(
@@ -118,8 +118,8 @@ def word_pieces(
     whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     whole.decoder = decoders.WordPiece()
     read = list(_texts_to_tokenize(texts))
-    # The library numbers single characters as it happens to meet them, another way each time, and that decides ties
-    # between pieces. Given to it sorted, among the special tokens, they make a vocabulary that is always the same.
+    # The library numbers single characters in an order that varies, which decides ties between pieces. Sorted among the
+    # special tokens, they always make the same vocabulary.
     alphabet: set[str] = set()
     for text in read:
         for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
@@ -133,7 +133,7 @@ def word_pieces(
     trained.normalizer, trained.pre_tokenizer = whole.normalizer, whole.pre_tokenizer
     trained.train_from_iterator(read, trainer)
     whole.model = models.WordPiece(trained.get_vocab(), unk_token=UNK)
-    return _finished(whole, frame)
+    return _add_special_tokens(whole, frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ class PaddedBatch:
 
 
 def batch(tokenizer: Any, texts: Sequence[str]) -> PaddedBatch:
-    """Encode texts as ids, padded to the longest. Raises RegardError if there is no text, or a text has no tokens."""
+    """Encode texts as a padded batch of ids. Raises RegardError if there is no text, or a text has no tokens."""
     texts = list(check_texts(texts))
     if not texts:
         raise RegardError("texts: got none, expected a list of them")
@@ -163,7 +163,7 @@ def batch(tokenizer: Any, texts: Sequence[str]) -> PaddedBatch:
 
 
 def tokenizer_files(tokenizer: Any) -> dict[str, str]:
-    """Write a tokenizer as its files: tokenizer.json, and tokenizer_config.json with its special tokens, by name.
+    """Return the files of a tokenizer by name: tokenizer.json, and tokenizer_config.json with its special tokens.
 
     Raises:
         RegardError: it isn't a fast tokenizer, so it has no tokenizer.json.
@@ -195,11 +195,11 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
             settings = read_json(config_file)
             roles = {role: settings[role] for role in ROLES if role in settings}
             inputs = settings.get("model_input_names")
-        return _wrapped(whole, roles, inputs)
+        return _to_transformers(whole, roles, inputs)
 
 
-def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
-    """Add special tokens and what stands round a text. before: other steps behind tokenizing."""
+def _add_special_tokens(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
+    """Add special tokens, and a frame of them around a text, to a tokenizer. before: other post-processing steps."""
     present = [token for token in (PAD, UNK, *_frame_of_special_tokens(frame)) if whole.token_to_id(token) is not None]
     whole.add_special_tokens(present)
     ends: dict[str, tuple[str, str | None]] = {
@@ -215,13 +215,13 @@ def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrai
     if steps:
         whole.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
     inputs = ["input_ids", "token_type_ids", "attention_mask"] if frame == "bert" else ["input_ids", "attention_mask"]
-    return _wrapped(whole, {role: token for role, token in ROLES.items() if token in present}, inputs)
+    return _to_transformers(whole, {role: token for role, token in ROLES.items() if token in present}, inputs)
 
 
-def _wrapped(
+def _to_transformers(
     whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None
 ) -> "PreTrainedTokenizerFast":
-    """Wrap a tokenizer as transformers has it. The import takes seconds, so it stands here."""
+    """Wrap a tokenizer as one of transformers. The import takes seconds, so it is inside the function."""
     from transformers import PreTrainedTokenizerFast
 
     names = list(inputs or ("input_ids", "attention_mask"))
@@ -237,7 +237,7 @@ def _frame_of_special_tokens(frame: str) -> tuple[str, ...]:
 
 
 def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
-    """Yield the texts, one after another.
+    """Yield the texts one after another, and check each.
 
     Raises:
         RegardError: one isn't a string, or all of them are blank.
@@ -259,9 +259,9 @@ def _check_tokenizer_size(name: str, size: Any, least: int, why: str = "") -> No
 
 BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 FILE, SETTINGS, ROLES_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
-OTHERS = ("added_tokens.json", "chat_template.jinja")  # files that add to it
+OTHERS = ("added_tokens.json", "chat_template.jinja")  # files that add to the tokenizer
 USED = ("do_lower_case", "tokenize_chinese_chars", "strip_accents")
-# Settings that change nothing of how a text is read without padding and truncation.
+# Settings that have no effect without padding and truncation.
 UNUSED = """
     backend clean_up_tokenization_spaces do_basic_tokenize is_local local_files_only max_length model_max_length
     name_or_path pad_to_multiple_of pad_token_type_id padding_side special_tokens_map_file stride tokenizer_file
@@ -270,18 +270,18 @@ UNUSED = """
 
 
 class Encodings(dict[str, Any]):
-    """The result of a `BertTokenizer` for texts, with the names of transformers."""
+    """The result of a `BertTokenizer` for several texts, with the entries that transformers returns."""
 
     def __init__(self, rows: Sequence[tokenizers.Encoding]) -> None:
         self._rows, fields = rows, {"input_ids": "ids", "token_type_ids": "type_ids", "offset_mapping": "offsets"}
         super().__init__({name: [getattr(row, field) for row in rows] for name, field in fields.items()})
 
     def word_ids(self, n: int) -> list[int | None]:
-        """Number the words of text n's tokens."""
+        """Return the word number of each token in text n."""
         return self._rows[n].word_ids
 
     def sequence_ids(self, n: int) -> list[int | None]:
-        """Return the text of pair n to which each token belongs."""
+        """Return which text of pair n (0 or 1) each token belongs to."""
         return self._rows[n].sequence_ids
 
 
@@ -305,7 +305,7 @@ class BertTokenizer:
         self, text: Any = None, text_pair: Any = None, text_target: Any = None, *, add_special_tokens: bool = True,
         is_split_into_words: bool = False, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
-        """Encode a text or several, none of them cut or padded."""
+        """Encode one text or several, without truncation or padding."""
         if isinstance(text, str):
             return {name: rows[0] for name, rows in self([text], add_special_tokens=add_special_tokens).items()}
         texts = text_target if text is None else text
@@ -315,36 +315,36 @@ class BertTokenizer:
         return Encodings(self.backend_tokenizer.encode_batch(texts, **options))
 
     def decode(self, ids: Sequence[int], **_: Any) -> str:
-        """Spell ids as a text."""
+        """Decode token ids to a text, including special tokens."""
         return self.backend_tokenizer.decode(ids, skip_special_tokens=False)
 
     def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> Any:
-        """Spell ids as the vocabulary does."""
+        """Return the vocabulary's spelling of an id, or of each id."""
         spell = self.backend_tokenizer.id_to_token
         return spell(ids) if isinstance(ids, int) else [spell(number) for number in ids]
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Count the special tokens around a text or a pair."""
+        """Return the number of special tokens around a text or a pair."""
         return self.backend_tokenizer.num_special_tokens_to_add(pair)
 
 
 def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
-    """Read a folder's tokenizer. None if transformers must read it."""
+    """Read a folder's BERT tokenizer without transformers. Return None if only transformers can read it."""
     if any((folder / name).exists() for name in OTHERS):
         return None
     try:
         settings = read_json(folder / SETTINGS)
         roles = read_json(folder / ROLES_FILE) if (folder / ROLES_FILE).exists() else {}
-        said = {name: value for name, value in settings.items() if name not in {*UNUSED.split(), *USED}}
-        known = said.pop("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
+        others = {name: value for name, value in settings.items() if name not in {*UNUSED.split(), *USED}}
+        known = others.pop("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
         usual = (BERT_ROLES | {"never_split": None}).items()
-        if not known or not said.items() <= usual or not roles.items() <= BERT_ROLES.items():
+        if not known or not others.items() <= usual or not roles.items() <= BERT_ROLES.items():
             return None
         with tokenizer_errors(str(folder)):
             whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
             whole.no_truncation()
             whole.no_padding()
-            # what the BertTokenizer of transformers makes of the settings, but with special tokens for all vocabulary
+            # the BertTokenizer that transformers makes from the settings, with only special tokens as its vocabulary
             special: dict[str, Any] = {token: whole.token_to_id(token) for token in BERT_ROLES.values()}
             made = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
             lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
@@ -354,9 +354,9 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
             made.add_special_tokens(sorted(special, key=special.__getitem__))
             one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
             made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
-            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # which is last
+            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # vocabulary last
             if theirs != ours:
                 return None
-    except Exception:  # the library raises bare Exception: transformers finds the same fault, and it is reported there
+    except Exception:  # the library raises bare Exception: transformers finds the same fault and reports it
         return None
     return BertTokenizer(whole)

@@ -1,4 +1,4 @@
-"""From text to tokens, whatever the tokenizer."""
+"""Encode a text as tokens with their characters, for any tokenizer."""
 
 import re
 import unicodedata
@@ -15,31 +15,31 @@ import regex
 
 from regard.errors import RegardError, first_line
 
-# What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
+# The spellings of each tokenizer's ids so far: decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
-BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
-AS_SPECIAL = "Read as a special token"  # how a note begins
+BLANK = "\u2581"  # the blank in vocabularies of sentencepiece
+AS_SPECIAL = "Read as a special token"  # the beginning of a note
 ROLES = ("system", "developer", "user", "assistant", "tool")  # of messages
 TEXT = "text"  # the role of each of two texts that are read together
 
-# The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
-# seen stand for themselves, the other bytes, in their order, for the characters from 256 on.
-_SEEN = (*range(33, 127), *range(161, 173), *range(174, 256))
-_UNSEEN = tuple(byte for byte in range(256) if byte not in _SEEN)
-_BYTES = {chr(byte): byte for byte in _SEEN} | {chr(256 + n): byte for n, byte in enumerate(_UNSEEN)}
+# How byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes: visible characters of Latin-1 as themselves,
+# the other bytes, in order, by the characters from 256 on.
+_VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))
+_INVISIBLE = tuple(byte for byte in range(256) if byte not in _VISIBLE)
+_BYTES = {chr(byte): byte for byte in _VISIBLE} | {chr(256 + n): byte for n, byte in enumerate(_INVISIBLE)}
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token. start and end count characters of the text (equal for special tokens that stand for none).
+    """A token of a text. start and end count characters of the text (equal for special tokens without characters).
 
-    word is the tokenizer's own number of the word it cut this token from, None for special tokens. turn says in which
-    message of a chat, or in which of two texts it is, "" for what the template wrote, and if there is none. source
-    is the text that start and end count characters of.
+    word is the tokenizer's number of the word that contains this token, None for special tokens. turn names the message
+    of a chat, or the text of a pair, that contains it, "" for the template's tokens and in other texts. source is the
+    text whose characters start and end count.
     """
 
-    turn = ""  # no field: `ChatToken` has it
+    turn = ""  # not a field: `ChatToken` has it
 
     id: int
     text: str
@@ -49,7 +49,7 @@ class Token:
     special: bool
     if TYPE_CHECKING:
         source: str = ""
-    else:  # no field: asdict would write the whole text with each token
+    else:  # not a field: asdict would write the whole text with each token
         source: InitVar[str] = ""
 
         def __post_init__(self, source: str) -> None:
@@ -63,14 +63,14 @@ class Token:
 
 @dataclass(frozen=True)
 class ChatToken(Token):
-    """A token of a chat's message, or of two texts. turn: whose it is, and which of theirs: "user 1", "text 2"."""
+    """A token in a message of a chat, or in a text of a pair. turn: which of them, such as "user 1" or "text 2"."""
 
     turn: str = ""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A message of a chat, or one of two texts that are read together: whose it is, its characters and its tokens."""
+    """A message of a chat, or a text of a pair: its role, characters and tokens."""
 
     role: str
     start: int
@@ -79,7 +79,7 @@ class Turn:
 
 
 def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Token, ...]:
-    """Give each token of a message its turn, numbered from 1 by role; the others stay as they are."""
+    """Label each token of a message with its turn, numbered from 1 by role. Leave other tokens unchanged."""
     marked = list(tokens)
     for n, turn in enumerate(turns):
         nth = sum(other.role == turn.role for other in turns[: n + 1])
@@ -91,9 +91,9 @@ def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Tok
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer doesn't know.
+    """A text as model input. unknown, dropped: the parts of the text that became unknown tokens or no tokens.
 
-    names: how the tokenizer spells ids, of the text and others; None if there is none. turns: of a chat's text.
+    names: spells any id as the tokenizer does, None without a tokenizer. turns: of a chat or a pair.
     """
 
     text: str
@@ -107,28 +107,28 @@ class Encoded:
 
     @property
     def ids(self) -> list[int]:
-        """List the token ids, special tokens included."""
+        """The token ids, including special tokens."""
         return [token.id for token in self.tokens]
 
     def after(self, tokenizer: Any, start: int) -> "Encoded":
-        """Shift the text to what a decoder reads while it writes it: a start token first, the last token not yet."""
+        """Shift the text by one to get a decoder's input: a start token first, and no last token."""
         first = Token(start, readable_token(tokenizer, start), 0, 0, None, True, self.text)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """The spelling of ids if it was kept, otherwise their numbers."""
+    """A function that spells an id: by its stored spelling, otherwise by its number."""
 
     known: dict[int, str]
 
     def __call__(self, number: int) -> str:
-        """Spell an id as a user reads it."""
+        """Return the stored spelling of an id, or "id" and its number."""
         return self.known.get(number, f"id {number}")
 
 
 def encoded_ids(ids: Sequence[int]) -> Encoded:
-    """Encode token ids without a tokenizer: each is a word that spells its number."""
+    """Encode token ids without a tokenizer: each id is a word, spelled as its number."""
     tokens: list[Token] = []
     text = " ".join(map(str, ids))
     for place, number in enumerate(ids):
@@ -138,7 +138,7 @@ def encoded_ids(ids: Sequence[int]) -> Encoded:
 
 
 def check_text(text: Any, name: str = "text") -> str:
-    """Return the text itself, where it is one."""
+    """Check that a text is a string of valid Unicode with at least one word, and return it."""
     if not isinstance(text, str):
         raise RegardError(f"{name}: got {type(text).__name__}, expected a string")
     if not text.strip():
@@ -156,7 +156,7 @@ def check_texts(texts: str | Iterable[str], name: str = "texts", instead: str = 
 @overload
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
 def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
-    """Return texts, of one text a list of it. instead: what else to pass, for the error message."""
+    """Return texts as an iterable, also for a single text. instead: what else to pass, for the error message."""
     keys = isinstance(texts, (bytes, Mapping)) or hasattr(texts, "columns")
     if keys or not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
         raise RegardError(f"{name}: got {type(texts).__name__}, expected a string or several of them{instead}")
@@ -164,7 +164,7 @@ def check_texts(texts: Any, name: str = "texts", instead: str = "") -> Iterable[
 
 
 def check_messages(messages: Any) -> list[dict[str, str]]:
-    """Check that something is a chat: a list of {"role": …, "content": …}."""
+    """Check that a value is a chat, [{"role": …, "content": …}, …], and return a copy."""
     if not isinstance(messages, (list, tuple)) or not messages:
         raise RegardError(f"chat: got {type(messages).__name__}, expected a list of messages, at least one")
     for number, message in enumerate(messages, 1):
@@ -181,7 +181,7 @@ def check_messages(messages: Any) -> list[dict[str, str]]:
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:
-    """Encode a text: its tokens with their characters, special tokens added as the model expects; never cut."""
+    """Encode a text as tokens with their characters, including special tokens, without truncation."""
     return encode_all(tokenizer, [text])[0]
 
 
@@ -189,49 +189,49 @@ def encode_all(
     tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None,
     framed: bool = False,
 ) -> list[Encoded]:  # fmt: skip
-    """Encode several texts like `encode` one: tokenizers share them out among the cores."""
-    encoding = _ids_of(tokenizer, texts, target, framed)
+    """Encode several texts as `encode` does one, on all cores. counted: called with each text's number of tokens."""
+    encoding = _call_tokenizer(tokenizer, texts, target, framed)
     if counted is not None:
         for n, ids in enumerate(encoding["input_ids"]):
             counted(n, len(ids))
-    return [_encoded(tokenizer, text, encoding, n) for n, text in enumerate(texts)]
+    return [_build_encoded(tokenizer, text, encoding, n) for n, text in enumerate(texts)]
 
 
 def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded:
-    """Encode two texts that are read together (pair), by the tokenizer's template, or one text, given as its words.
+    """Encode a pair of texts with the tokenizer's template, or one text given as its words.
 
-    The text is the two of them, a line each, or the words, with a blank between; characters are counted in it.
+    The encoded text has both texts on separate lines, or the words separated by blanks.
     """
     text = ("\n" if pair else " ").join(parts)
     starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
     if not pair:
-        encoding = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
-        return _encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
-    encoding = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
-    encoded = _encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
+        encoding = _call_tokenizer(tokenizer, [list(parts)], False, is_split_into_words=True)
+        return _build_encoded(tokenizer, text, encoding, 0, lambda word, _: starts[word or 0])
+    encoding = _call_tokenizer(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
+    encoded = _build_encoded(tokenizer, text, encoding, 0, lambda _, which: starts[which or 0])
     ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
     turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
     return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
 
 
 def tokens_between(encoded: Encoded, start: int, end: int) -> tuple[int, ...]:
-    """Return the numbers of the tokens that have some of the characters [start, end)."""
+    """Return the numbers of the tokens that have any of the characters [start, end)."""
     return tuple(n for n, t in enumerate(encoded.tokens) if start < min(t.end, end) and t.start < end)
 
 
 def given_texts(text: str, turns: Sequence[Turn]) -> tuple[str, str | None]:
-    """Return the text as it was given to a model, and the second text, if two were read together."""
+    """Return a text as it was passed to a model, and the second text, if two were read together."""
     parts = [text[turn.start : turn.end] for turn in turns if turn.role == TEXT]
     return (parts[0], parts[1]) if len(parts) == 2 else (text, None)
 
 
 def count_tokens(tokenizer: Any, text: str) -> int:
-    """Count the tokens of a text, including special tokens: in a fraction of the time that building them takes."""
-    return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
+    """Count the tokens of a text, including special tokens, in a fraction of the time that `encode` takes."""
+    return len(_call_tokenizer(tokenizer, [text], False)["input_ids"][0])
 
 
-def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
-    """The tokenizer's result for texts, without truncation."""
+def _call_tokenizer(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **options: Any) -> Any:
+    """Call the tokenizer on texts, without truncation or padding, and return its result."""
     fast = bool(getattr(tokenizer, "is_fast", False))
     options |= {"text_target" if target else "text": list(texts)}
     options |= {"add_special_tokens": False} if framed else {}
@@ -241,7 +241,7 @@ def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = F
 
 @contextmanager
 def tokenizer_errors(what: str) -> Iterator[None]:
-    """Raise RegardError, one line that begins with what failed, for any error of a tokenizer inside the block."""
+    """Convert a tokenizer's error in the block to a one-line RegardError that begins with `what`."""
     try:
         yield
     except BaseException as error:
@@ -250,12 +250,12 @@ def tokenizer_errors(what: str) -> Iterator[None]:
         raise RegardError(f"{what}: {first_line(error)}") from error
 
 
-def _encoded(
+def _build_encoded(
     tokenizer: Any, text: str, encoding: Any, n: int, start_of: Callable[[int | None, int | None], int] | None = None
 ) -> Encoded:
-    """Build the tokens of text n from what a tokenizer gave for several.
+    """Build text n with its tokens from a tokenizer's result for several texts.
 
-    start_of: says where the word, or the text of a pair, begins that the tokenizer counts a token's characters from.
+    start_of: returns the start of the word, or of the text of a pair, from which the tokenizer counts characters.
     """
     ids = encoding["input_ids"][n]
     notes: tuple[str, ...] = ()
@@ -265,12 +265,12 @@ def _encoded(
             begins = map(start_of, words, encoding.sequence_ids(n))
             offsets = [(begin + start, begin + end) for begin, (start, end) in zip(begins, offsets, strict=True)]
     else:
-        words, offsets = _aligned(tokenizer, ids, text)
+        words, offsets = _align_tokens(tokenizer, ids, text)
         notes = ("The tokenizer gives no character positions. regard found them by matching its tokens with the text.",)
-    # where characters begin and end, their marks included, in a text that normalising may change
+    # the ends of all characters, including their marks, if normalising may change the text
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
-    dropped = _dropped(tokenizer, text, offsets, edges)
-    if edges:  # marks that no token stands for are the token's whose character they belong to
+    dropped = _find_lost(tokenizer, text, offsets, edges)
+    if edges:  # marks without a token belong to the token of their character
         starts = [*sorted(start for start, end in offsets if end > start), len(text)]
         offsets = [
             (start, min(edges[bisect_left(edges, end)], starts[bisect_left(starts, end)]) if end > start else end)
@@ -283,7 +283,7 @@ def _encoded(
     tokens = tuple(
         Token(
             number, spelled[number], start, end, word,
-            text[start:end].strip() == spelled[number]  # else it is of other characters, which are unknown
+            text[start:end].strip() == spelled[number]  # otherwise it has other characters, which are unknown
             if number == unknown_id and end > start else number in specials or word is None, text,
         )
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
@@ -307,11 +307,11 @@ def special_ids(tokenizer: Any) -> set[int]:
     return set(tokenizer.all_special_ids) - ({tokenizer.unk_token_id} - roles)
 
 
-def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Find words and characters of tokens whose tokenizer doesn't give them: its pieces, looked up in the text.
+def _align_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
+    """Find the words and characters of tokens by matching them with the text, if their tokenizer doesn't give them.
 
-    Both are compared as normalised. A piece that isn't found (an unknown character) takes what lies before the next
-    one that is.
+    Both are compared after normalising. A piece that isn't found (an unknown character) gets the characters up to the
+    next piece that is.
     """
     specials = special_ids(tokenizer)
     spans = [match.span() for match in regex.finditer(r"\X", text)]
@@ -328,7 +328,7 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
         bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip().casefold()
-        lost = aligned and aligned[-1][2] and aligned[-1][0] == aligned[-1][1]  # an unknown word, which a blank ends
+        lost = aligned and aligned[-1][2] and aligned[-1][0] == aligned[-1][1]  # an unknown word, which ends at a blank
         while lost and piece.startswith(BLANK) and at < len(low) and not low[at].isspace():
             at += 1
         while at < len(low) and low[at].isspace():
@@ -351,8 +351,8 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
     return words, offsets[::-1]
 
 
-def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
-    """Find runs of characters, without blanks, that no token stands for. Marks that the tokenizer composes are none."""
+def _find_lost(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
+    """Find runs of characters, without blanks, that have no token. Marks that the tokenizer composes have one."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
     dropped, at = [], 0
     for start, end in [*sorted(offsets), (len(text), len(text))]:
@@ -369,9 +369,9 @@ def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edge
 
 
 def readable_token(tokenizer: Any, number: int) -> str:
-    """Spell a token as text, whatever its vocabulary spells it by: blanks and line breaks are themselves.
+    """Return the text of a token, with plain blanks and line breaks, however its vocabulary spells it.
 
-    What is a part of a character is spelled by its bytes, as "\\xf0\\x9f".
+    A token that is part of a character is spelled by its bytes, as "\\xf0\\x9f".
     """
     decoded = str(tokenizer.decode([number], clean_up_tokenization_spaces=False))
     piece = str(tokenizer.convert_ids_to_tokens(number))
@@ -390,10 +390,10 @@ def readable_token(tokenizer: Any, number: int) -> str:
 
 
 def spelled_token_bytes(piece: bytes) -> str:
-    """Spell bytes that are no characters by themselves."""
+    """Write bytes that aren't complete characters as escapes, such as "\\xf0"."""
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
 def shortened(text: str, most: int = 48) -> str:
-    """Quote a text for a message, cut where it is long."""
+    """Quote a text for a message, cut to `most` characters if it is longer."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

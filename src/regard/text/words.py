@@ -1,4 +1,4 @@
-"""Words in a text: found by their characters, and the tokens that they are made of."""
+"""Find words in a text by their characters, and the tokens that they consist of."""
 
 import difflib
 import functools
@@ -15,27 +15,27 @@ from regard.errors import RegardError
 from regard.text.quoting import some_of
 from regard.text.tokens import Token, shortened
 
-# Where words begin and end by Unicode's rules (UAX 29), except that "H₂O" is one word, and that a mark or an unseen
-# character after a blank is of no word.
-_SMALL = "[²³¹⁰-⁹₀-₉]"
+# Where words begin and end by Unicode's rules (UAX 29), except that "H₂O" is one word, and that a mark or invisible
+# character after a blank isn't part of a word.
+_SMALL = "[²³¹⁰-⁹₀-₉]"  # superscript and subscript digits
 _BOUNDARY = regex.compile(
     rf"\b(?!(?<=\w){_SMALL})(?!(?<={_SMALL})\w)|(?<=(?:^|\s)\p{{WB=Format}}{{0,8}})(?=\S)|(?<=\S)(?=\s)", regex.WORD
 )
-# A query may also begin and end at a sign inside a word, and in Katakana: "Bob's" has "Bob".
-_WITHIN = "".join(rf"\p{{WB={name}}}" for name in ("MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote"))
-_WITHIN = rf"[{_WITHIN}\p{{WB=Katakana}}]"
-_BOUNDARY_OF_QUERY = regex.compile(rf"{_BOUNDARY.pattern}|(?<={_WITHIN})|(?={_WITHIN})", regex.WORD)
-_CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with what belongs to it
+# A query may also begin and end at a sign inside a word, and in Katakana: "Bob" is found in "Bob's".
+_SIGNS = "".join(rf"\p{{WB={name}}}" for name in ("MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote"))
+_SIGNS = rf"[{_SIGNS}\p{{WB=Katakana}}]"
+_BOUNDARY_OF_QUERY = regex.compile(rf"{_BOUNDARY.pattern}|(?<={_SIGNS})|(?={_SIGNS})", regex.WORD)
+_CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with its marks
 _LETTER = regex.compile(r"[\p{Alphabetic}\p{N}_]")
-_UNSEEN = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks that say which way a text goes
-ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # signs of printed texts, and those of keyboards
+_INVISIBLE = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks of the text direction
+ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # typographic signs, and the keyboard's
 
-MAX_QUOTED = 4  # occurrences that a message quotes
+MAX_QUOTED = 4  # occurrences quoted in a message
 
 
 @dataclass(frozen=True)
 class Word:
-    """One occurrence of a word: its characters [start, end) and the tokens (their numbers) that spell it."""
+    """One occurrence of a word: its characters [start, end) and the numbers of the tokens that spell it."""
 
     text: str
     start: int
@@ -43,16 +43,16 @@ class Word:
     tokens: tuple[int, ...]
 
 
-Place = str | Word | int | tuple[str, int]  # a word, one of its occurrences, ("bank", 1) as well, or a token's number
+Place = str | Word | int | tuple[str, int]  # a word, an occurrence of it, also as ("bank", 1), or a token's number
 
 
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     """Find every occurrence of a word in a text, in order.
 
-    A query in lower case finds any case; one with capitals finds its own spelling, or any case where that occurs
-    nowhere. Composed and decomposed accents are the same, as are typographic and plain apostrophes, quotation marks
-    and hyphens, and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both
-    "Bob's" and "Bob" are found. In scripts written without blanks (Chinese, Japanese, Thai) any run of characters is.
+    A query in lower case finds any case. With capitals, it finds its own spelling, or any case if that doesn't occur.
+    Composed and decomposed accents are the same, as are typographic and plain apostrophes, quotation marks and hyphens,
+    and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both "Bob's" and
+    "Bob" are found. In scripts without blanks (Chinese, Japanese, Thai), any run of characters is found.
     """
     occurrences = []
     for start, end in find_spans(text, word):
@@ -64,14 +64,14 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
 
 
 def is_word(value: object) -> bool:
-    """Return whether something names a word: a string, a `Word`, or a word and the number of its occurrence."""
+    """Return whether a value names a word: a string, a `Word`, or (word, number of the occurrence)."""
     if isinstance(value, tuple):
         return len(value) == 2 and isinstance(value[0], str) and hasattr(value[1], "__index__")
     return isinstance(value, (str, Word))
 
 
 def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str, int]") -> Word:
-    """Find the one occurrence that is meant: of a word that occurs once, or `("bank", 1)`, the second one of "bank"."""
+    """Find the single occurrence of a word, or the numbered one: `("bank", 1)` is the second "bank"."""
     if isinstance(value, Word):
         if text[value.start : value.end] != value.text or not all(n < len(tokens) for n in value.tokens):
             at = f"word {value.text!r} at character {value.start}"
@@ -86,7 +86,7 @@ def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str
     if number is None and len(occurrences) > 1:
         starts = ", ".join(str(occurrence.start) for occurrence in occurrences)
         some = enumerate(occurrences[:MAX_QUOTED])
-        shown = ", ".join(f"({word!r}, {n}) for {_around(text, occurrence)}" for n, occurrence in some)
+        shown = ", ".join(f"({word!r}, {n}) for {_quote_in_context(text, occurrence)}" for n, occurrence in some)
         more = f", and {len(occurrences) - MAX_QUOTED} more" if len(occurrences) > MAX_QUOTED else ""
         times = f"{len(occurrences)} times (at characters {starts})"
         raise RegardError(f"word {word!r} occurs {times}: pass {shown}{more}, or one of trace.word({word!r})")
@@ -94,15 +94,15 @@ def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str
 
 
 def letters_of_occurrence(number: int) -> str:
-    """Name an occurrence as tables do: 0 → a, 25 → z, 26 → aa."""
+    """Return the letters that name an occurrence in tables: 0 → a, 25 → z, 26 → aa."""
     return (letters_of_occurrence(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
-    """Find the characters [start, end) of every occurrence of a word, like `find_word` without a tokenizer."""
+    """Find the characters [start, end) of every occurrence of a word, as `find_word` does, without tokens."""
     if not isinstance(word, str):
         raise RegardError(f"word: got {type(word).__name__}, expected a string")
-    wanted = "".join(map(_normal, _CLUSTER.findall(word.strip())))
+    wanted = "".join(map(_normalise, _CLUSTER.findall(word.strip())))
     if not wanted:
         raise RegardError("word is empty: pass a word of the text")
     exact = wanted != wanted.casefold()
@@ -117,12 +117,12 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
 
 
 def which_text(number: int, count: int) -> str:
-    """Number a text in a message: ' 2' of several, counted from 1; nothing of one."""
+    """Return a text's number for a message: ' 2' if there are several, counted from 1, otherwise ''."""
     return f" {number}" if count > 1 else ""
 
 
 def word_in_neither_text(in_text: object, in_target: object, nth: str = "") -> RegardError:
-    """Make the error for a word that is neither in a text nor in its target; nth: of `which_text`."""
+    """Return the error for a word that is neither in a text nor in its target. nth: from `which_text`."""
     return RegardError(f"text{nth}: {in_text}; target{nth}: {in_target}")
 
 
@@ -134,36 +134,36 @@ def words_of(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=32)
 def word_boundaries(text: str) -> frozenset[int]:
-    """Find where the words of a text begin and end by Unicode's rules (UAX 29), its own beginning and end included."""
+    """Find the positions where words begin and end by Unicode's rules (UAX 29), including the ends of the text."""
     return _boundaries(_BOUNDARY, text)
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the characters [start, end) of each word as an embedding index has them: "whale's" is "whale" and "s"."""
+    """Yield the characters [start, end) of each word for an embedding index: "whale's" is "whale" and "s"."""
     for start, end in pairwise(sorted(_boundaries(_BOUNDARY_OF_QUERY, text))):
         if _LETTER.search(text, start, end):
             yield start, end
 
 
 def _boundaries(pattern: Any, text: str) -> frozenset[int]:
-    """Find where a pattern matches between whole characters: marks stay with what they mark."""
+    """Find the matches of a pattern between characters with their marks, including the ends of the text."""
     boundaries = {0, len(text), *(match.start() for match in pattern.finditer(text))}
     return frozenset(boundaries if text.isascii() else boundaries & {0, *(m.end() for m in _CLUSTER.finditer(text))})
 
 
-def _around(text: str, word: Word, most: int = 12) -> str:
-    """Quote an occurrence with some characters on either side."""
+def _quote_in_context(text: str, word: Word, most: int = 12) -> str:
+    """Quote an occurrence with up to `most` characters on either side."""
     start, end = max(0, word.start - most), min(len(text), word.end + most)
     return repr("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
 
 
 def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
-    """Find a word in a text as character spans, compared after composing accents and folding case."""
+    """Find the characters [start, end) of a word in a text, after composing accents and folding case."""
     clusters = [match.span() for match in _CLUSTER.finditer(text)]
     ends = _boundaries(_BOUNDARY_OF_QUERY, text)
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
-        piece = _normal(text[start:end])
+        piece = _normalise(text[start:end])
         piece = piece.casefold() if fold else piece
         normal += piece
         owner += [number] * len(piece)
@@ -184,14 +184,14 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
 
 
 @functools.lru_cache(maxsize=4096)
-def _normal(cluster: str) -> str:
-    """Write a character or blanks as they are compared: composed, with plain signs, one blank for any."""
-    return _UNSEEN.sub("", unicodedata.normalize("NFC", cluster)).translate(ALIKE) if cluster.strip() else " "
+def _normalise(cluster: str) -> str:
+    """Normalise a character or blanks for comparison: composed, with plain signs, one blank for any number."""
+    return _INVISIBLE.sub("", unicodedata.normalize("NFC", cluster)).translate(ALIKE) if cluster.strip() else " "
 
 
 _MARKS: Any = regex.compile(r"\p{M}*")
-LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
-# English words that say less than content words, so that rankings put links to them last.
+LONGEST = 64  # characters of a word: each token of a longer run, such as a code, is a separate word
+# English function words, which say less than content words: rankings put links to them last.
 _AUXILIARIES = """
 am is are was were be been being do does did have has had having can could may might must shall should will would
 """
@@ -213,14 +213,12 @@ FUNCTION_WORDS |= {"can't", "won't", "shan't"}
 
 
 def wordlike(text: str) -> bool:
-    """Return whether a text has a letter or a number in it."""
+    """Return whether a text has a letter or a digit."""
     return any(map(str.isalnum, text))
 
 
 def words(tokens: Sequence[Token]) -> list[range]:
-    """Group the numbers of tokens to words, in order; every token is of one. A special token is one by itself, and so
-    is what is no letter or digit, as full stops are.
-    """
+    """Group the numbers of tokens into words, in order. Special tokens and punctuation marks are separate words."""
     edges = word_boundaries(max((token.source for token in tokens), key=len, default=""))
     starts = [0] if tokens else []
     for number, (before, token) in enumerate(pairwise(tokens), 1):
@@ -230,19 +228,19 @@ def words(tokens: Sequence[Token]) -> list[range]:
             starts.append(number)
     spans = [range(start, stop) for start, stop in pairwise([*starts, len(tokens)])]
     fits = [len(spelling(tokens, word)) <= LONGEST for word in spans]
-    parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(spans, fits, strict=True))
-    return [part for parts in parted for part in parts]
+    pieces = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(spans, fits, strict=True))
+    return [part for parts in pieces for part in parts]
 
 
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
-    """Return a word as the text has it; what stands for no characters, as special tokens do, by its tokens' names."""
+    """Return the characters of a word in its text, or the names of special tokens, which have none."""
     first, last = tokens[word[0]], tokens[word[-1]]
-    end = _MARKS.match(last.source, last.end).end()  # marks that no token has are of the word
+    end = _MARKS.match(last.source, last.end).end()  # marks without a token belong to the word
     return last.source[first.start : end].strip() or "".join(tokens[n].text for n in word).strip()
 
 
 def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
-    """Look up the words of a text, commas dropped. numbers: as `regard.textbook.dictionary` makes them.
+    """Tokenize a text by a dictionary of words, without commas. numbers: from `regard.textbook.dictionary`.
 
     Raises:
         RegardError: a word isn't in the dictionary.
@@ -257,5 +255,5 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
 
 
 def is_content_word(word: str) -> bool:
-    """Return whether a word has a letter or a digit and is no English function word."""
+    """Return whether a word has a letter or a digit and isn't an English function word."""
     return word.strip().casefold().replace("’", "'") not in FUNCTION_WORDS and any(map(str.isalnum, word))

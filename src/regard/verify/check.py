@@ -186,7 +186,7 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
         _, (encoded,) = model._reader.read("text", " ".join(TEXTS) * 100, None, windowed=True)
         texts, rows = TEXTS, [list(encoded.ids[:length])]
     elif texts is None:
-        count, drawn = model._reader._id_count(), torch.Generator().manual_seed(seed)
+        count, drawn = model._reader._count_ids(), torch.Generator().manual_seed(seed)
         rows = [torch.randint(3, count, (min(n, length),), generator=drawn).tolist() for n in (11, 5, length)]
     given = [{"text": each, "target": each} for each in texts or ()]
     given += [{"ids": each, "target_ids": each} for each in rows]

@@ -9,7 +9,7 @@ from regard.display.query import Called, Progress, Query, option
 from regard.errors import RegardError
 from regard.files import read_regular
 from regard.lazy import from_above
-from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, lacking
+from regard.text.neutral_sentences import MIN_SENTENCES, SENTENCES, slot_problem
 
 if TYPE_CHECKING:
     from regard.display.answer import Answer
@@ -101,7 +101,7 @@ def read_sentences(file: Path, word: str) -> list[str]:
     except UnicodeDecodeError:
         raise RegardError(f"{what} is not UTF-8 text: write one sentence per line") from None
     for n, line in enumerate(lines, 1):
-        if line.strip() and (lacks := lacking(line.strip(), word)):
+        if line.strip() and (lacks := slot_problem(line.strip(), word)):
             raise RegardError(f"{what}: line {n}, {lacks}")
     found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if len(found) < MIN_SENTENCES:
