@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as some
 
-from regard.vision.answer import APART, ImageAttention, Look, Removal
+from regard.vision.answer import MIN_SINK, ImageAttention, Look, Removal
 from tests.said.reading import numbers_in, shown_with_its_numbers, shows
 
 
@@ -14,7 +14,7 @@ def look(rows: int, columns: int, seed: int, sinks: bool = False, removal: Remov
     heat = torch.tensor(made.dirichlet(np.full(rows * columns + 1, 0.3))).double()
     received = torch.tensor(made.uniform(0.5, 2, (rows, columns)))
     if sinks:
-        received.view(-1)[: 1 + rows * columns // 3] = APART + 7.4
+        received.view(-1)[: 1 + rows * columns // 3] = MIN_SINK + 7.4
     answer = ("cat", 0.25) if removal is None or removal.unit == "nats" else None
     return Look(
         "cat.png", 0, "[CLS]", 3, None, 5, heat[1:].view(rows, columns), float(heat[0]), received, None, answer, removal
@@ -27,13 +27,13 @@ def test_the_patch_with_the_most_weight_is_named(rows: int, columns: int, seed: 
     heat, others = one.heat.flatten(), one.order
     _, peak, *more = ImageAttention([one]).findings()
     best = max(others, key=lambda n: float(heat[n]))
-    assert f"a {'non-sink ' * sinks}patch in the {one.side(best)} (patch {one.called(best)}) " in peak
+    assert f"a {'non-sink ' * sinks}patch in the {one.side(best)} (patch {one.patch_name(best)}) " in peak
     assert ("sink" in peak) == ("ink patches" in " ".join(more)) == sinks
-    assert all(one.called(n) in more[0] for n in one.apart[:3])
+    assert all(one.patch_name(n) in more[0] for n in one.sinks[:3])
     top = sorted((float(heat[n]) for n in others), reverse=True)
     few = max(1, round(0.1 * len(heat)))
     assert bool(more) == (sinks or few > 1)
-    numbers = [0.25, *range(7), sum(top[:few]) / sum(top), few, len(others), APART, len(one.apart) - 3]
+    numbers = [0.25, *range(7), sum(top[:few]) / sum(top), few, len(others), MIN_SINK, len(one.sinks) - 3]
     shown_with_its_numbers(ImageAttention([one]), numbers)
 
 
@@ -46,8 +46,8 @@ def test_the_largest_effect_is_named(rows: int, columns: int, seed: int, nats: b
     removed = Removal("blank", "nats" if nats else "1 − cosine", float(before), outcome, heat, (rows, columns))
     one = look(rows, columns, seed, removal=removed)
     effect, heaviest, _ = ImageAttention([one]).findings()
-    assert f"patch {one.called(int(after.argmin()))}" in effect
-    assert f"patch {one.called(int(heat.argmax()))} " in heaviest
+    assert f"patch {one.patch_name(int(after.argmin()))}" in effect
+    assert f"patch {one.patch_name(int(heat.argmax()))} " in heaviest
     probabilities = [printed for printed in numbers_in(effect) if "." in printed]
     others = (float(after.sum()) - float(after.min())) / (after.numel() - 1)
     for printed, value in zip(probabilities, [0.5, float(after.min()), others][: 2 + falls], strict=True):

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.display.panels import Heat
 from regard.errors import RegardError
-from regard.vision.answer import APART, ImageAttention, Look, looked
+from regard.vision.answer import MIN_SINK, ImageAttention, Look, looked
 from tests.said.reading import numbers_in
 from tests.vision.test_pictures import PROCESSOR, built, noise
 
@@ -45,14 +45,14 @@ def test_without_cls_all_patches_look() -> None:
     assert torch.allclose(look.heat.flatten(), trace.attention[1].dense().double().mean(0).mean(0))
     found = looked([trace])
     token = int(look.heat.flatten().argmax())
-    assert f"(patch {look.called(token)})" in found.findings()[0]
+    assert f"(patch {look.patch_name(token)})" in found.findings()[0]
     assert found.page().opening["token"] == token
 
 
 def test_an_almost_even_heat_is_pale_and_says_so() -> None:
     """Colours end at the largest weight, but at least at four times the mean; a patch that is told apart has no say."""
     received = torch.ones(2, 4, dtype=torch.float64)
-    received[0, 0] = APART
+    received[0, 0] = MIN_SINK
 
     def heat(*row: float) -> Heat:
         look = Look("a", 0, "[CLS]", 0, None, 1, torch.tensor([[9.0, *row], [1.0] * 4]), 0.0, received, None)

@@ -11,7 +11,7 @@ from transformers import BitImageProcessorPil, ViTConfig, ViTImageProcessorPil
 
 from regard.errors import RegardError
 from regard.images import Fill, read_picture
-from regard.vision.read import patch_grid, processed, removed, seen_box, seen_note
+from regard.vision.read import fill_region, image_pixels, patch_grid, seen_box, seen_note
 
 PICTURE = read_picture(np.zeros((70, 110, 3), np.uint8))
 PIXELS = torch.arange(2 * 3 * 11 * 13, dtype=torch.float32).view(2, 3, 11, 13)
@@ -35,7 +35,7 @@ def test_what_was_not_seen_is_said() -> None:
 @pytest.mark.parametrize("fill", get_args(Fill))
 def test_all_else_stays(fill: Fill) -> None:
     before = PIXELS.clone()
-    found = removed(PIXELS, slice(2, 7), slice(3, 10), fill)
+    found = fill_region(PIXELS, slice(2, 7), slice(3, 10), fill)
     changed = (found != before).any(0).any(0)
     assert torch.equal(PIXELS, before)
     assert changed[2:7, 3:10].any()
@@ -45,10 +45,10 @@ def test_all_else_stays(fill: Fill) -> None:
 
 def test_what_stands_there() -> None:
     rows, columns = slice(2, 7), slice(3, 10)
-    assert not removed(PIXELS, rows, columns, "blank")[:, :, rows, columns].any()
-    mean = removed(PIXELS, rows, columns, "mean")[:, :, rows, columns]
+    assert not fill_region(PIXELS, rows, columns, "blank")[:, :, rows, columns].any()
+    mean = fill_region(PIXELS, rows, columns, "mean")[:, :, rows, columns]
     torch.testing.assert_close(mean, PIXELS.mean((2, 3))[..., None, None].expand_as(mean))
-    blurred = removed(PIXELS, rows, columns, "blur")[:, :, rows, columns]
+    blurred = fill_region(PIXELS, rows, columns, "blur")[:, :, rows, columns]
     part = PIXELS[:, :, rows, columns]
     torch.testing.assert_close(blurred[:, :, 2, 3], part.mean((2, 3)))  # the middle: of all 5 × 7
     around = part[:, :, [2, 1, 0, 1, 2]][..., [3, 2, 1, 0, 1, 2, 3]]  # a corner: mirrored at its edges
@@ -56,7 +56,7 @@ def test_what_stands_there() -> None:
 
 
 def test_a_part_of_one_pixel_is_no_blur() -> None:
-    assert torch.equal(removed(PIXELS, slice(2, 3), slice(4, 5), "blur"), PIXELS)
+    assert torch.equal(fill_region(PIXELS, slice(2, 3), slice(4, 5), "blur"), PIXELS)
 
 
 def cropping(short: int, high: int, wide: int) -> Any:
@@ -65,7 +65,7 @@ def cropping(short: int, high: int, wide: int) -> Any:
 
 def test_the_tensor_is_the_processors() -> None:
     image = read_picture(np.random.default_rng(1).integers(0, 255, (37, 53, 3), dtype=np.uint8))
-    made = processed(cropping(32, 28, 28), image)
+    made = image_pixels(cropping(32, 28, 28), image)
     assert torch.equal(made, cropping(32, 28, 28)(images=image.pixels, return_tensors="pt")["pixel_values"])
 
 
@@ -102,7 +102,7 @@ def test_random_crops(seeded: bool) -> None:
 
     before = torch.get_rng_state()
     columns = np.zeros((64, 160, 3), np.uint8) + np.arange(160, dtype=np.uint8)[:, None]
-    shown, box = processed(crop, read_picture(columns)), seen_box(crop, (160, 64))
+    shown, box = image_pixels(crop, read_picture(columns)), seen_box(crop, (160, 64))
     assert torch.equal(before, torch.get_rng_state())
     assert (box is not None) == seeded
     if box is not None:
@@ -112,8 +112,8 @@ def test_random_crops(seeded: bool) -> None:
 def test_what_cannot_be_used() -> None:
     image = read_picture(np.zeros((5, 7, 3), np.uint8))
     with pytest.raises(RegardError, match=r"'a picture' \(7 × 5 pixels\): .* makes 810,000,000,000 pixels"):
-        processed(ViTImageProcessorPil(size={"height": 900_000, "width": 4}), image)
+        image_pixels(ViTImageProcessorPil(size={"height": 900_000, "width": 4}), image)
     with pytest.raises(RegardError, match="makes 51,380,224 pixels of it, at most 22,369,621 are made"):
-        processed(cropping(224, 224, 224), read_picture(np.zeros((1024, 1, 3), np.uint8)))
+        image_pixels(cropping(224, 224, 224), read_picture(np.zeros((1024, 1, 3), np.uint8)))
     with pytest.raises(RegardError, match="cannot be prepared by the model's processor"):
-        processed(lambda images, return_tensors: 1 / 0, image)
+        image_pixels(lambda images, return_tensors: 1 / 0, image)

@@ -1,1 +1,1 @@
-"""Models that read images: timm's and torchvision's, images as inputs, and where on them a model looks."""
+"""Read images for vision models, and find where on an image a model attends."""

@@ -2,12 +2,12 @@
 
 With w the weights (H, L, L) of a layer, one head of it or the mean of all:
 
-    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q where the model has no [CLS]; in a text
-                  with a picture q is its last token, what the model goes on from, or the last of a word
+    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q if the model has no [CLS]; in a text
+                  with an image, q is the last token, or the last token of a word
     received[p] = mean over all queries of w[q, p], mean of heads
 
-Patches that receive ten times the median of all in that layer are sink patches: they take weight whatever they show,
-as registers do (Darcet et al. 2024, "Vision Transformers Need Registers").
+Sink patches receive at least ten times the median of all patches in that layer. They attract weight whatever they show,
+like registers (Darcet et al. 2024, "Vision Transformers Need Registers").
 """
 
 import math
@@ -39,7 +39,7 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_REGIONS = 4  # regions of a row, and of a column
+MAX_REGIONS = 4  # regions per row, and per column
 
 
 @dataclass(frozen=True)
@@ -59,27 +59,27 @@ class Removal:
 
     @property
     def changes(self) -> Float[Tensor, "rows columns"]:
-        """Compute how much the outcome falls without each region."""
+        """The fall of the outcome without each image region."""
         return self.before - self.after
 
     def numbers(self, who: str, token: str) -> dict[str, Any]:
-        """Collect what sentences name. who: whose vector is compared without a text. token: the most likely token."""
+        """Collect the values for sentences. who: whose vector counts without a text. token: the most likely token."""
         changes, heat, nats = self.changes.flatten(), self.heat.flatten(), self.unit == "nats"
         outcomes = torch.cat([torch.tensor([self.before]), self.after.flatten()])
         before, *after = (outcomes.exp() if nats else outcomes).tolist()
         best = int(changes.argmax())
         numbers = {
             "outcome": f"the probability of {token}" if nats else f"the cosine of {who} with its original vector",
-            "region": self._called(best), "falls": float(changes[best]) > 0, "before": before, "without": after[best],
+            "region": self._region(best), "falls": float(changes[best]) > 0, "before": before, "without": after[best],
             "mean": (sum(after) - after[best]) / max(1, len(after) - 1),
         }  # fmt: skip
         if bool(heat.any()):
             agreement = spearman(changes.tolist(), heat.tolist())
-            numbers |= {"heaviest": self._called(int(heat.argmax())), "agreement": agreement}
+            numbers |= {"heaviest": self._region(int(heat.argmax())), "agreement": agreement}
         return numbers
 
-    def _called(self, region: int) -> str:
-        places = zip(divmod(region, self.after.shape[1]), map(_cuts, self.patches), strict=True)
+    def _region(self, region: int) -> str:
+        places = zip(divmod(region, self.after.shape[1]), map(_region_edges, self.patches), strict=True)
         (top, bottom), (left, right) = [(cuts[n], cuts[n + 1] - 1) for n, cuts in places]
         return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left}–{bottom},{right}"
 
@@ -103,7 +103,7 @@ def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], que
     def outcome(run: Trace) -> float:
         return float(state(run)[state(trace).argmax()] if texted else cosine_similarity(state(run), state(trace), 0))
 
-    rows, columns = ([slice(*each) for each in pairwise(_cuts(whole))] for whole in heat.shape)
+    rows, columns = ([slice(*each) for each in pairwise(_region_edges(whole))] for whole in heat.shape)
     regions, shape = list(product(rows, columns)), (len(rows), len(columns))
     after = torch.tensor([outcome(run) for run in model.without(trace, regions, fill)], dtype=torch.float64)
     parts = torch.stack([heat[region].sum() for region in regions]) / (heat.sum() or 1)
@@ -111,15 +111,15 @@ def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], que
     return Removal(fill, unit, outcome(trace), after.view(shape), parts.view(shape), (heat.shape[0], heat.shape[1]))
 
 
-def _cuts(whole: int) -> list[int]:
+def _region_edges(whole: int) -> list[int]:
     parts = min(MAX_REGIONS, whole)
     return [n * whole // parts for n in range(parts + 1)]
 
 
-APART = 10  # times the median weight of all patches, from which on a patch is a sink
-TENTH = 0.1  # of the patches, whose fraction of the weight is reported
-MAX_NAMED_PATCHES = 3  # patches that a sentence names
-PALE = 4  # times the mean of all patches, at which colours end at least: an almost even heat is pale, not dark all over
+MIN_SINK = 10  # a patch with this many times the median weight is a sink
+TOP_FRACTION = 0.1  # of the patches: their fraction of the weight is reported
+MAX_NAMED_PATCHES = 3  # named in a sentence
+MIN_SCALE = 4  # colours end at this multiple of the mean or later, so that an almost even heat is pale
 
 PEAK: list[Template] = [
     ("{where}{who} attends only to sink patches in {place}.", lambda n: not n["weight"] and n["any"]),
@@ -167,41 +167,41 @@ class Look:
     removal: Removal | None = None
 
     @property
-    def apart(self) -> list[int]:
-        """List the patches that receive far more than the others, the largest first, counted row by row from 0."""
+    def sinks(self) -> list[int]:
+        """The sink patches, numbered row by row from 0, the one that receives most first."""
         received = self.received.flatten()
-        return [n for n in received.argsort(descending=True, stable=True).tolist() if float(received[n]) >= APART]
+        return [n for n in received.argsort(descending=True, stable=True).tolist() if float(received[n]) >= MIN_SINK]
 
     @property
     def order(self) -> list[int]:
-        """List the patches, the largest heat first, without sink patches."""
-        apart, heat = set(self.apart), self.heat.flatten()
-        return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in apart]
+        """The patches without sinks, numbered row by row from 0, the one with the largest heat first."""
+        sinks, heat = set(self.sinks), self.heat.flatten()
+        return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in sinks]
 
     @property
     def darkest(self) -> float:
-        """Return the weight at which colours end: the largest of a patch, but at least `PALE` times the mean."""
+        """The weight at which colours end: the largest of a patch, but at least `MIN_SCALE` times the mean."""
         own = self.heat.flatten()[self.order]
-        return max(float(own.max()), PALE * float(own.mean())) if len(own) else 0.0
+        return max(float(own.max()), MIN_SCALE * float(own.mean())) if len(own) else 0.0
 
     @property
     def almost_even(self) -> str:
-        """Return a sentence if no patch has twice the mean weight. Sink patches are left out."""
+        """A sentence if no patch except sinks has twice the mean weight, otherwise ""."""
         own = self.heat.flatten()[self.order]
         times = float(own.max() / own.mean()) if bool(own.any()) else math.inf
         return f"Almost even: at most {fixed(times, 2, unbounded=True)} times the mean." if times < 2 else ""
 
     @property
     def place(self) -> str:
-        """Name the layer and head."""
+        """The layer and head of the attention to the image, in words."""
         return f"layer {self.layer}, " + (f"mean of {self.heads} heads" if self.head is None else f"head {self.head}")
 
-    def called(self, patch: int) -> str:
-        """Name a patch by its row and column."""
+    def patch_name(self, patch: int) -> str:
+        """Return the name of an image patch: its row and column."""
         return ",".join(map(str, divmod(patch, self.heat.shape[1])))
 
     def side(self, patch: int) -> str:
-        """Name the ninth of the image that a patch is in, such as "upper left"."""
+        """Return the ninth of the image that a patch is in, such as "upper left"."""
         rows, columns = self.heat.shape
         down = ("upper", "", "lower")[3 * (patch // columns) // rows]
         return f"{down} {('left', 'middle', 'right')[3 * (patch % columns) // columns]}".strip()
@@ -216,7 +216,7 @@ class ImageAttention(TracesAnswer):
     looks: Sequence[Look]
 
     def title(self) -> str:
-        """Name the first image, and count the others."""
+        """Return a title with the first image's name and the number of others."""
         more = len(self.looks) - 1
         return f"Attention to {self.looks[0].name}" + (f" (and {more} more)" if more else "")
 
@@ -230,7 +230,7 @@ class ImageAttention(TracesAnswer):
         return [sentence for first in found for sentence in first][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
-        """Name what weights, and effects, depend on."""
+        """Return a sentence on how to interpret attention to an image, or effects of removed regions."""
         if any(look.removal for look in self.looks):
             return ["Effects depend on how a region is filled. Compare blank, mean and blur."]
         return ["Weights don't measure effects. Use --remove to measure what each region changes."]
@@ -239,12 +239,12 @@ class ImageAttention(TracesAnswer):
         """List one row per patch: position, weight from the query, and from all tokens as a multiple of the median."""
         rows: list[Row] = []
         for look in self.looks:
-            wide, received, apart = look.heat.shape[1], look.received.flatten(), set(look.apart)
+            wide, received, sinks = look.heat.shape[1], look.received.flatten(), set(look.sinks)
             for n, weight in enumerate(look.heat.flatten()):
                 box = look.boxes[n] if look.boxes is not None else (None, None, None, None)
                 rows.append({
                     "picture": look.name, "layer": look.layer, "head": look.head, "row": n // wide, "column": n % wide,
-                    "weight": float(weight), "received": float(received[n]), "apart": n in apart,
+                    "weight": float(weight), "received": float(received[n]), "apart": n in sinks,
                     **dict(zip(("left", "top", "right", "bottom"), box, strict=True)),
                 })  # fmt: skip
         return rows
@@ -261,17 +261,17 @@ class ImageAttention(TracesAnswer):
             for p in look.order:
                 box = [round(each) for each in look.boxes[p]] if look.boxes is not None else None
                 places = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
-                rows.append([look.called(p), float(heat[p]), float(heat[p]) / mean, *places])
-            left_out = " Sink patches are left out." * bool(look.apart)
+                rows.append([look.patch_name(p), float(heat[p]), float(heat[p]) / mean, *places])
+            left_out = " Sink patches are left out." * bool(look.sinks)
             table = Table(
                 name=f"Patches{which}", title=title, columns=columns, rows=rows, screen=True,
                 note=f"A patch is named by row and column, counted from 0 at the top left.{left_out}",
             )  # fmt: skip
-            sinks = f"Grey: sink patches, which receive at least {APART} times the median weight." * bool(look.apart)
+            sinks = f"Grey: sink patches, which receive at least {MIN_SINK} times the median weight." * bool(look.sinks)
             grid = Heat(
                 name=f"Heat{which}", title=title, axes=("row", "column"),
                 unit="weight", rows=numbered(high), columns=numbered(wide), values=look.heat.tolist(),
-                grey=[divmod(p, wide) for p in look.apart], picture=True, largest=look.darkest or None,
+                grey=[divmod(p, wide) for p in look.sinks], picture=True, largest=look.darkest or None,
                 note=" ".join(filter(None, [sinks, look.almost_even])) or "Each cell is one patch of the image.",
             )  # fmt: skip
             shown += [table, grid]
@@ -287,14 +287,14 @@ class ImageAttention(TracesAnswer):
         return shown
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the first picture's query, in its layer and head."""
+        """Return what the page shows first: the first image's query, in its layer and head."""
         look, token = self.looks[0], self.looks[0].query
-        if token is None:  # the patches together: the page shows one's row, that which they look at most
-            token = self.traces[0].patches.first + (look.order or look.apart)[0]
+        if token is None:  # for all patches together, the page shows the row of the most attended patch
+            token = self.traces[0].patches.first + (look.order or look.sinks)[0]
         return {"layer": look.layer, "head": look.head, "token": token, "title": self.title()}
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw each image, and next to it in grey under its heat map."""
+        """Draw each image, and next to it the image in grey under its heat map."""
         from regard.vision.picture import paint_looks
 
         pictures = [trace.patches for trace in self.traces]
@@ -316,7 +316,7 @@ def looked(
     word: the attending word of a text with an image, None for the last token. remove: the model of the traces, and the
     replacement for each removed region, None to remove none.
     """
-    looks = [_look(trace, layer, head, word) for trace in traces]
+    looks = [_look_at(trace, layer, head, word) for trace in traces]
     if remove is not None:
         pairs = zip(looks, traces, strict=True)
         looks = [replace(k, removal=removal(remove[0], trace, k.heat, k.query, remove[1])) for k, trace in pairs]
@@ -327,7 +327,8 @@ def looked(
     return ImageAttention(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
 
 
-def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
+def _look_at(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
+    """Measure the attention to the image of one trace."""
     patches = getattr(trace, "patches", None)
     if not isinstance(trace, Trace) or patches is None:
         raise RegardError("look: pass the trace of an image with known patches: model.trace(images=…)")
@@ -346,7 +347,7 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
     median, ours = float(received.median()), range(patches.first, patches.first + heat.numel())
     boxes = None if patches.seen is None else [patches.box(n) for n in ours]
     answer = None
-    if trace.text and trace.logits is not None and trace.names is not None:  # what the text most likely goes on with
+    if trace.text and trace.logits is not None and trace.names is not None:  # the most likely next token
         likely, token = trace.logits[-1].float().softmax(-1).max(-1)
         answer = trace.names(int(token)), float(likely)
     return Look(
@@ -356,19 +357,19 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
 
 
 def _numbers_of_look(look: Look, where: str) -> Numbers:
-    """Collect what the sentences name. where: how a sentence names the image, "" for a single image."""
+    """Collect the values for sentences on an image's attention. where: the image in a sentence, "" if single."""
     heat, order = look.heat.flatten(), look.order
-    numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": APART, "sinks": None}
-    numbers["kind"] = "non-sink " * bool(look.apart)
+    numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": MIN_SINK, "sinks": None}
+    numbers["kind"] = "non-sink " * bool(look.sinks)
     numbers |= {"any": bool(heat.any()), "weight": 0.0, "count": len(order)}
     if order and (whole := float(heat[order].sum())):
-        best, few = order[0], order[: max(1, round(TENTH * len(heat)))]
-        numbers |= {"patch": look.called(best), "side": look.side(best), "weight": float(heat[best])}
+        best, few = order[0], order[: max(1, round(TOP_FRACTION * len(heat)))]
+        numbers |= {"patch": look.patch_name(best), "side": look.side(best), "weight": float(heat[best])}
         numbers["times"] = numbers["weight"] * len(order) / whole
         if 1 < len(few) < len(order):
             numbers |= {"few": len(few), "fraction": float(heat[few].sum()) / whole}
-    if look.apart:
-        sinks, more = [look.called(n) for n in look.apart[:MAX_NAMED_PATCHES]], len(look.apart) - MAX_NAMED_PATCHES
+    if look.sinks:
+        sinks, more = [look.patch_name(n) for n in look.sinks[:MAX_NAMED_PATCHES]], len(look.sinks) - MAX_NAMED_PATCHES
         numbers["sinks"] = listed([*sinks, f"{more} more"] if more > 0 else sinks)
     if look.answer is not None:
         numbers |= {"answer": quoted(look.answer[0]), "likely": look.answer[1]}

@@ -1,11 +1,11 @@
-"""Vision transformers of timm and torchvision, as models that read images. Neither package is needed for regard.
+"""Run vision transformers of timm and torchvision as models that read images. regard needs neither package.
 
-timm's models say how images are preprocessed (`pretrained_cfg`). torchvision's weights do, in `weights.transforms()`.
+timm's models have settings for the preprocessing of images (`pretrained_cfg`), torchvision's `weights.transforms()`.
 
-`watch` shows the attention of a model, hooks the states of its layers. A layer is the innermost module of a list that
-made an attention call. Each layer of a stage reads what the previous one returned. Swin halves its grid of patches from
-stage to stage, so a trace has the layers of one stage. Swin attends in windows, B · windows items of few tokens each:
-their weights are put where these tokens are on the grid.
+`watch` records the attention of a model, and hooks record the states of its layers. A layer is the innermost module of
+a list that made an attention call. Each layer of a stage reads the previous layer's output. Swin halves its grid of
+patches from stage to stage, so a trace has the layers of one stage. Swin attends in windows, B · windows items of few
+tokens each: their weights are put at the positions of these tokens on the grid.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ from regard.text.tokens import Encoded
 
 COMPARED = f"{DEFINITION}, or the weights that the model computes"
 FINAL_NORMS = ("norm", "encoder.ln")  # of timm and torchvision
-# Modules whose windows were checked, and whether they shift along an axis that one window covers.
+# Modules with supported windows, and whether they also shift along an axis that a single window covers.
 WINDOWED = {
     "timm.models.swin_transformer": True,
     "timm.models.swin_transformer_v2": True,
@@ -51,7 +51,7 @@ WINDOWED = {
 
 
 class WatchedLayer(NamedTuple):
-    """A layer: the path of its module, the states that entered and left it, and its attention calls."""
+    """A layer: the path of its module, its input and output states, and its attention calls."""
 
     path: str
     entered: Tensor
@@ -66,7 +66,7 @@ class WatchedSession(Session):
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]],
         keep: CaptureOptions | None = None, reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:  # fmt: skip
-        """Make one captured pass of an image."""
+        """Run one captured pass of an image."""
         item, keep = sources[0], replace(keep or CaptureOptions(), attention_outputs=False)
         assert isinstance(item, ModelInput)
         if any(interventions):
@@ -78,7 +78,7 @@ class WatchedSession(Session):
         grid, end = layers[stage.start].left.shape[1:-1], stage.stop
         stack, calls, comparison = LayerStack(layers[-1].path.rpartition(".")[0]), list[Call](), Comparison(COMPARED)
         for number, call in [(n, call) for n, layer in enumerate(layers[:end]) for call in layer.calls]:
-            placed = self._placed(call, layers[number].path, grid) if number in stage else call
+            placed = self._place_on_grid(call, layers[number].path, grid) if number in stage else call
             if placed is None:
                 notes.append(
                     f"Layer {number}: {call.path!r} attends among other tokens, {call.source.shape}: left out."
@@ -87,7 +87,7 @@ class WatchedSession(Session):
             stack.calls[call.path, call.nth] = number
             if number in stage and keep.attention and (keep.layers is None or number in keep.layers):
                 calls.append(placed)
-                if placed.weights.given is not None:  # the model's own
+                if placed.weights.given is not None:  # returned by the model
                     comparison.add(0.0, 0.0, placed.weights.full_shape[2])
                 elif keep.compare and placed.output is not None:
                     compare_with_definition(comparison, placed, placed.output.transpose(1, 2))
@@ -95,13 +95,13 @@ class WatchedSession(Session):
             raise RegardError("\n  ".join([f"{self.name}: no layer attends among tokens of its own", *notes]))
         if len(stages) > 1:
             keep = replace(keep, layers=frozenset(stage) if keep.layers is None else keep.layers)
-            notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_listed(stages)}.")
+            notes.append(f"The trace ends with layer {end - 1}. Layers by tokens, for layers=: {_ranges(stages)}.")
         states = [layers[stage.start].entered, *(layers[n].left for n in stage)]
         numbered = {n: s.flatten(1, -2) for n, s in enumerate(states, stage.start) if keep.state(n) or n == end}
         stack.hidden_states, stack.dropped = list(numbered.values()), [n for n in range(end + 1) if n not in numbered]
         if (patches := item.patches) is not None and len(grid) == 2:
             sides = zip((item.tensors or {})["pixel_values"].shape[2:], grid, strict=True)
-            known = self._windowed(layers[stage.start].path) and not any(size % count for size, count in sides)
+            known = self._uses_windows(layers[stage.start].path) and not any(size % count for size, count in sides)
             item = replace(item, patches=replace(patches, rows=grid[0], columns=grid[1]) if known else None)
         named = named_tokens(item, self.model.config, {"": stack}, calls, False, self.name)
         normed = end == len(layers) and isinstance(final, Tensor) and final.shape == layers[-1].left.shape
@@ -113,7 +113,7 @@ class WatchedSession(Session):
         )  # fmt: skip
 
     def _layers(self, item: ModelInput) -> tuple[list[WatchedLayer], list[str], Any]:
-        """Run the model. Return its layers in order, a note on calls outside of them, and a final norm's output."""
+        """Run the model. Return its layers in order, notes on calls outside of them, and the output of a final norm."""
         states: dict[str, tuple[Any, Any]] = {}
 
         def note(path: str, _module: nn.Module, args: Any, output: Any) -> None:
@@ -131,7 +131,7 @@ class WatchedSession(Session):
                     self.model(**(item.tensors or {}))
             except RegardError:
                 raise
-            except Exception as error:  # any: models raise whatever they run into
+            except Exception as error:  # models can raise anything
                 raise unreadable_inputs(item, self.model, self.name, error) from error
         layers, others = dict[str, WatchedLayer](), dict[str, None]()
         for call in calls.values():
@@ -151,30 +151,30 @@ class WatchedSession(Session):
         return ordered, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
 
     def _stage(self, stages: list[range], layers: frozenset[int] | None) -> range:
-        """Choose the stage of the layers to keep: by default the last."""
+        """Return the stage that has all layers to keep, by default the last stage."""
         numbers, count = sorted(layers or ()), stages[-1].stop
         problem = f"layers: got {', '.join(map(str, numbers))}"
         if numbers and numbers[-1] >= count:
             raise RegardError(f"{problem}, {numbers_there('layer', count, f'{self.name} has')}")
         fits = [stage for stage in stages if set(numbers) <= set(stage)]
         if not fits:
-            raise RegardError(f"{problem}, which have different tokens: choose among {_listed(stages)}")
+            raise RegardError(f"{problem}, which have different tokens: choose among {_ranges(stages)}")
         return fits[-1]
 
-    def _placed(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
-        """Return a call with weights among all tokens of the grid; None if its weights are of other tokens."""
+    def _place_on_grid(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
+        """Place a call's weights at the positions of all patches on the grid. Return None if it has other tokens."""
         items, _, *sides = call.weights.full_shape
-        if not self._windowed(layer) or len(grid) != 2:
+        if not self._uses_windows(layer) or len(grid) != 2:
             if items != 1 or sides != [grid.numel()] * 2:
                 return None
-            placed_map = copy(call.weights)  # of 3 axes if the call was, as its tensors
+            placed_map = copy(call.weights)  # of 3 axes if the call's tensors have 3
             placed_map.ndim, placed_map.shape = 4, placed_map.full_shape
             value, output = (t if t is None else t[(None,) * (4 - t.ndim)] for t in (call.value, call.output))
             return replace(call, source=placed_map, value=value, output=output)
         block: Any = self.model.module.get_submodule(layer)
         part = block if hasattr(block, "shift_size") else block.attn
         size, alone = part.window_size, WINDOWED[type(block).__module__]
-        if any(side % window for side, window in zip(grid, size, strict=True)):  # they are padded
+        if any(side % window for side, window in zip(grid, size, strict=True)):  # windows are padded
             return None
         shift = [
             n if alone or side > window else 0 for n, side, window in zip(part.shift_size, grid, size, strict=True)
@@ -187,32 +187,32 @@ class WatchedSession(Session):
         placed[0, :, positions[:, :, None], positions[:, None, :]] = weights.transpose(0, 1)
         return replace(call, source=AttentionMap.of_weights(placed), value=None, output=None)
 
-    def _windowed(self, layer: str) -> bool:
+    def _uses_windows(self, layer: str) -> bool:
         return type(self.model.module.get_submodule(layer)).__module__ in WINDOWED
 
 
 def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[int]) -> Int[Tensor, "W A"]:
-    """Number the token at each place of each window, row by row on the grid, which is whole windows high and wide."""
+    """Return the row-by-row number of the patch at each position of each window, (W, A), on a grid of whole windows."""
     numbers = torch.arange(grid[0] * grid[1]).view(*grid).roll([-n for n in shift], (0, 1))
     windows = numbers.view(grid[0] // size[0], size[0], grid[1] // size[1], size[1]).transpose(1, 2)
     return windows.reshape(-1, size[0] * size[1])
 
 
 def stages_of(layers: Sequence[WatchedLayer]) -> list[range]:
-    """Return the layers' numbers by stage. A stage begins with a layer that doesn't read what the previous one gave."""
+    """Group layer numbers of a vision model by stage. A stage begins where a layer doesn't read the previous output."""
     pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
     starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]
     return [range(*ends) for ends in pairwise([0, *starts, len(layers)])]
 
 
-def _listed(stages: Sequence[range]) -> str:
+def _ranges(stages: Sequence[range]) -> str:
     return ", ".join(f"{stage.start}–{stage.stop - 1}" for stage in stages)
 
 
 class VisionModule(nn.Module):
-    """A module of timm or torchvision, called as a vision model of transformers is.
+    """A module of timm or torchvision with the interface of a vision model of transformers.
 
-    config: patch_size of the image, None if its tokens are no such patches; prefix_tokens, the names of those before.
+    config: patch_size of the image, None if its tokens aren't patches; prefix_tokens, the names of those before.
     """
 
     main_input_name, session_class = "pixel_values", WatchedSession
@@ -224,17 +224,17 @@ class VisionModule(nn.Module):
         self.module, self.config = module, config
 
     def forward(self, pixel_values: Tensor) -> Any:
-        """Run the module."""
+        """Run the timm or torchvision module on pixels, (B, 3, height, width)."""
         return self.module(pixel_values)
 
     def get_output_embeddings(self) -> None:
-        """Return None: there is no language head, and no table of ids either."""
+        """Return None, because there is no language head and no embedding table."""
 
     get_input_embeddings = can_generate = get_output_embeddings
 
 
 def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[str, Tensor]:
-    """Preprocess one image by a transform, image -> (3, height, width), as processors of transformers do."""
+    """Preprocess one image with a transform, image -> (3, height, width), as processors of transformers do."""
     if transform is None:
         needs = "pass load(model, processor=weights.transforms())"
         raise RegardError(f"torchvision models don't say how images are preprocessed: {needs}")
@@ -242,10 +242,10 @@ def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[
 
 
 class VisionKind(ModelKind):
-    """A module of timm or torchvision."""
+    """Opens modules of timm or torchvision."""
 
     def model(self, source: Any, tokenizer: Any, processor: Any) -> Model | None:
-        """Open such a module; processor as in `vision_model`."""
+        """Open a module of timm or torchvision. Return None for another source. processor: as in `vision_model`."""
         if not isinstance(source, nn.Module):
             return None
         module = source.get_submodule("model") if type(source).__name__ == "FeatureGetterNet" else source  # of timm
@@ -257,9 +257,9 @@ VISION = VisionKind()
 
 
 def vision_model(module: nn.Module, packages: set[str], processor: Any) -> Model:
-    """Return the model of a module of timm or torchvision. packages: that its classes are from.
+    """Build a model from a module of timm or torchvision. packages: of its classes.
 
-    processor: a transform, or a processor of transformers. Default: what the module's `pretrained_cfg` says.
+    processor: a transform, or a processor of transformers. Default: from the module's `pretrained_cfg`.
     """
     settings: Any = getattr(module, "pretrained_cfg", {})
     name, patch, names = type(module).__name__, getattr(module, "patch_size", None), ["[CLS]"]
@@ -271,11 +271,11 @@ def vision_model(module: nn.Module, packages: set[str], processor: Any) -> Model
         if processor is None:
             data = import_module("timm.data")
             options = data.resolve_model_data_config(module)
-            if size := getattr(embed, "img_size", None):  # it may have been made for another one
+            if size := getattr(embed, "img_size", None):  # it may have been made for another size
                 options["input_size"] = (3, *size)
             processor = data.create_transform(**options, is_training=False)
     elif ".swin_transformer" in type(module).__module__:
-        patch = 1  # the grid is the states' own
+        patch = 1  # the grid is that of the states
     if not hasattr(processor, "model_input_names"):
         processor = partial(preprocess, processor)
     config = SimpleNamespace(patch_size=patch, prefix_tokens=names)

@@ -12,13 +12,13 @@ from regard.display.canvas import HEAT, STYLE, empty_figure
 from regard.display.heatmap import heat_over_picture
 from regard.vision.answer import Look
 
-WIDE = 5.2  # inches of a picture
-SCREEN = 900  # pixels of its longer side
+WIDE = 5.2  # inches of an image
+SCREEN = 900  # pixels of an image's longer side
 
 
 @matplotlib.rc_context(STYLE)
 def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
-    """Draw a row for each image: as it was given, in grey under its heat map, and under the effect of removals."""
+    """Draw a row per image: unchanged, in grey under its heat map, and under the effects of removals."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
     figure = empty_figure(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios))
@@ -30,12 +30,12 @@ def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
         left, top, right, bottom = each.seen
         plain.imshow(np.asarray(small), extent=(0, width, height, 0))
         values = look.heat.numpy().copy()
-        apart = [divmod(patch, values.shape[1]) for patch in look.apart]
-        for row, column in apart:
+        sinks = [divmod(patch, values.shape[1]) for patch in look.sinks]
+        for row, column in sinks:
             values[row, column] = np.nan
         where = f"attention from {look.who}, {look.place}"
         even = look.almost_even.removesuffix(".").lower()
-        notes = ["weight", "hatched: sink patches" * bool(apart), "framed: what the model saw", even]
+        notes = ["weight", "hatched: sink patches" * bool(sinks), "framed: what the model saw", even]
         maps = [(values, look.darkest, where, ", ".join(filter(None, notes)))]
         if look.removal is not None:
             effect, what = look.removal.changes.clamp(min=0).numpy(), f"removing a region ({look.removal.fill})"
@@ -49,7 +49,7 @@ def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
             bar.set_label(label, fontsize=8)
             bar.ax.tick_params(labelsize=7)
         wide, high = (right - left) / values.shape[1], (bottom - top) / values.shape[0]
-        for row, column in apart:
+        for row, column in sinks:
             place = left + column * wide, top + row * high
             heated.add_patch(Rectangle(place, wide, high, fill=False, hatch="xxx", edgecolor="0.6", linewidth=0))
         plain.set_title(look.name, fontsize=10)

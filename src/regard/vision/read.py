@@ -1,4 +1,4 @@
-"""Read images as a model's inputs, measure which part of them it sees, and trace them without some of their regions."""
+"""Read images as model inputs, measure which part of an image a model sees, and trace images without a region."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,11 +22,11 @@ from regard.models.model import Model
 from regard.text.tokens import Token, check_text
 from regard.trace.trace import Trace
 
-LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
+LARGEST = 64 << 20  # numbers of a processor's tensor: a config can ask for any size
 
 
 def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelInput]]:
-    """Make what a model reads of one picture, or of several in a list: whether one was given, and the items."""
+    """Prepare one image, or several in a list, as model input. Return whether it was one, and the items."""
     session, processor = model._session, model.image_processor
     name, alone = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
@@ -58,8 +58,9 @@ def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelI
 
 
 def _read_image(model: Model, image: Any) -> ModelInput:
+    """Prepare an image without a text as model input."""
     session, processor, picture = model._session, model.image_processor, read_picture(image)
-    pixels = processed(processor, picture)
+    pixels = image_pixels(processor, picture)
     item = check_inputs(
         {"pixel_values": pixels.to(session.original.dtype)}, session.original, session.takes, session.name
     )
@@ -72,9 +73,9 @@ def _read_image(model: Model, image: Any) -> ModelInput:
 
 
 def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
-    """Read a text and its picture as tokens.
+    """Tokenize a text with an image in it.
 
-    text: where the processor's token for a picture is not in it, the picture stands before it, on a line of its own.
+    text: if it doesn't contain the processor's image token, the image is put before it, on a separate line.
     """
     session, reader, processor = model._session, model._reader, model.image_processor
     text, picture = check_text(text, "text"), read_picture(image)
@@ -84,8 +85,8 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
         text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
     if text.count(mark) > 1:
         raise RegardError(f"text: got {text.count(mark)} × {mark}, expected one: a text has one image")
-    pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large
-    ids, tensors = _read_by(processor, text, picture)
+    pixels = image_pixels(processor.image_processor, picture)  # alone first, to reject large images
+    ids, tensors = _run_text_processor(processor, text, picture)
     grid = patch_grid(getattr(reader.model.config, "vision_config", None), pixels)
     count = ids.count(reader.tokenizer.convert_tokens_to_ids(mark))
     if grid is None or count != grid[0] * grid[1]:
@@ -101,15 +102,15 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
         {key: x for key, x in read.items() if key in session.takes}, session.original, session.takes, name
     )
     return replace(
-        item, text=text, tokens=_placed(encoded.tokens, first, grid, text, mark),
+        item, text=text, tokens=_locate(encoded.tokens, first, grid, text, mark),
         unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
         patches=Patches(picture, *grid, first, seen),
         notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
     )  # fmt: skip
 
 
-def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
-    """Name the patches, and place them and what follows them in the text as it was given."""
+def _locate(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
+    """Name the tokens of patches, and move all tokens to their positions in the text as it was passed."""
     count, start, length, made = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
     for n, token in enumerate(tokens[first : first + count]):
         named = f"{n // grid[1]},{n % grid[1]}"
@@ -120,24 +121,24 @@ def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: 
     return tuple(replace(token, source=text) for token in made)
 
 
-def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
-    """The ids, and the tensors beside them, that a processor makes of a text and its picture."""
+def _run_text_processor(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
+    """Run a processor on a text with an image. Return the token ids, and the other tensors by name."""
     with quiet():
         try:
             made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
-        except Exception as error:  # of the kinds that a stranger's config brings
+        except Exception as error:  # a config can make it raise anything
             problem = first_line(error)
             what = f"{picture.name} and its text"
             raise RegardError(f"{what} cannot be prepared by the processor: {problem}") from error
     ids = made.pop("input_ids", None)
-    made.pop("attention_mask", None)  # of one text without padding: all ones
+    made.pop("attention_mask", None)  # all ones for one text without padding
     if ids is None or "pixel_values" not in made:
         raise RegardError(f"images: the model's processor returns {', '.join(made)}, expected ids and pixels")
     return ids[0].tolist(), made
 
 
 def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill) -> Iterator[Trace]:
-    """Trace an image again without each region; the arguments are those of `Model.without`."""
+    """Yield traces of an image, each without one region. Arguments as in `Model.without`."""
     patches = trace.patches
     if patches is None:
         raise RegardError("without needs the trace of an image: model.trace(images=…)")
@@ -148,17 +149,17 @@ def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, sl
     high, wide = pixels.shape[2] // patches.rows, pixels.shape[3] // patches.columns
     for rows, columns in regions:
         where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
-        changed = replace(item, tensors=tensors | {"pixel_values": removed(pixels, *where, fill)})
+        changed = replace(item, tensors=tensors | {"pixel_values": fill_region(pixels, *where, fill)})
         run = dict(model._runner.traces([changed], None, (), keep))[0]
         if run.last_hidden_state.shape != trace.last_hidden_state.shape:  # type: ignore[union-attr]
             raise RegardError("without: the trace ends before the model's last layer: trace without layers=")
         yield run  # type: ignore[misc]
 
 
-def removed(
+def fill_region(
     pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
 ) -> Float[Tensor, "n colours h w"]:
-    """Copy pictures without a part."""
+    """Copy images with one region replaced by a fill."""
     without, part = pixels.clone(), pixels[:, :, rows, columns]
     if fill == "blank":
         new = torch.zeros_like(part)
@@ -172,7 +173,7 @@ def removed(
 
 
 def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:
-    """Work out how many rows and columns of patches a model cuts pixels into; None if its config doesn't say.
+    """Return the number of rows and columns of patches that a model divides pixels into, None if unknown.
 
     config: of the model; its patch_size is a number, or (height, width).
     """
@@ -184,7 +185,7 @@ def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int]
 
 
 def seen_note(picture: Picture, seen: Box | None) -> str:
-    """Report which part of a picture the model saw; "" where it saw all of it."""
+    """Return a note on which part of an image the model saw, "" if it saw all of it."""
     width, height = picture.size
     if seen is None:
         return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
@@ -199,44 +200,44 @@ def seen_note(picture: Picture, seen: Box | None) -> str:
     )
 
 
-def processed(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
-    """Make the tensor that the model reads of a picture."""
-    return _run(processor, picture.pixels, picture.name)
+def image_pixels(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
+    """Return the pixels of an image as the model reads them."""
+    return _apply(processor, picture.pixels, picture.name)
 
 
 def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
-    """Measure which part of a picture a processor shows to the model: (left, top, right, bottom), in pixels.
+    """Measure which part of an image a processor shows to the model: (left, top, right, bottom), in pixels.
 
-    size: width and height. The processor is given a picture that is redder to the right and greener downwards: what
-    comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None if the
-    two colours don't grow evenly or change, as if it pads or crops at random: the places are then not known.
+    size: width and height. The processor gets an image that is redder to the right and greener downwards: the colours
+    of the result show where each pixel comes from, whatever the processor resizes or crops. Returns None if the
+    colours don't grow evenly or if they vary, as with padding or random crops: the positions are then unknown.
     """
     width, height = size
     across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
     down = np.round(255 * (np.arange(height) + 0.5) / height).astype(np.uint8)
-    black, white = (_run(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
+    black, white = (_apply(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
     red, green = (Image.fromarray(line).resize(size) for line in (across[None], down[:, None]))
     picture = Image.merge("RGB", (red, green, Image.new("L", size)))
-    shown = _run(processor, picture, "a measure").double()
-    if bool((white == black).any()) or not torch.equal(shown, _run(processor, picture, "a measure").double()):
+    shown = _apply(processor, picture, "a measure").double()
+    if bool((white == black).any()) or not torch.equal(shown, _apply(processor, picture, "a measure").double()):
         return None
-    shown = (shown - black) / (white - black)  # 0 to 1 of the width, and of the height
-    x, y = _straight(shown[0, 0].mean(0)), _straight(shown[0, 1].mean(1))
+    shown = (shown - black) / (white - black)  # 0 to 1 across the width, and down the height
+    x, y = _fit_line(shown[0, 0].mean(0)), _fit_line(shown[0, 1].mean(1))
     if x is None or y is None:
         return None
     edges = (0.0, 0.0, float(width), float(height))
     measured = (x[0] * width, y[0] * height, x[1] * width, y[1] * height)
-    left, top, right, bottom = (  # the colours are of 256 steps: what is that near to an edge is the edge
+    left, top, right, bottom = (  # colours have 256 steps: a measure so near to an edge is the edge
         edge if abs(measure - edge) < max(1.0, side / 128) else measure
         for measure, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
     )
     return left, top, right, bottom
 
 
-def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
-    """Where a line through values begins and ends, half a step outside; None if they are on none.
+def _fit_line(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
+    """Fit a line to a colour gradient. Return its start and end, half a step outside, None if it isn't a line.
 
-    What is near the ends is left out: at a picture's edges a processor has nothing to take means of.
+    Values near the ends are ignored, because a processor averages fewer pixels at an image's edges.
     """
     count = len(values)
     if count < 4:
@@ -250,17 +251,18 @@ def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
     return float(solved[0]), float(solved[0] + solved[1] * count)
 
 
-def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
+def _apply(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
+    """Run an image processor and return its pixels. Raises RegardError if they would be too large."""
     what = f"image {name!r} ({image.width} × {image.height} pixels)"
     sizes = [getattr(processor, name, None) for name in ("size", "crop_size", "pad_size")]
     sides = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
-    longer = max(image.size) / max(min(image.size), 1)  # times the shorter side, whose size "shortest_edge" is
+    longer = max(image.size) / max(min(image.size), 1)  # relative to the shorter side, whose size "shortest_edge" is
     made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in sides), default=0)
     if made * 3 > LARGEST:
         most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
         raise RegardError(f"{what}: the model's processor makes {most}")
     with quiet(), torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # what crops at random crops an image and its measure alike
+        torch.default_generator.manual_seed(0)  # so that a random crop is the same for an image and its measure
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
         except Exception as error:
