@@ -34,7 +34,7 @@ from regard.capture.inputs import NUMBERED
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.verify.check import FAILED, RESULT, STATES, WEIGHTS, apart, check
+from regard.verify.check import FAILED, RESULT, STATES, WEIGHTS, check, largest_difference
 
 PAGE = Path(__file__).parent.parent / "docs" / "families_table.md"
 Row = tuple[str, str, str]  # family, kind, and what is told of it
@@ -209,7 +209,7 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
 
 
 def _difference(ours: Any, own: Any, fields: tuple[str, ...]) -> float | None:
-    found = apart(ours, own, fields)
+    found = largest_difference(ours, own, fields)
     return None if found is None else found[0]
 
 

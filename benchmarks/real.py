@@ -21,7 +21,7 @@ from torch import Tensor
 import regard
 from regard.files import whole
 from regard.trace.trace import PairTrace, Trace
-from regard.verify.check import STATES, WEIGHTS, apart
+from regard.verify.check import STATES, WEIGHTS, largest_difference
 
 TEXT = (
     "The river was high, and the man who had come to fish sat down on the bank to wait. In the town they said that the "
@@ -129,7 +129,7 @@ def _result(output: Any) -> Tensor:
 
 
 def _number(ours: Any, own: Any, fields: tuple[str, ...]) -> float | None:
-    found = apart(ours, own, fields)
+    found = largest_difference(ours, own, fields)
     return None if found is None else found[0]
 
 

@@ -6,7 +6,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.verify.references import STATES, WEIGHTS, CheckedInput, apart, layers
+from regard.verify.references import STATES, WEIGHTS, CheckedInput, largest_difference, layers
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
 
 
@@ -49,11 +49,11 @@ def test_differences_name_their_place_and_nan_is_infinite() -> None:
     ours, own = torch.zeros(1, 2, 3, 3), torch.zeros(1, 2, 3, 3)
     own[0, 1, 2, 0] = 0.5
     one, other = BaseModelOutput(attentions=(ours, ours)), BaseModelOutput(attentions=(ours, own))
-    assert apart(one, other, WEIGHTS) == (0.5, "attentions[1][0, 1, 2, 0]")
-    assert apart(one, other, STATES) is None
-    assert apart(one, BaseModelOutput(attentions=(own * torch.nan,) * 2), WEIGHTS)[0] > 1e30  # type: ignore[index]
+    assert largest_difference(one, other, WEIGHTS) == (0.5, "attentions[1][0, 1, 2, 0]")
+    assert largest_difference(one, other, STATES) is None
+    assert largest_difference(one, BaseModelOutput(attentions=(own * torch.nan,) * 2), WEIGHTS)[0] > 1e30  # type: ignore[index]
     with pytest.raises(RegardError, match="its own code returns 2 attentions, 3 were traced"):
-        apart(BaseModelOutput(attentions=(ours,) * 3), other, WEIGHTS)
+        largest_difference(BaseModelOutput(attentions=(ours,) * 3), other, WEIGHTS)
 
 
 def test_layers_of_a_pair_have_their_maps_and_own_weights() -> None:

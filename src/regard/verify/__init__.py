@@ -1,1 +1,1 @@
-"""Does what regard says of this model hold on this machine?"""
+"""Verify regard's numbers for a model on this machine."""

@@ -31,7 +31,7 @@ from regard.nn.transformer import Transformer
 from regard.text.tokens import check_texts
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import call_numbers
-from regard.verify.references import RESULT, STATES, WEIGHTS, CheckedInput, apart, layers
+from regard.verify.references import RESULT, STATES, WEIGHTS, CheckedInput, largest_difference, layers
 
 PASSED, FAILED, NOT_TESTED = "passed", "FAILED", "not tested"
 TABLE: list[list[Template]] = [
@@ -44,9 +44,9 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Result:
-    """The largest difference that a check found, how large it may be, and its text, layer, head and tokens.
+    """The largest difference of a check, how large it may be, and its text, layer, head and tokens.
 
-    If a check was not tested, difference and allowed are None, and where is the reason.
+    If a check was not tested, difference and allowed are None, and `where` has the reason.
     """
 
     check: str
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """Return whether the check passed, failed or was not tested."""
+        """Whether the check passed, failed or was not tested."""
         if self.difference is None or self.allowed is None:
             return NOT_TESTED
         return PASSED if self.difference <= self.allowed else FAILED
@@ -64,7 +64,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Answer):
-    """The results of all checks of one model. name: the model's. where: what they were computed with."""
+    """The results of all checks of one model. name: of the model. where: the library, device and threads."""
 
     format: ClassVar[str] = "regard check"
 
@@ -78,11 +78,11 @@ class Check(Answer):
         return not self.of(FAILED)
 
     def of(self, verdict: str) -> list[Result]:
-        """Return the results with this verdict."""
+        """Return the check results with this verdict."""
         return [each for each in self.results if each.verdict == verdict]
 
     def title(self) -> str:
-        """Name the model."""
+        """Return a title with the checked model's name."""
         return f"{self.name} compared with its own code"
 
     def findings(self) -> list[str]:
@@ -92,7 +92,7 @@ class Check(Answer):
         return sentences(TABLE, numbers | {"failed": failed or None, "left": left or None})
 
     def exactness(self) -> list[str]:
-        """Name the library, device and threads."""
+        """Return a sentence with the library, device and threads of the checks."""
         return [f"Checked with {self.where}."]
 
     def rows(self) -> list[Row]:
@@ -100,7 +100,7 @@ class Check(Answer):
         return [asdict(each) | {"verdict": each.verdict} for each in self.results]
 
     def data(self) -> dict[str, object]:
-        """Return whether no check failed, and all rows."""
+        """Return whether no check failed, and the rows of all checks, for JSON."""
         return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
 
     def panels(self) -> list[Panel]:
@@ -113,10 +113,10 @@ class Check(Answer):
         return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True)]
 
 
-# How large a difference may be: of weights and statistics, of vectors, as a multiple of the own rounding error, at most
-LEAST, VECTORS, TIMES, MOST = 1e-5, 1e-4, 10.0, 1e-3
-LENGTH = 1100  # tokens of the long text: CPU kernels for long texts are in use from 512, 725 or 1,024 tokens on
-TOP, PICTURE, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query; rows and columns of the pooled matrix
+# Tolerances: of weights and statistics; of vectors; as a multiple of the own code's rounding error; and the maximum.
+TOLERANCE, VECTOR_TOLERANCE, ROUNDINGS, MAX_TOLERANCE = 1e-5, 1e-4, 10.0, 1e-3
+LENGTH = 1100  # tokens of the long text: CPU kernels for long texts are used from 512, 725 or 1,024 tokens on
+TOP, POOLED, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query; rows and columns of the pooled matrix
 TEXTS = ("The river was high, so he sat down on the bank.", "bank", "Die Bank – 銀行, берег, ضفة, 2½ km, naïve 🏦!")
 
 
@@ -149,9 +149,9 @@ def check(
     readings = [CheckedInput(model, each) for each in _inputs(model, texts, inputs, seed)]
     first, longest = readings[0], max(readings, key=lambda each: each.size)
     checks: dict[str, Iterator[Result]] = {
-        "attention weights": _compared(WEIGHTS, readings),
-        "hidden states": _compared(STATES, readings),
-        "logits and last states": _compared(RESULT, readings),
+        "attention weights": _compare(WEIGHTS, readings),
+        "hidden states": _compare(STATES, readings),
+        "logits and last states": _compare(RESULT, readings),
         "a padded batch": _padded_batch(model, readings[:3]),
         "statistics": _statistics(longest),
         "regions": _regions(longest),
@@ -163,14 +163,14 @@ def check(
     for number, (name, findings) in enumerate(checks.items()):
         if progress is not None:
             progress(number, len(checks))
-        results.append(_result(name, findings))
+        results.append(_worst_result(name, findings))
     threads = torch.get_num_threads()
     where = f"torch {torch.__version__} on {model.model.device} with {threads} thread{'s' * (threads > 1)}"
     return Check(model.name, f"{where}, on texts of up to {longest.size} tokens", results)
 
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
-    """Choose what the model is checked on, as in `Model.trace`. The long text has as many tokens as fit."""
+    """Choose the inputs to check, as arguments of `Model.trace`. The long text has as many tokens as fit in memory."""
     texts = None if texts is None else list(check_texts(texts, "check: texts"))
     if texts is not None and (inputs is not None or not texts):
         raise RegardError("check: pass at least one text, or inputs, or neither")
@@ -193,12 +193,12 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
     return given if model.pairs else [{name: each[name] for name in ("text", "ids") if name in each} for each in given]
 
 
-def _result(name: str, findings: Iterator[Result]) -> Result:
-    """Take the largest difference compared with what is allowed. A check that regard can't make isn't tested."""
+def _worst_result(name: str, findings: Iterator[Result]) -> Result:
+    """Return a check's largest difference, relative to its tolerance. A check that regard can't make is not tested."""
     found, reason = list[Result](), "its own code returns nothing to compare with"
     try:
         found.extend(findings)
-    except Exception as error:  # what failed before still counts
+    except Exception as error:  # findings before the error count
         reason = first_line(error)
         if isinstance(error, RegardError) and not isinstance(error, InexactError):
             found = [each for each in found if each.verdict == FAILED]
@@ -210,29 +210,29 @@ def _result(name: str, findings: Iterator[Result]) -> Result:
 
 
 def _allowed(reading: CheckedInput, least: float, rounding: float | None) -> float:
-    """Return how large a difference may be. rounding: of the own code, None if that isn't known."""
-    unit = torch.finfo(reading.model.model.dtype).eps  # only in half precision do these bounds matter
-    least, most = max(least, 4 * unit), max(MOST, 16 * unit)
-    return max(least, min(most, TIMES * (least if rounding is None else rounding)))
+    """Return how large a check's difference may be. rounding: of the model's own code, None if unknown."""
+    unit = torch.finfo(reading.model.model.dtype).eps  # these bounds only matter in half precision
+    least, most = max(least, 4 * unit), max(MAX_TOLERANCE, 16 * unit)
+    return max(least, min(most, ROUNDINGS * (least if rounding is None else rounding)))
 
 
-def _compared(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
-    """Compare traces with the own code's passes. traces, owns: instead of the readings' own."""
+def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
+    """Compare traces with passes of the model's own code. traces, owns: instead of those of the readings."""
     for each, trace, own in zip_longest(readings, traces, owns):
         ours = (trace or each.trace).as_transformers(attentions=fields is WEIGHTS)
-        if found := apart(ours, own or each.own, fields):
-            allowed = _allowed(each, LEAST if fields is WEIGHTS else VECTORS, _rounding(each, fields))
+        if found := largest_difference(ours, own or each.own, fields):
+            allowed = _allowed(each, TOLERANCE if fields is WEIGHTS else VECTOR_TOLERANCE, _rounding(each, fields))
             yield Result("", found[0], allowed, f"{found[1]} of {each.size} tokens")
 
 
 def _rounding(reading: CheckedInput, fields: tuple[str, ...]) -> float | None:
-    """Return how far the own code is from float64; None if that isn't known."""
-    found = None if reading.exact is None else apart(reading.own, reading.exact, fields)
+    """Return the largest difference of the model's own code from float64, None if unknown."""
+    found = None if reading.exact is None else largest_difference(reading.own, reading.exact, fields)
     return found and found[0]
 
 
 def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Result]:
-    """Compare texts traced in one batch with the own code's pass over each alone."""
+    """Compare texts traced in one batch with the model's own passes over single texts."""
     if len({each.size for each in readings}) < 2:
         raise RegardError("needs texts of different lengths")
     asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
@@ -241,12 +241,12 @@ def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Re
     # keys that aren't tokens of the text, such as compressed ones, depend on the longest text of a batch
     tokens_alone = all(each.part or each.map.shape[2] == len(each.trace.tokens) for each in maps)
     fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
-    yield from chain(*(_compared(each, readings, traces) for each in fields))
+    yield from chain(*(_compare(each, readings, traces) for each in fields))
 
 
 def _statistics(reading: CheckedInput) -> Iterator[Result]:
-    """Compare statistics, asked of a map and computed with the pass, with those of the own code's weights."""
-    kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, PICTURE))
+    """Compare statistics, from a map and from the pass, with those of the model's own weights."""
+    kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, POOLED))
     for how, trace in (("", reading.trace), (", computed with the pass", kept)):
         precise = layers(trace, reading.exact)
         for layer in layers(trace, reading.own):
@@ -255,18 +255,18 @@ def _statistics(reading: CheckedInput) -> Iterator[Result]:
             chosen = layer.own.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
             names = ("received", "entropy") if layer.map.offset is None else ("received", "entropy", "distance")
             found: dict[str, Tensor] = {name: getattr(layer.map, name)() for name in names}
-            found |= {"pooled matrix": layer.map.pooled(*PICTURE), "largest weights": values, "keys": chosen}
+            found |= {"pooled matrix": layer.map.pooled(*POOLED), "largest weights": values, "keys": chosen}
             rounded = {} if exact is None else _statistics_of_weights(exact.own, layer.map)
             for name, each in found.items():
-                allowed = _allowed(reading, LEAST, _relative(expected[name], rounded[name]) if rounded else None)
+                allowed = _allowed(reading, TOLERANCE, _relative(expected[name], rounded[name]) if rounded else None)
                 yield Result("", _relative(each, expected[name]), allowed, f"{name} of {layer.name}{how}")
 
 
 def _statistics_of_weights(weights: Float[Tensor, "H L S"], ours: Any) -> dict[str, Tensor]:
-    """Compute statistics of the own code's weights in float64. A sink takes what a row of weights lacks to 1."""
+    """Compute statistics of the model's own weights in float64. A sink has what a row's sum lacks to 1."""
     weights = weights.cpu().double()[None]
     sinks = (1 - weights.sum(-1)).clamp(min=0) * (ours.rule.sinks is not None)
-    rows, cols = (min(pair) for pair in zip(PICTURE, weights.shape[2:], strict=True))
+    rows, cols = (min(pair) for pair in zip(POOLED, weights.shape[2:], strict=True))
     top = weights.topk(min(TOP, weights.shape[3])).values
     return {
         "received": reference.received(weights), "entropy": reference.entropy(weights, sinks),
@@ -276,14 +276,14 @@ def _statistics_of_weights(weights: Float[Tensor, "H L S"], ours: Any) -> dict[s
 
 
 def _relative(found: Tensor, expected: Tensor) -> float:
-    """Return the largest difference relative to the largest number."""
+    """Return the largest difference of two tensors, relative to the largest expected number."""
     largest = float(expected.abs().max())
     return float((found.cpu() - expected).abs().nan_to_num(math.inf).max()) / (largest or 1.0)
 
 
 def _regions(reading: CheckedInput) -> Iterator[Result]:
-    """Compare a part of each matrix, computed by itself, with the own code's weights."""
-    allowed = _allowed(reading, LEAST, _rounding(reading, WEIGHTS))
+    """Compare a region of each attention matrix, computed alone, with the model's own weights."""
+    allowed = _allowed(reading, TOLERANCE, _rounding(reading, WEIGHTS))
     for layer in layers(reading.trace, reading.own):
         rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.own.shape[1:])
         found = (layer.map[:, rows, cols] - layer.own[:, rows, cols]).abs().nan_to_num(math.inf)
@@ -294,13 +294,13 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
     """Compare each token's contribution through each head with own weight × value × output projection, in float64."""
     if reading.model.model.dtype.itemsize < torch.float32.itemsize:
         raise RegardError("in half precision, contributions add up no better than the model's own sums")
-    allowed = _allowed(reading, VECTORS, _rounding(reading, WEIGHTS))
+    allowed = _allowed(reading, VECTOR_TOLERANCE, _rounding(reading, WEIGHTS))
     for (name, number, trace, part, _, own), last in product(layers(reading.trace, reading.own), (False, True)):
         token = len(trace.tokens) - 1 if last else len(trace.tokens) // 2
         found = contributions(trace, token, number, part=part)
         prefix = "cross_" if part else ""
         values, block = (getattr(trace, f"{prefix}{name}")[number] for name in ("values", "attention_outputs"))
-        parts = _parts(own[:, token], values, block, token)
+        parts = _components(own[:, token], values, block, token)
         for said, ours, expected in (
             ("lengths", found.norms, parts.norm(dim=-1)),
             ("fractions", found.shares, parts @ found.vector.cpu() / float(found.vector.norm()) ** 2),
@@ -310,8 +310,8 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
             yield Result("", _relative(ours, expected), allowed, f"{said} in {name}, token {token}")
 
 
-def _parts(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
-    """Multiply weight, value and output projection, and by what follows, a norm with fixed statistics."""
+def _components(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
+    """Multiply weights, values and output projection, and apply a scaling and a norm with fixed statistics."""
     weights, values, projection = (each.cpu().double() for each in (weights, values, block.weight))
     projection = projection.unflatten(1, (len(weights), -1)).permute(1, 2, 0)  # (H, E, M)
     parts = weights[..., None] * (values.repeat_interleave(len(weights) // len(values), 0) @ projection)
@@ -337,8 +337,8 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
     ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in alike]
     ablated = reading.model.trace(**reading.asked, interventions=ablation)
     own = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
-    effect = apart(own, reading.own, RESULT)
-    for each in _compared(RESULT, [reading], [ablated], [own]):
+    effect = largest_difference(own, reading.own, RESULT)
+    for each in _compare(RESULT, [reading], [ablated], [own]):
         if effect and effect[0] <= (each.allowed or 0.0):
             raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
         yield replace(each, where=f"without head {number} of layer {layer}")
@@ -352,9 +352,9 @@ def _generation(reading: CheckedInput) -> Iterator[Result]:
     ids = reading.inputs["input_ids"][0].tolist()
     written = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)
     wrong = [n for n, (ours, own) in enumerate(zip_longest(written.ids, theirs)) if ours != own]
-    yield Result("", math.inf if wrong else 0.0, VECTORS, f"token {wrong[0]} differs" if wrong else "")
+    yield Result("", math.inf if wrong else 0.0, VECTOR_TOLERANCE, f"token {wrong[0]} differs" if wrong else "")
     sides = [[token.id for token in side.tokens] for side in written.trace.sides]
     whole = CheckedInput(reading.model, dict(zip(("ids", "target_ids"), sides, strict=False)))
-    if not wrong and _relative(logits, whole.own.logits[0, -len(logits) - 1 : -1].cpu()) > MOST:
+    if not wrong and _relative(logits, whole.own.logits[0, -len(logits) - 1 : -1].cpu()) > MAX_TOLERANCE:
         raise RegardError("its own code gives other logits with a cache than in one pass")
-    yield from chain(_compared(WEIGHTS, [whole], [written.trace]), _compared(RESULT, [whole], [written.trace]))
+    yield from chain(_compare(WEIGHTS, [whole], [written.trace]), _compare(RESULT, [whole], [written.trace]))

@@ -1,4 +1,4 @@
-"""Run a model's own eager code on what a trace is compared with, and find the largest differences of the two.
+"""Run a model's own eager code on an input, and find its largest differences from a trace.
 
 The modules are a copy that shares the model's tensors, so the model itself doesn't change.
 """
@@ -24,21 +24,21 @@ from regard.models.inputs import read_inputs
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
-# fields of what a model of transformers returns, which `as_transformers` makes of a trace
+# fields of the outputs of transformers models, and of `as_transformers`
 WEIGHTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
 RESULT = ("last_hidden_state", "logits")
 
 
-def apart(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
-    """Find the largest difference of some fields, and where it is; None if the model's own output has none of them.
+def largest_difference(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
+    """Return the largest difference of two outputs in some fields, and where it is. None if the own one has none.
 
     A difference is relative to the largest number of the tensor if that is above 1. NaN counts as infinite.
     """
     found: list[tuple[float, str]] = []
     for name in fields:
-        mine, theirs = listed(ours, name), listed(own, name)
-        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # of several calls in a layer, the first is returned
+        mine, theirs = field_tensors(ours, name), field_tensors(own, name)
+        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # the own code returns a layer's first call
         if theirs and len(mine) != len(theirs):
             raise RegardError(f"its own code returns {len(theirs)} {name}, {len(mine)} were traced")
         for n, (one, other) in enumerate(zip(mine, theirs, strict=False)):
@@ -51,15 +51,15 @@ def apart(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | N
     return max(found, default=None)
 
 
-def listed(output: Any, name: str) -> list[Tensor]:
-    """List the tensors of a field, with batch axis; states without the last, which may be before or after a norm."""
+def field_tensors(output: Any, name: str) -> list[Tensor]:
+    """List a field's tensors with batch axis. The last state is left out: it may be before or after a norm."""
     field = getattr(output, name, None)
     found = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
     return found[:-1] if name in STATES else found
 
 
 class ComparedLayer(NamedTuple):
-    """The attention of one layer. name: of its weights in the output. part: "cross" for cross-attention."""
+    """One layer's attention in a trace and by the model's own code. name: of the output. part: "cross", or None."""
 
     name: str
     number: int
@@ -76,12 +76,12 @@ def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
         part: Literal["cross"] | None = "cross" if name == "cross_attentions" else None
         maps = side.cross if part else side.attention
         numbers = [number for number, call in call_numbers(maps) if not call]
-        for number, weights in zip(numbers, listed(own, name), strict=False):
+        for number, weights in zip(numbers, field_tensors(own, name), strict=False):
             yield ComparedLayer(f"{name}[{number}]", number, side, part, maps[number], weights[0])
 
 
 class CheckedInput:
-    """An input as in `Model.trace`, its trace, and the own code's passes, as the model is and in float64."""
+    """An input as in `Model.trace`, its trace, and passes of the model's own code, also in float64."""
 
     def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:
         self.model, self.asked, self.twin = model, asked, Twin(model.model).model
@@ -95,25 +95,25 @@ class CheckedInput:
 
     @cached_property
     def trace(self) -> Trace | PairTrace:
-        """The trace."""
+        """The trace of the checked input."""
         return self.model.trace(**self.asked)
 
     def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
-        """Make one pass. tensors: by name, parameters and buffers to use instead of the model's."""
+        """Run one pass of the model's own code. tensors: parameters and buffers to use instead, by name."""
         given = {**inputs, "output_attentions": True, "output_hidden_states": True}
         return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
 
     def _exact(self) -> Any:
-        """Make one pass in float64; None if memory has no room or the model's code doesn't run in float64."""
+        """Run its own code in float64. Return None if there is too little memory or it doesn't run in float64."""
         named = dict(self.twin.named_parameters()) | dict(self.twin.named_buffers())
         try:
             require_memory(16 * sum(each.numel() for each in named.values()), self.twin.device, "float64", "")
-            return self.run(_doubled(self.inputs), _doubled(named))
+            return self.run(_to_float64(self.inputs), _to_float64(named))
         except (RegardError, NotImplementedError, TypeError):  # weights on the disk; devices without float64
             return None
 
     def without_head(self, weight: Float[Tensor, "M C"], columns: slice) -> Any:
-        """Make one pass in which some columns of an output projection are 0."""
+        """Run the model's own code with some columns of an output projection set to 0."""
         for path, module in self.twin.named_modules():
             own = getattr(module, "weight", None)
             if isinstance(own, Tensor) and own.data_ptr() == weight.data_ptr():
@@ -123,19 +123,20 @@ class CheckedInput:
         raise RegardError("none of its modules has the output projection")
 
     def generate(self, **options: Any) -> tuple[list[int], Float[Tensor, "T V"]]:
-        """Write tokens by transformers' own `generate`, with the logits that each new one was chosen from."""
+        """Generate with transformers' own `generate`. Return all token ids, and the logits (T, V) of the new tokens."""
         ids = self.inputs["input_ids"]
         options |= {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
         made = _run_own("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
         return made.sequences[0].tolist(), torch.cat(made.logits).cpu()
 
 
-def _doubled(tensors: Mapping[str, Any]) -> dict[str, Any]:
+def _to_float64(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert floating-point tensors to float64, and leave other values unchanged."""
     return {name: x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in tensors.items()}
 
 
 def _run_own(name: str, code: Any, *given: Any) -> Any:
-    """Call the model's own code; whatever it raises is the reason why a check isn't tested."""
+    """Call the model's own code. Raise RegardError with the reason if it fails."""
     try:
         with quiet(), torch.no_grad():
             return code(*given)
