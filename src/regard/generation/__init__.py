@@ -1,1 +1,1 @@
-"""Let a model write, and join its passes to one trace: `generate` is the way in."""
+"""Generate text with a model and trace it, for `Model.generate`."""

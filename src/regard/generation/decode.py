@@ -1,4 +1,4 @@
-"""Generation with a `regard.Transformer`: its own decoding writes, with interventions a full pass for each token."""
+"""Generate with a `regard.Transformer`: by its own decoding, or with interventions by a full pass per token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ class RegardGenerator(Generator[Sampling]):
     def settings(
         self, options: dict[str, Any], max_new_tokens: int, seed: int | None
     ) -> tuple[Sampling, tuple[str, ...]]:
-        """Check the options; returns how the next token is chosen."""
+        """Check the options. Return how tokens are chosen, and no notes."""
         for option in options:
             check_option_name(option, OPTIONS)
         check_generation_options(options, max_new_tokens)
@@ -37,19 +37,19 @@ class RegardGenerator(Generator[Sampling]):
         return choice, ()
 
     def open_ended(self, prompt: Encoded) -> Encoded:
-        """Return the prompt without the end token that the tokenizer puts behind whole texts."""
+        """Return the prompt without the end token that the tokenizer adds to whole texts."""
         if self._pairs or len(prompt.tokens) < 2 or prompt.ids[-1] != self._end:
             return prompt
         return replace(prompt, tokens=prompt.tokens[:-1], segments=None)
 
     def start(self, request: Request[Sampling]) -> int:
-        """Return the id that an encoder-decoder's target begins with."""
+        """Return the first id of an encoder-decoder's target."""
         return self._model.config.start
 
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[Sampling], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, None]:
-        """Write with the model's own decoding."""
+        """Generate tokens with the model's own decoding. Return all ids, and whether the last is the end token."""
         model = self._model
 
         def stopped(new: list[int]) -> bool:

@@ -1,6 +1,6 @@
-"""Generation with a model of transformers: its own `generate` writes, with its own attention and KV cache.
+"""Generate with a transformers model: by its own `generate`, with its own attention and KV cache.
 
-With interventions each token is chosen from a full pass over the text so far, made as `Model.trace` makes it.
+With interventions, each token is chosen from a full pass over the text so far, like a pass of `Model.trace`.
 """
 
 import functools
@@ -25,7 +25,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     """Generates with a model of transformers."""
 
     def check_model(self) -> None:
-        """Raise RegardError if the model doesn't write text, or reads something else."""
+        """Raise RegardError if the model can't generate text or doesn't read text."""
         model, kind = self._model, type(self._model).__name__
         if not model.can_generate():
             raise RegardError(f"generate: {self._name} ({kind}) has no language head that writes: it cannot generate")
@@ -37,11 +37,11 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def settings(
         self, options: dict[str, Any], max_new_tokens: int, seed: int | None
     ) -> tuple[GenerationConfig, tuple[str, ...]]:
-        """Return the generation config, and notes on settings of the model's own that were put aside."""
+        """Return the generation config, and notes on settings of the model that are ignored."""
         return settings(self._model.generation_config, options, max_new_tokens, self._name)
 
     def start(self, request: Request[GenerationConfig]) -> int:
-        """Return the id that an encoder-decoder's target begins with."""
+        """Return the first id of an encoder-decoder's target."""
         config = request.settings
         first = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
         return first[0] if isinstance(first, list) else first
@@ -49,7 +49,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Tensor | None]:
-        """Write with the model's own `generate`."""
+        """Generate tokens with the model's own `generate`. Return all ids, whether they end, and their logits."""
         model, config, tokenizer = self._model, request.settings, self._reader.tokenizer
         config.use_cache = not changes
         ids = torch.tensor([prompt.ids], device=model.device)
@@ -72,7 +72,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
                 output = model.generate(ids, generation_config=config, **inputs)
             except RegardError:
                 raise
-            except Exception as error:  # transformers raises whatever a family runs into
+            except Exception as error:  # models can raise anything
                 if error is listener.raised:
                     raise
                 lines = str(error).strip().splitlines()
@@ -84,14 +84,14 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 
     @contextmanager
     def _full_passes(self, prompt: Encoded, changes: Sequence[Intervention]) -> Iterator[None]:
-        """With interventions, give the logits of full passes in the place of what the model's forward returns."""
+        """With interventions, replace the output of the model's forward by logits of full passes inside the block."""
         if not changes:
             yield
             return
         model, before = self._model, self._model.__dict__.get("forward")
         original = model.forward
 
-        @functools.wraps(original)  # generate looks at its parameters
+        @functools.wraps(original)  # generate reads its parameters
         def forward(**inputs: Any) -> CausalLMOutput:
             ids = inputs["decoder_input_ids" if self._pairs else "input_ids"][0].tolist()
             model.forward = original
@@ -112,7 +112,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 class ProgressCriteria(StoppingCriteria):
     """Report the text so far after each token, without stopping. An exception from the listener ends the generation.
 
-    start: of the ids, the first that is new.
+    start: the index of the first new id.
     """
 
     def __init__(self, progress: Callable[[str], None] | None, tokenizer: Any, start: int) -> None:
@@ -120,7 +120,7 @@ class ProgressCriteria(StoppingCriteria):
         self.raised: Exception | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_: Any) -> torch.Tensor:
-        """Tell; returns for each text whether it is done."""
+        """Report the text so far. Return False for each text, because none of them is done."""
         assert self._progress is not None
         new = input_ids[0, self._start :].tolist()
         text = str(new) if self._tokenizer is None else self._tokenizer.decode(new, skip_special_tokens=True)
@@ -134,7 +134,7 @@ class ProgressCriteria(StoppingCriteria):
 
 @contextmanager
 def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
-    """The model's own generation settings put aside: transformers fills up from them what isn't set."""
+    """Replace the model's generation settings inside the block: transformers takes unset options from them."""
     before, model.generation_config = model.generation_config, config
     try:
         yield
@@ -144,7 +144,7 @@ def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
 
 @contextmanager
 def _seeded_generation(seed: int | None, device: torch.device) -> Iterator[None]:
-    """Random numbers from a seed, and afterwards as if none had been drawn; None: as they come."""
+    """Seed torch's random numbers inside the block and restore their state after it; do nothing without a seed."""
     if seed is None:
         yield
         return

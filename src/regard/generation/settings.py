@@ -1,4 +1,4 @@
-"""The settings of a generation: transformers' own names, checked, and the model's defaults that can't be followed."""
+"""Check the settings of a generation, named as in transformers, and ignore defaults that don't apply."""
 
 import copy
 import difflib
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Check = tuple[Callable[[Any], bool], str]
 
 
-# Numbers, and what they need to be. Those of SAMPLING have no effect on a greedy choice.
+# Conditions on numbers. Those of SAMPLING have no effect on greedy decoding.
 CHECKS: Mapping[str, Check] = {
     "do_sample": (lambda value: True, "True or False"),
     "temperature": (lambda n: n > 0, "a number above 0"),
@@ -37,13 +37,13 @@ OTHERS = (
     "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
     "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
 )  # fmt: skip
-# Ways to generate that choose among several texts, or are more than one pass a token; and what switches each off.
+# Settings that choose among several texts, or need more than one pass per token, and the value that disables each.
 UNUSED: Mapping[str, Any] = {
     "num_beams": 1, "num_beam_groups": None, "num_return_sequences": 1, "penalty_alpha": None, "dola_layers": None,
     "prompt_lookup_num_tokens": None, "assistant_early_exit": None, "guidance_scale": None, "constraints": None,
     "force_words_ids": None, "token_healing": False, "prefill_chunk_size": None,
 }  # fmt: skip
-QUIETLY = {  # results are returned another way, and caches and compilation are chosen here
+QUIETLY = {  # reset without a note: regard chooses outputs, caches and compilation itself
     "cache_implementation": None, "cache_config": None, "compile_config": None, "early_stopping": False,
     "length_penalty": 1.0, "max_length": None, "max_time": None, "output_attentions": False,
     "output_hidden_states": False, "output_logits": False, "output_scores": False, "return_dict_in_generate": False,
@@ -52,7 +52,7 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 
 
 def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
-    """Raise an error for options that don't exist, and values that they can't have, whatever the model."""
+    """Raise RegardError for options that don't exist or have a wrong value, whatever the model."""
     for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not _allowed(option, value):
@@ -63,7 +63,7 @@ def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) ->
 
 
 def _allowed(option: str, value: Any) -> bool:
-    """Whether a value is a truth value, or a finite number for which the option's condition holds."""
+    """Return whether a value is a truth value if the option needs one, otherwise a finite number that is allowed."""
     kinds = bool if option == "do_sample" else int if option in WHOLE else (int, float)
     if not isinstance(value, kinds) or isinstance(value, bool) != (option == "do_sample"):
         return False
@@ -82,9 +82,9 @@ def check_option_name(option: str, known: Sequence[str]) -> None:
 def settings(
     defaults: "GenerationConfig", options: Mapping[str, Any], max_new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
-    """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
+    """Return a generation's settings as transformers' GenerationConfig, and notes on defaults that are ignored.
 
-    defaults: the model's own, which hold where options say nothing.
+    defaults: the model's own settings, for options that aren't passed.
     """
     check_generation_options(options, max_new_tokens)
     config, notes = copy.deepcopy(defaults), []
@@ -108,7 +108,7 @@ def settings(
 
 
 def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
-    """Return the strings that end a text."""
+    """Check the strings at which to stop, and return them as a list."""
     strings = [stop] if isinstance(stop, str) and stop else list(stop)
     if any(not isinstance(string, str) or not string for string in strings):
         raise RegardError(f"generate: stop: got {stop!r}, expected strings that are not empty")
