@@ -1,1 +1,1 @@
-"""`Trace`, what one forward pass computed for one text, by name; and the file that it is saved to."""
+"""Traces, the named values of one forward pass for one text, and the files in which they are saved."""

@@ -1,4 +1,4 @@
-"""`AttentionOutput`: what a model does with the context of one attention call: projection, scaling, residual, norm."""
+"""Describe the path from an attention call's context to the residual stream: projection, scaling, residual, norm."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -39,7 +39,7 @@ class AttentionOutput:
     scaling.scale * scaling.gain * projected. By kind, what follows is
     "pre-norm" (Xiong et al. 2020): residual + added;
     "post-norm" (Vaswani et al. 2017): norm(residual + added);
-    "parallel" (Wang & Komatsuzaki 2021, GPT-J): residual + added + the output of a part beside the attention.
+    "parallel" (Wang & Komatsuzaki 2021, GPT-J): residual + added + the output of a module parallel to attention.
     weight (W_O), bias and the norm are the model's own tensors.
     """
 
@@ -58,7 +58,7 @@ class AttentionOutput:
         return self.projected if self.scaling is None else self.scaling.added
 
     def crop(self, batch: int, rows: slice) -> "AttentionOutput":
-        """The same of one text of a batch, without padding."""
+        """Return the attention output of one text of a batch, without padding."""
         scaling = self.scaling
         if scaling is not None:
             scaling = replace(scaling, scale=scaling.scale[batch, rows], added=scaling.added[batch, rows])
@@ -68,10 +68,10 @@ class AttentionOutput:
 
 @dataclass(frozen=True)
 class UnverifiedOutput:
-    """An attention output that could not be verified to be of one of the known kinds. reason: why, in a sentence."""
+    """An attention output that could not be verified to be of a known kind. reason: why, in a sentence."""
 
     reason: str
 
     def crop(self, batch: int, rows: slice) -> "UnverifiedOutput":
-        """Itself: the reason is the same for every text of a batch."""
+        """Return the object itself, because the reason is the same for every text of a batch."""
         return self

@@ -29,9 +29,9 @@ from regard.trace.trace import PairTrace, Trace
 
 __all__ = ["open", "save"]
 
-LIKELIEST_TOKENS = 20  # at each position, whose spelling is saved
-COMPARED_ROWS = 4  # of each head of each rounded map
-NAMES = "path", "causal", "band", "offset", "scale", "softcap", "tokens", "key_tokens", "kernel", "where"  # there too
+LIKELIEST_TOKENS = 20  # per position: their spelling is saved
+COMPARED_ROWS = 4  # per head of each rounded map
+NAMES = "path", "causal", "band", "offset", "scale", "softcap", "tokens", "key_tokens", "kernel", "where"  # or of all
 TENSORS = ("query", "key", "mask", "bias", "sinks", "weights")  # of a call in an attention file
 NOT_AS_IT_IS = ("patches", "changed_outputs", "attention_outputs", "cross_attention_outputs")
 
@@ -127,7 +127,7 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
             rest = replace(mask, low=None, high=None).tile(batch, heads, queries, keys, weights.device)
             parts = {"mask": rest, "bias": rule.bias, "sinks": rule.sinks, "query": weights.query, "key": weights.key}
         for name, tensor in parts.items():
-            if tensor is not None:  # cloned, for safetensors refuses tensors that share memory
+            if tensor is not None:  # cloned, because safetensors rejects tensors that share memory
                 shape = tensor.shape[hidden:] if name in ("query", "key", "weights") else tensor.shape
                 tensors[f"{n}.{name}"] = tensor.cpu().reshape(shape).clone(memory_format=torch.contiguous_format)
         rows.append({name: value for name, value in row.items() if value not in (None, "", [None, None])})
@@ -135,7 +135,7 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
 
 
 def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
-    """Make calls of the description and tensors of a file. Raises RegardError if they don't fit each other."""
+    """Build calls from the description and tensors of a file. Raises RegardError if they don't fit each other."""
     rows = about.get("calls") if isinstance(about, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RegardError("its description needs calls, a list of an object for each call")
@@ -158,7 +158,7 @@ def _read_call(
     query: Any = None, key: Any = None, mask: Any = None, bias: Any = None, weights: Any = None,
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
-    """Add a call."""
+    """Add a call to `calls`, from its entries and tensors in an attention file."""
     whole = isinstance(band, list | tuple) and all(isinstance(each, int | None) for each in (*band, offset))
     if not whole or len(band) != 2:
         raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
@@ -166,7 +166,7 @@ def _read_call(
     if (weights is None) != (query is not None and key is not None):
         raise RegardError("it needs query and key, or weights only")
     if weights is None:
-        if mask is not None and mask.is_floating_point():  # what PyTorch calls a mask too
+        if mask is not None and mask.is_floating_point():  # PyTorch also calls this a mask
             mask, bias = None, mask if bias is None else mask + bias
         allowed = Mask(low, high) & (Mask() if mask is None else masks.dense(mask))
         made = AttentionMap.of_query_key(query, key, mask=allowed, bias=bias, offset=offset, **rule)
@@ -185,7 +185,7 @@ class _TracePacker(Packer):
     def __init__(self, dtype: Any, layers: Any, heads: Any, outputs: bool) -> None:
         super().__init__(dtype)
         self.layers, self.heads, self.outputs = layers, heads, outputs
-        self.largest, self.rows = 0.0, 0  # difference of a trace's rounded weights, on how many rows
+        self.largest, self.rows = 0.0, 0  # largest difference of a trace's rounded weights, and rows compared
 
     def pack(self, name: str, value: Any) -> Any:
         if isinstance(value, Trace):
@@ -231,7 +231,7 @@ class _TracePacker(Packer):
         }
 
     def _map(self, name: str, weights: AttentionMap) -> dict[str, Any]:
-        """Pack a map. If it is rounded, compare a few rows with those traced."""
+        """Pack a map. If it is rounded, compare a few rows with the original."""
         packed: dict[str, Any] = super().pack(name, map_fields(weights))
         if self.rounds(weights.query if weights.given is None else weights.given):
             rounded = unpack(packed, self.tensors, TYPES)
@@ -242,14 +242,14 @@ class _TracePacker(Packer):
         return packed
 
     def _spellings(self, trace: Trace) -> list[list[Any]] | None:
-        """Return [id, spelling] of the likeliest tokens at each position, which are shown without the tokenizer."""
+        """Return [id, spelling] of the likeliest tokens at each position, to show them without the tokenizer."""
         if trace.names is None or trace.logits is None or trace.logits.ndim == 1 or trace.labels:
             return None
         top = self.rounded(trace.logits).float().topk(min(LIKELIEST_TOKENS, trace.logits.shape[1]))
         return [[number, trace.names(number)] for number in top.indices.unique().tolist()]
 
     def _notes(self, trace: Trace) -> list[str]:
-        """Return sentences on what was left out and rounded."""
+        """Return sentences on what the file leaves out and rounds."""
         notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
         layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
         if len(layers) < count:
@@ -273,7 +273,7 @@ def _trace_of_fields(**own: Any) -> Trace:
 
 
 def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
-    """Return a tuple if each layer has one saved item, else a sequence that refuses the others."""
+    """Return a tuple if each layer has one saved item, otherwise a `LayerSubset` that raises errors for the others."""
     found = {(layer, nth): item for layer, nth, item in items}
     if made is None and len(found) == count:
         return tuple(found.values())

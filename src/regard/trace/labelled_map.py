@@ -40,7 +40,7 @@ NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), s
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The text of the rows or columns, and its tokens, one for each."""
+    """The text whose tokens label the rows or columns, and these tokens, one for each."""
 
     text: str
     tokens: Sequence[Token]
@@ -98,7 +98,7 @@ class LabelledGivenMap(LabelledMap, GivenMap):
 def label_all(
     maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
 ) -> "Layers[LabelledMap] | MapSubset":
-    """Label the maps of every layer. keys None: the maps keep their labels of keys."""
+    """Label the maps of every layer. keys: None if the maps keep their labels of keys."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
         own = weights.key_labels if isinstance(weights, LabelledMap) else None
@@ -110,29 +110,29 @@ def label_all(
 
 
 def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[int]:
-    """The rows or columns of a word, rising. which: "queries" or "keys", for error messages."""
+    """Return the sorted row or column numbers of a word's tokens. which: "queries" or "keys", for error messages."""
     if labels is None or len(labels.tokens) != size:
         raise RegardError(f"attention: the {which} of this map have no words, such as {word!r}: use numbers")
     return sorted(only_word(labels.text, labels.tokens, word).tokens)
 
 
 def _run_of_labelled_rows(places: list[int] | None, given: Any) -> Any:
-    """The smallest run of rows or columns that has those of a word; anything else as it is given."""
+    """Return the smallest slice that contains the rows or columns of a word. Return another index unchanged."""
     return given if places is None else slice(places[0], places[-1] + 1)
 
 
 def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
-    """Average a word's vector over its tokens."""
+    """Average the vectors of a word's tokens."""
     return rows[list(word.tokens)].mean(0)
 
 
 def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[int]) -> Float[Tensor, "H S"]:
-    """Average the attention that a word, or some tokens, give to each key over the tokens, one row a head."""
+    """Average the attention from a word's tokens (or from given tokens) to each key, one row per head."""
     return weights[:, list(word.tokens if isinstance(word, Word) else word)].mean(1)
 
 
 def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
-    """Sum the attention from each query to a word over the word's tokens, one row per head."""
+    """Sum the attention from each query to a word's tokens, one row per head."""
     return weights[:, :, list(word.tokens)].sum(2)
 
 

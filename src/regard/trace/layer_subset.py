@@ -1,6 +1,6 @@
-"""Sequences of one item a layer: `Layers`, which has them all, and `LayerSubset`, which refuses those it has not.
+"""Sequences with one item per layer: `Layers` has all of them, `LayerSubset` raises errors for missing layers.
 
-A layer's number means the layer, also where some layers have no attention (hybrids) or make several calls (DiffLlama):
+An index is the number of a layer, even if some layers have no attention (hybrids) or make several calls (DiffLlama):
 `maps[n]` is the map of layer n, `maps[n, k]` that of its k-th call.
 """
 
@@ -21,28 +21,28 @@ NOT_CAPTURED = (
 NOT_SAVED = "was not saved: the file has {kept} of {count}"
 NO_ATTENTION = "is not there: layer {layer} has no such attention; of {count} layers these have: {having}"
 
-SHOWN = 12  # layers that show themselves
-CallNumber = tuple[int, int]  # (layer, which of its attention calls)
+SHOWN = 12  # layers shown in a notebook
+CallNumber = tuple[int, int]  # (layer, number of its attention call)
 
 
 def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
-    """The numbers of the layers that a sequence has items of."""
+    """Return the numbers of the layers for which a sequence has items."""
     return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
 
 
 def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """(layer, which of its calls) of every call that the layers made, also of those that a sequence doesn't have."""
+    """Return (layer, number of its call) for every call that the layers made, even if a sequence lacks its item."""
     made = items.made if isinstance(items, LayerSubset) else None
     return tuple((n, 0) for n in range(len(items))) if made is None else made
 
 
 def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """(layer, which of its calls) of every item of a sequence."""
+    """Return (layer, number of its call) for every item of a sequence."""
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
 def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
-    """(layer, counted from 0; which of its calls) of an index of one or two numbers.
+    """Convert an index of one or two numbers to (layer, counted from 0; number of its call).
 
     Raises OutOfRangeError, an IndexError, if there is no such layer, and RegardError for another index.
     """
@@ -60,7 +60,7 @@ def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
 
 
 def _layers_html(self: Any) -> str | None:
-    """Show in a notebook the items of the first layers, one below the other, where these can show themselves."""
+    """Return HTML of the first layers' items for a notebook, None if the items have no HTML."""
     numbers = call_numbers(self)
     parts = [(n, getattr(self[n, k], "_repr_html_", lambda: None)()) for n, k in numbers[:SHOWN]]
     left = f"<p>… and {len(numbers) - SHOWN} more</p>" if len(numbers) > SHOWN else ""
@@ -68,9 +68,9 @@ def _layers_html(self: Any) -> str | None:
 
 
 class Layers(tuple[T, ...]):
-    """A tuple of one item a layer. A number out of range raises an OutOfRangeError that names the range.
+    """A tuple with one item per layer. A number out of range raises an OutOfRangeError that names the range.
 
-    what: how the items are called, for error messages.
+    what: the name of the items, for error messages.
     """
 
     what = "layers"
@@ -82,21 +82,21 @@ class Layers(tuple[T, ...]):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The numbers of the layers that there are items of, as in `LayerSubset`: all."""
+        """The numbers of all layers, like `LayerSubset.kept`."""
         return tuple(range(len(self)))
 
     @property
     def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, which of its calls) of the items, as in `LayerSubset`: one of each layer."""
+        """(layer, number of its call) of each item, one per layer, like `LayerSubset.calls`."""
         return tuple((n, 0) for n in range(len(self)))
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Walk along the items with their layers' numbers, like `LayerSubset.items`."""
+        """Iterate over the items with their layers' numbers, like `LayerSubset.items`."""
         return enumerate(self)
 
     @staticmethod
     def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
-        """The items of a tuple, under a name."""
+        """Return the items of a tuple as `Layers` with a name."""
         layers = Layers(items)
         layers.what = what
         return layers
@@ -114,12 +114,12 @@ class Layers(tuple[T, ...]):
 
 
 class LayerSubset(Sequence[T]):
-    """The items of some layers alone, or several of a layer. len() counts all layers; a missing item is a RegardError.
+    """Items of some layers only, or several per layer. len() counts all layers; a missing item raises RegardError.
 
-    It is walked along with its numbers, `for n, weights in maps.items()`, which skips what isn't there; or by them,
-    `for n in maps.kept: maps[n]`, `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
+    To iterate with the numbers of layers, use `for n, weights in maps.items()`, which skips missing items,
+    `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
 
-    what: how the items are called, for error messages. items: by layer, or by (layer, which of its calls). reason: why
+    what: the name of the items, for error messages. items: by layer, or by (layer, number of its call). reason: why
     others are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None if each made one.
     """
 
@@ -141,18 +141,18 @@ class LayerSubset(Sequence[T]):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The numbers of the layers that there are items of."""
+        """The numbers of the layers that have items."""
         return tuple(dict.fromkeys(layer for layer, _ in self._items))
 
     @property
     def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, which of its calls) of the items that there are."""
+        """(layer, number of its call) of each item."""
         return tuple(self._items)
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Walk along the items that there are with their layers' numbers: `for n, weights in trace.attention.items()`.
+        """Iterate over the items with their layers' numbers: `for n, weights in trace.attention.items()`.
 
-        A layer that made several calls comes several times.
+        A layer with several calls comes several times.
         """
         return ((layer, item) for (layer, _), item in self._items.items())
 
@@ -165,7 +165,7 @@ class LayerSubset(Sequence[T]):
         return self._size
 
     def __iter__(self) -> Iterator[T]:
-        """Walk along the items where each layer has one, so that the n-th is that of layer n; else refuse."""
+        """Iterate over the items if each layer has one, so that the n-th is of layer n; otherwise raise RegardError."""
         if self.calls == tuple((n, 0) for n in range(self._size)):
             return iter(self._items.values())
         held = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
@@ -200,7 +200,7 @@ class LayerSubset(Sequence[T]):
 
 
 def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
-    """Raise OutOfRangeError if a layer makes fewer calls than the number of one asks for."""
+    """Raise OutOfRangeError if a layer makes fewer attention calls than the call's number needs."""
     if not is_whole(nth):
         words = f": words stand after both, {what}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
         raise RegardError(f"{what}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-DEFINITION = "the definition of attention, in float64, on the same queries and keys"  # that our own models compare with
+DEFINITION = "the definition of attention, in float64, on the same queries and keys"  # for regard's own models
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Status:
     compared_with: str = ""
 
 
-UNKNOWN = Status("", (), "", "", None, 0, None)  # of what was not computed from a trace
+UNKNOWN = Status("", (), "", "", None, 0, None)  # for results that aren't computed from a trace
 
 
 def merge_statuses(encoder: Status, decoder: Status) -> Status:
@@ -60,7 +60,7 @@ def note_sentences(statuses: Sequence[Status]) -> list[str]:
 
 
 def exactness(statuses: Sequence[Status]) -> str:
-    """Report how exact the weights of runs of one model are."""
+    """Return a sentence on how exact the weights of one model's runs are."""
     difference = largest_status_difference([status.difference for status in statuses])
     if difference is None:
         return "Not checked: the model has no attention function to compare the weights with."
@@ -71,5 +71,5 @@ def exactness(statuses: Sequence[Status]) -> str:
 
 
 def largest_status_difference(values: Sequence[float | None]) -> float | None:
-    """Find the largest difference, None if none was measured."""
+    """Return the largest difference, None if none was measured."""
     return max((value for value in values if value is not None), default=None)

@@ -6,7 +6,7 @@ The equations between them, with the letters of shapes below:
     attention[n]      = softmax(scale · query · keyᵀ + mask)              (H, L, S)  rows sum to 1, or to 1 - sink share
     context[n]        = attention[n] @ values[n]                          (L, H * E)  head by head, side by side
     projected[n]      = context[n] @ W_O.T + bias                         (L, M)  in attention_outputs[n]
-    hidden_states[n]  = what enters layer n                               (L, M)  [n + 1] is what leaves it
+    hidden_states[n]  = the input of layer n                              (L, M)  [n + 1] is its output
     last_hidden_state = hidden_states[-1], after a last norm              (L, K)
     logits            = the language head's output for last_hidden_state  (L, V)
                         of a classifier, by `labels`: of each token       (L, C)
@@ -68,7 +68,7 @@ class ShownTrace(Shown):
         return from_above("see")(self, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """The parts that a notebook shows."""
+        """Return the parts that a notebook shows."""
         return from_above("trace_parts")(self, width)
 
 
@@ -169,22 +169,22 @@ class Trace(_Kept):
     labels: tuple[str, ...] = field(default=(), repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""
+        """Convert tuples with one item per layer to `Layers`, and label the maps with the words of the text."""
         value = Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value
         if name in MAPS:
             own = Labels(self.text, self.tokens)
             value = label_all(value, own, own if name == "attention" else None)
         object.__setattr__(self, name, value)
-        if name in ("text", "tokens"):  # set anew: so are the words of the maps
+        if name in ("text", "tokens"):  # the maps need new labels
             for each in MAPS:
                 if each in vars(self):
                     setattr(self, each, getattr(self, each))
 
-    # An index is a place in the text: a trace is no sequence to walk along.
+    # An index is a position in the text: a trace isn't a sequence to iterate over.
     __iter__ = None
 
     def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
-        """Look up the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a token's number.
+        """Return the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a numbered token.
 
         Raises:
             RegardError: the word isn't in the text or occurs several times (the occurrences are named), or there is no
@@ -247,13 +247,13 @@ class PairTrace(_Kept):
     decoder: Trace
 
     def __post_init__(self) -> None:
-        """Give the keys of cross-attention the words of the text."""
+        """Label the keys of cross-attention with the words of the text."""
         queries, keys = (Labels(side.text, side.tokens) for side in (self.decoder, self.encoder))
         self.decoder.cross = label_all(self.decoder.cross, queries, keys)
 
     @property
     def sides(self) -> tuple[Trace, ...]:
-        """(encoder, decoder)."""
+        """The traces (encoder, decoder)."""
         return self.encoder, self.decoder
 
     @property
@@ -270,6 +270,6 @@ class PairTrace(_Kept):
 
 
 def is_causal(trace: Trace) -> bool:
-    """Whether no token of a text attends to a later token. A text with one token counts as causal."""
+    """Return whether no token of a text attends to a later token. A text with one token counts as causal."""
     maps = (trace.attention[call] for call in call_numbers(trace.attention))
     return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)

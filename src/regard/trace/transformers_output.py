@@ -1,4 +1,4 @@
-"""Make the output of a transformers model from a trace, for code that expects it.
+"""Convert a trace to the output of a transformers model, for code that expects it.
 
     trace                                   transformers
     last_hidden_state (L, K)                last_hidden_state (1, L, K), after the final norm
@@ -7,9 +7,9 @@
     attention[n] (H, L, S), lazy            attentions[n] (1, H, L, S), dense
     logits (L, V)                           logits (1, L, V)
 
-Of an encoder-decoder the names have `encoder_`, `decoder_` or `cross_` before them, as in transformers. The tensors are
-views of the trace's, except for the weights, which are computed: in float32 or better, also where the model computes in
-half precision. Layers without attention have no entry in attentions, and one that makes several calls has several.
+For an encoder-decoder, the names begin with `encoder_`, `decoder_` or `cross_`, as in transformers. The tensors are
+views of the trace's, except for the weights, which are computed in float32 or better, even if the model computes in
+half precision. Layers without attention have no entry in attentions, and a layer with several calls has several.
 """
 
 import math
@@ -26,7 +26,7 @@ from regard.errors import RegardError
 from regard.memory import format_bytes, require_memory
 from regard.trace.layer_subset import call_numbers, calls_made, kept_numbers
 
-LARGEST = 1 << 30  # bytes of dense weights that nobody is asked about: 1 GiB
+LARGEST = 1 << 30  # bytes of dense weights that are computed by default: 1 GiB
 INSTEAD = (
     "attentions=True computes them all the same, attentions=False leaves them out; trace.attention computes regions"
 )
@@ -59,9 +59,9 @@ class PairOutput(ModelOutput):
 
 
 def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
-    """Make what the model returns with output_hidden_states and output_attentions.
+    """Return a trace as the model's output with output_hidden_states and output_attentions.
 
-    attentions: whether the dense weights are computed, H × L × S numbers per layer; None for up to 1 GiB of them.
+    attentions: whether to compute the dense weights, H × L × S numbers per layer. None: only up to 1 GiB.
     """
     dense = _dense_weights_of_trace([("attention", trace.attention)], attentions, trace.status.model)
     return TraceOutput(
@@ -73,7 +73,7 @@ def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
 
 
 def output_of_pair(pair: Any, attentions: bool | None = None) -> PairOutput:
-    """Make what an encoder-decoder returns: see `output_of`."""
+    """Return a pair of traces as the output of an encoder-decoder; see `output_of`."""
     maps = [("attention", pair.encoder.attention), ("attention", pair.decoder.attention), ("cross", pair.decoder.cross)]
     encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
     logits = pair.decoder.logits
@@ -90,7 +90,7 @@ def output_of_pair(pair: Any, attentions: bool | None = None) -> PairOutput:
 
 
 def _hidden_states_of_trace(trace: Any) -> Tensors:
-    """The hidden states, the last of them after the final norm."""
+    """Return the hidden states with a batch axis, the last of them after the final norm."""
     _check_trace_of_everything("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
     return (*(state[None] for state in trace.hidden_states[:-1]), trace.last_hidden_state[None])
 
@@ -98,7 +98,7 @@ def _hidden_states_of_trace(trace: Any) -> Tensors:
 def _dense_weights_of_trace(
     given: Sequence[tuple[str, Any]], attentions: bool | None, model: str
 ) -> list[Tensors | None]:
-    """The dense weights of some stacks of layers, or None for each."""
+    """Return the dense weights of several stacks of layers with a batch axis, or None for each stack."""
     if not isinstance(attentions, (bool, type(None))):
         raise RegardError(f"as_transformers: attentions: got {attentions!r}, expected True, False or None")
     if attentions is False:
@@ -118,7 +118,7 @@ def _dense_weights_of_trace(
 
 
 def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
-    """Raise an error for what the trace holds of some layers alone."""
+    """Raise RegardError if the trace has a value for some layers only."""
     if tuple(held) != tuple(all_of):
         layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
         raise RegardError(
