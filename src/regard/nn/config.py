@@ -140,15 +140,15 @@ class TransformerConfig:
 
     @property
     def head_width(self) -> int:
-        """Width of one head's queries, keys and values (D)."""
+        """The width of one head's queries, keys and values (D)."""
         return self.d_model // self.heads if self.d_k is None else self.d_k
 
     @property
     def hidden_width(self) -> int:
-        """Width inside the feed-forward."""
+        """The width inside the feed-forward layer."""
         return 4 * self.d_model if self.d_hidden is None else self.d_hidden
 
-    # The names under which configs of transformers have these, so that the same code reads both.
+    # The names of these in configs of transformers, so that the same code reads both.
 
     hidden_size = property(attrgetter("d_model"))
     num_hidden_layers = property(attrgetter("layers"))
@@ -170,19 +170,19 @@ class TransformerConfig:
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":
-        """Make a small decoder of GPT-2's kind without biases, for characters: nanoGPT's set-up for a CPU."""
+        """Return the config of a small GPT-2 without biases, for characters: nanoGPT's set-up for a CPU."""
         sizes: dict[str, Any] = {"length": 64, "layers": 4, "d_model": 128, "heads": 4, "bias": False}
         return cls(vocabulary=vocabulary, **(sizes | changes))
 
     @classmethod
     def gpt2(cls, vocabulary: int = 50257, **changes: Any) -> "TransformerConfig":
-        """Radford et al. 2019, "Language Models are Unsupervised Multitask Learners": the smallest of GPT-2's sizes."""
+        """Make GPT-2's smallest config (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
         sizes: dict[str, Any] = {"length": 1024, "layers": 12, "d_model": 768, "heads": 12, "activation": "gelu-tanh"}
         return cls(vocabulary=vocabulary, **(sizes | changes))
 
     @classmethod
     def bert(cls, vocabulary: int = 30522, **changes: Any) -> "TransformerConfig":
-        """Devlin et al. 2019, "BERT": the size of BERT-base, without a language head."""
+        """Return the config of BERT-base without a language head (Devlin et al. 2019, "BERT")."""
         sizes: dict[str, Any] = {
             "kind": "encoder", "length": 512, "layers": 12, "d_model": 768, "heads": 12, "norm_eps": 1e-12,
         }  # fmt: skip
@@ -191,7 +191,7 @@ class TransformerConfig:
 
     @classmethod
     def llama(cls, vocabulary: int = 32000, **changes: Any) -> "TransformerConfig":
-        """Touvron et al. 2023, "LLaMA": its kind (rotary, RMS norm, SwiGLU, no biases) at a small size."""
+        """Return the config of a small LLaMA (Touvron et al. 2023): rotary positions, RMS norm, SwiGLU, no biases."""
         sizes: dict[str, Any] = {
             "length": 2048, "layers": 8, "d_model": 512, "heads": 8, "d_hidden": 1376, "activation": "silu",
         }  # fmt: skip
@@ -200,7 +200,7 @@ class TransformerConfig:
 
     @classmethod
     def translator(cls, vocabulary: int, start: int, **changes: Any) -> "TransformerConfig":
-        """An encoder-decoder of Vaswani et al. 2017's kind, small; pre-norm, which trains without a long warm-up."""
+        """Return the config of a small encoder-decoder (Vaswani et al. 2017), pre-norm to need no long warm-up."""
         sizes: dict[str, Any] = {
             "layers": 3, "d_model": 256, "heads": 8, "d_hidden": 512, "activation": "relu", "dropout": 0.1,
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Writing with a transformer of ours, token by token: each goes through the model once, keys and values are kept."""
+"""Generate with a `regard.Transformer` token by token, with a cache of keys and values."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ OPTIONS = ("do_sample", "temperature", "top_k", "top_p")
 
 @contextmanager
 def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Run every part of a model in evaluation mode inside the block; each part's own mode comes back after."""
+    """Run all modules of a model in evaluation mode inside the block, and restore each module's mode after it."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
@@ -30,11 +30,11 @@ def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen: the likeliest one, or (do_sample) drawn.
+    """How the next token is chosen: the likeliest one, or (do_sample) a sampled one.
 
-    temperature: logits are divided by it; above 0. top_k: only the k likeliest are drawn from, 0 for all. top_p: only
-    the likeliest that together reach this probability, above 0 (Holtzman et al. 2020, "The Curious Case of Neural Text
-    Degeneration"). seed: of the draw; None takes torch's random numbers as they come.
+    temperature: the divisor of the logits, above 0. top_k: sample from the k likeliest tokens, 0 for all. top_p: sample
+    from the likeliest tokens that together reach this probability, above 0 (Holtzman et al. 2020, "The Curious Case of
+    Neural Text Degeneration"). seed: of the samples; None: torch's random numbers.
     """
 
     do_sample: bool = False
@@ -44,19 +44,19 @@ class Sampling:
     seed: int | None = None
 
     def chooser(self) -> Choose:
-        """Make a function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
+        """Return a function that chooses ids (B,) from logits (B, V), all with one sequence of random numbers."""
         generator = None if self.seed is None else torch.Generator().manual_seed(self.seed)
 
         def choose(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
             if not self.do_sample:
                 return logits.argmax(-1)
-            shares = self._shares(logits.float().cpu())  # drawn on the CPU: the same on every device
+            shares = self._shares(logits.float().cpu())  # sampled on the CPU: the same on every device
             return torch.multinomial(shares, 1, generator=generator)[:, 0].to(logits.device)
 
         return choose
 
     def _shares(self, logits: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """The probabilities that are drawn from."""
+        """Return the probabilities from which tokens are sampled."""
         logits = logits / self.temperature
         if 0 < self.top_k < logits.shape[-1]:
             least = logits.topk(self.top_k).values[:, -1:]
@@ -64,7 +64,7 @@ class Sampling:
         shares = logits.softmax(-1)
         if self.top_p < 1:
             ordered, order = shares.sort(dim=-1, descending=True, stable=True)
-            beyond = ordered.cumsum(-1) - ordered >= self.top_p  # what stands before it is enough already
+            beyond = ordered.cumsum(-1) - ordered >= self.top_p  # the tokens before it have enough probability
             shares = shares.masked_fill(torch.zeros_like(beyond).scatter(1, order, beyond), 0.0)
         return shares
 
@@ -82,11 +82,11 @@ def write_with_transformer(
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     full_pass: Callable[[Int[Tensor, "B T"]], Float[Tensor, "B T V"]] | None = None,
 ) -> list[list[int]]:
-    """Let a decoder continue each text of a batch; return the new ids, the end token included where it wrote one.
+    """Continue each text of a batch with a decoder. Return the new ids, including an end token if it was written.
 
-    The model computes as in use, without dropout; its mode comes back after.
+    The model runs in evaluation mode, without dropout, and gets its mode back afterwards.
 
-    full_pass: gives the logits of the texts so far, in the place of the model's own decoding with a cache.
+    full_pass: returns the logits of the texts so far, instead of the model's own decoding with a cache.
     """
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
@@ -127,7 +127,7 @@ def translate(
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
-    """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out."""
+    """Translate a batch of padded source texts with an encoder-decoder. Return the new ids, without the start token."""
     with model_in_evaluation_mode(model):
         context = model.encode(ids, mask=mask)
     start = model.config.start

@@ -1,11 +1,11 @@
-"""A transformer of ours as a folder, and the folder of a training run that holds several.
+"""Read and write the folder of a `regard.Transformer`, and the folder of a training run with several of them.
 
-A model's folder: config.json (what it is made of, with `"regard": "transformer"`), model.safetensors, and
-where it has a tokenizer tokenizer.json with tokenizer_config.json (which of its tokens are special).
+A model's folder: config.json (with `"regard": "transformer"`), model.safetensors, and with a tokenizer also
+tokenizer.json and tokenizer_config.json (its special tokens).
 
-A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with whatever training
-needs beside the model; RUN/latest.json, {"checkpoint": "step-000100"}, names the newest one that is whole. Who trains
-writes it last, after every file of the checkpoint, so that reading it never meets half a checkpoint.
+A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with what training needs
+in addition. RUN/latest.json, {"checkpoint": "step-000100"}, names the newest complete checkpoint. It is written after
+all files of the checkpoint, so an incomplete checkpoint is never read.
 """
 
 import json
@@ -34,7 +34,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 
 
 def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
-    """Write a model's folder; each file atomically, its config last."""
+    """Write a model's folder, each file atomically, its config last."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,15 +51,15 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
 
 
 def write_tokenizer(folder: Path, tokenizer: Any) -> None:
-    """Write the files of a model's tokenizer into its folder, each atomically; none of None."""
+    """Write the files of a tokenizer to a model's folder, each atomically. Write nothing for None."""
     for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
         _write_transformer_file(folder / name, text)
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
-    """Read the model of a folder, on the CPU and ready to be used, and its tokenizer (None if it has none).
+    """Read the model of a folder, on the CPU in evaluation mode, and its tokenizer (None if it has none).
 
-    folder: a model's, or a training run's, whose newest whole checkpoint is read.
+    folder: of a model, or of a training run, whose newest complete checkpoint is read.
     """
     folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
@@ -71,7 +71,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     require_memory(nbytes(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
         Transformer(config)
-    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
+    with torch.random.fork_rng(devices=[]):  # these weights are overwritten: keep the random state
         model = Transformer(config)
     fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
@@ -84,7 +84,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
 
 
 def is_transformer_folder(folder: Path) -> bool:
-    """Return whether a folder says that it holds a transformer of ours or a training run of one."""
+    """Return whether a folder has a `regard.Transformer` or a training run of one."""
     if (folder / POINTER).is_file():
         return True
     try:
@@ -94,7 +94,7 @@ def is_transformer_folder(folder: Path) -> bool:
 
 
 def newest_transformer_folder(folder: Path | str) -> Path:
-    """Find the model's folder itself, or the newest whole checkpoint of a training run."""
+    """Return a model's folder itself, or the newest complete checkpoint of a training run."""
     folder = Path(folder)
     pointer = folder / POINTER
     if not pointer.is_file():
@@ -111,13 +111,13 @@ def newest_transformer_folder(folder: Path | str) -> Path:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return what a model has learned, by name; what is shared (a tied language head) under its first name alone."""
+    """Return a model's parameters by name; shared ones (a tied language head) only under their first name."""
     return dict(model.named_parameters())
 
 
 @torch.no_grad()
 def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
-    """Put tensors into a model's weights; those of another dtype are converted."""
+    """Copy tensors into a model's weights, converted to the dtype of the weights."""
     targets = weights_of(model)
     missing, unknown = sorted(set(targets) - set(tensors)), sorted(set(tensors) - set(targets))
     if missing:
@@ -133,7 +133,7 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file, on the CPU."""
+    """Read the tensors of a safetensors file onto the CPU. suspect: what an unreadable file may be, for the error."""
     check_regular(file)
     try:
         return safetensors.torch.load_file(file)

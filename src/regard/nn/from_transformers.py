@@ -1,11 +1,10 @@
-"""Our transformer with the weights of a BERT-, GPT-2- or Llama-kind model of transformers: the same numbers out.
+"""Convert BERT, GPT-2 and Llama models of transformers to a `regard.Transformer` that computes the same numbers.
 
-If a model has a feature that ours lacks, regard raises an error with its name. A pooler or another head that
-stands beside the states takes no part in them: only the language heads named here come along.
+If a model has a feature that regard's lacks, an error names it. A pooler, or a head that isn't one of the language
+heads below, doesn't affect the states and is left out.
 
-The folder of a BERT without a head is read without importing transformers, which takes seconds. A folder that says
-anything else, or whose files aren't whole, is left to transformers: it knows every variant, and its messages say what
-is wrong.
+The folder of a BERT without a head is read without importing transformers, which takes seconds. A folder with other
+entries or incomplete files is left to transformers: it knows every variant, and its messages name the fault.
 """
 
 from pathlib import Path
@@ -27,7 +26,7 @@ ACTIVATIONS = {
     "relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "silu": "silu",
     "swish": "silu",
 }  # fmt: skip
-TABLES = {  # our names of modules, and those of BertModel
+TABLES = {  # regard's names of modules, and those of BertModel
     "embedding": "embeddings.word_embeddings", "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
 }  # fmt: skip
@@ -41,20 +40,20 @@ SIZES = """
     vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob
     attention_probs_dropout_prob max_position_embeddings type_vocab_size layer_norm_eps
 """
-PLAIN = {  # the values that entries have, if they are there
+PLAIN = {  # the required values of entries, if they are there
     "model_type": "bert", "architectures": ["BertModel"], "position_embedding_type": "absolute", "is_decoder": False,
     "add_cross_attention": False,
 }  # fmt: skip
-# Entries that say nothing of a bare model's states.
+# Entries without effect on a bare model's states.
 UNUSED = """
     _name_or_path attn_implementation bos_token_id chunk_size_feed_forward classifier_dropout dtype eos_token_id
     gradient_checkpointing initializer_range pad_token_id tie_word_embeddings torch_dtype transformers_version use_cache
 """
-POSITION_IDS = "embeddings.position_ids"  # that older folders keep: 0, 1, 2, …
+POSITION_IDS = "embeddings.position_ids"  # 0, 1, 2, …: older folders have them
 
 
 def read_bert(folder: Path) -> Transformer | None:
-    """Read the model of a folder, on the CPU and ready to be used; None for one that transformers has to read."""
+    """Read a BERT from a folder, on the CPU in evaluation mode. Return None if transformers has to read it."""
     try:
         config = read_json(folder / CONFIG)
         if config.keys() - UNUSED.split() - PLAIN.keys() != set(SIZES.split()) or config.get("model_type") != "bert":
@@ -74,7 +73,7 @@ def read_bert(folder: Path) -> Transformer | None:
             return None
         with Budget(read_sizes([folder / WEIGHTS]), str(folder)), torch.device("meta"):
             model = Transformer(made)
-    except Exception:  # a config may hold anything: transformers meets the same, and reports it
+    except Exception:  # a config may contain anything: transformers finds the same fault and reports it
         return None
     weights = {name: tensors[theirs] for name, theirs in names.items()}
     if {name: x.shape for name, x in weights_of(model).items()} != {name: x.shape for name, x in weights.items()}:
@@ -84,7 +83,7 @@ def read_bert(folder: Path) -> Transformer | None:
 
 
 def bert_config(config: Any, **more: Any) -> TransformerConfig:
-    """Report what a BERT is made of, by the config that transformers has of it. more: of its head."""
+    """Return the config of a BERT from its config of transformers. more: of its head."""
     return TransformerConfig.bert(
         vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
         layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
@@ -95,19 +94,19 @@ def bert_config(config: Any, **more: Any) -> TransformerConfig:
 
 
 def activation_of_transformers(name: str) -> str:
-    """Translate the name of an activation."""
+    """Return regard's name for an activation of transformers."""
     if name not in ACTIVATIONS:
         raise no_counterpart("its activation", name)
     return ACTIVATIONS[name]
 
 
 def no_counterpart(name: str, value: Any) -> RegardError:
-    """Report which features of a transformers model ours doesn't have."""
+    """Return the error for a feature of a transformers model that regard's Transformer doesn't have."""
     return RegardError(f"from_transformers: the model has {name}={value!r}, which has no counterpart in a Transformer")
 
 
 def bert_names(layers: int) -> dict[str, str]:
-    """Name the tensors of a Transformer, and those of a BertModel that they are."""
+    """Return the tensor names of a Transformer with the names of the same tensors in a BertModel."""
     modules = TABLES | {"embedding_norm": "embeddings.LayerNorm"}
     for n in range(layers):
         modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{theirs}" for name, theirs in LAYER.items()}
@@ -119,9 +118,9 @@ Weights = dict[str, Tensor]
 
 
 def from_transformers(model: Any) -> Transformer:
-    """Make a `Transformer` with copies of a model's weights, ready to be used; on the CPU, in the model's dtype.
+    """Convert a transformers model to a `Transformer` with copies of its weights, on the CPU, in the model's dtype.
 
-    Taken are BertModel, BertForMaskedLM, GPT2Model, GPT2LMHeadModel, LlamaModel and LlamaForCausalLM objects.
+    Supports BertModel, BertForMaskedLM, GPT2Model, GPT2LMHeadModel, LlamaModel and LlamaForCausalLM objects.
     """
     kind = type(model).__name__
     if kind not in _READERS:
@@ -232,7 +231,7 @@ _READERS: dict[str, Any] = {
 
 
 def _sizes(model: Any, head: Any) -> dict[str, Any]:
-    """What every family's config has, under these names (GPT-2's too, beside its own); and what its head is."""
+    """Return the sizes that the config of each architecture has under the same names, and the kind of head."""
     config = model.config
     tied = head is not None and model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return {
@@ -246,7 +245,7 @@ def _sizes(model: Any, head: Any) -> dict[str, Any]:
 
 
 def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
-    """A linear layer's or norm's tensors under our name. turned: of a Conv1D, whose weight is (in, out)."""
+    """Return a linear layer's or norm's tensors under regard's name. turned: of a Conv1D, whose weight is (in, out)."""
     weights: Weights = dict(module.named_parameters())
     if turned:
         weights["weight"] = weights["weight"].T
@@ -254,6 +253,6 @@ def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = Fals
 
 
 def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Weights:
-    """A language head's own weights: a weight if it isn't tied, and a bias if it has one."""
+    """Return a language head's own weights: a weight if it isn't tied, and a bias if it has one."""
     weights = {} if head is None else _module_weights_by_name("head", head)
     return {name: tensor for name, tensor in weights.items() if name != "head.weight" or config.output == "free"}

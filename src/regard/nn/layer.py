@@ -1,4 +1,4 @@
-"""One layer of a transformer of ours, and a stack of them: attention, feed-forward, norms and residuals."""
+"""The layers of a transformer: attention, feed-forward, norms and residuals."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +13,8 @@ from regard.nn.config import TransformerConfig
 from regard.nn.multihead import KeyValueCache, MultiHeadAttention
 from regard.nn.positions import Alibi, Positions, Rotary
 
-# Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take
-# more than all else that is kept.
+# Positions whose hidden vectors are computed at once without gradients: those of 100,000 positions would take more
+# memory than everything else together.
 LONGEST = 4_096
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """out(activation(up(x))) (Vaswani et al. 2017); gated: out(activation(gate(x)) · up(x)) (Shazeer 2020).
+    """A feed-forward layer, out(activation(up(x))) (Vaswani et al. 2017); gated: out(activation(gate(x)) · up(x)).
 
     Source of the gates: Shazeer 2020, "GLU Variants Improve Transformer": SwiGLU is "silu", GEGLU is "gelu".
     """
@@ -51,7 +51,7 @@ class FeedForward(nn.Module):
         """Return each position's new vector, before the residual is added."""
         if x.shape[-2] <= LONGEST or torch.is_grad_enabled():
             return self.output(self._hidden(x))
-        # Who watches the output map sees all of it; else the hidden vectors of all positions are never there at once.
+        # Hooks on the output map see all positions. Without hooks, hidden vectors of all positions never exist at once.
         watched = self.output._forward_hooks or self.output._forward_pre_hooks
         made = x.new_empty(*x.shape[:-1], self.up.out_features if watched else self.output.out_features)
         for part, into in zip(x.split(LONGEST, -2), made.split(LONGEST, -2), strict=True):
@@ -64,7 +64,7 @@ class FeedForward(nn.Module):
 
 
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
-    """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions."""
+    """Build the layers of an encoder or decoder, by name, which share rotary or ALiBi positions."""
     positions: Positions | None = None
     if config.positions == "rotary":
         positions = Rotary(config.head_width, config.rotary_base)
@@ -77,19 +77,19 @@ def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool)
 
 
 def norm_of(config: TransformerConfig) -> nn.Module:
-    """Make a norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
+    """Build a norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
     if config.norm == "rms":
         return nn.RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias)
 
 
 class Layer(nn.Module):
-    """Self-attention, cross-attention where another sequence is read, feed-forward; each with norm and residual."""
+    """A layer: self-attention, cross-attention if it reads a context, and feed-forward, each with norm and residual."""
 
     def __init__(
         self, config: TransformerConfig, path: str, *, causal: bool, crossing: bool, positions: Positions | None
     ) -> None:
-        """path: the module's own, under which its calls are recorded. positions: those that attention gets."""
+        """path: of the module, under which its calls are recorded. positions: positional encoding for the attention."""
         super().__init__()
         self.causal, self.norm_first = causal, config.norm_first
         self.attention = _attention(config, f"{path}.attention", positions)
@@ -116,7 +116,7 @@ class Layer(nn.Module):
         context_mask: Bool[Tensor, "..."] | Mask | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """Return the states behind the layer."""
+        """Return the output states of the layer."""
         attend = partial(self.attention, mask=mask, causal=self.causal, positions=positions, cache=cache)
         x = self._add(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
@@ -125,7 +125,7 @@ class Layer(nn.Module):
         return self._add(x, self.feedforward, self.feedforward_norm)
 
     def _add(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """x and what a part of the layer makes of it, with the norm before (pre-norm) or behind (post-norm)."""
+        """Add the output of a part of the layer to x, with a norm before it (pre-norm) or after the sum (post-norm)."""
         if self.norm_first:
             return x + self.dropout(part(norm(x)))
         return norm(x + self.dropout(part(x)))

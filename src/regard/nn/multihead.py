@@ -40,7 +40,7 @@ class KeyValueCache:
     def append(
         self, key: Float[Tensor, "*B G n D"], value: Float[Tensor, "*B G n E"], positions: Int[Tensor, "*b n"]
     ) -> tuple[Float[Tensor, "*B G S D"], Float[Tensor, "*B G S E"], Int[Tensor, "*b S"]]:
-        """Append the newest tokens' keys, values and positions; return those of all tokens so far, as views."""
+        """Append the newest tokens' keys, values and positions. Return those of all tokens so far, as views."""
         newest = {"key": key, "value": value, "positions": positions[..., None]}
         for name, rows in newest.items():
             old = self._rows.get(name)
@@ -56,7 +56,7 @@ class KeyValueCache:
     def _joined(self, name: str, rows: Tensor, start: int, stop: int) -> Tensor:
         buffer = self._rows.get(name)
         graph = torch.is_grad_enabled() and (rows.requires_grad or (buffer is not None and buffer.requires_grad))
-        if graph:  # what autograd has saved must not be written into
+        if graph:  # tensors that autograd saved must not be overwritten
             self._rows[name] = rows if buffer is None else torch.cat([buffer[..., :start, :], rows], -2)
             return self._rows[name]
         if buffer is None or buffer.shape[-2] < stop or buffer.requires_grad:
@@ -102,7 +102,7 @@ class MultiHeadAttention(nn.Module):
         batch_first: bool = True,
         path: str = "",
     ) -> None:
-        """Make the four projections.
+        """Build the four projections.
 
         Args:
             key_heads: G, the number of key and value heads; as many as heads by default.
@@ -114,7 +114,7 @@ class MultiHeadAttention(nn.Module):
             scale, softcap: as in `regard.attend`.
             positions: how positions enter the layer: one of `regard.nn.positions`, or your own `Positions`.
             batch_first: False if inputs are (L, B, d_model).
-            path: what its calls are recorded under, below the scopes around them.
+            path: the path of its recorded calls, below the scopes around them.
 
         Raises:
             TypeError, ValueError: naming the argument, what was given and what is needed.
@@ -230,7 +230,7 @@ class MultiHeadAttention(nn.Module):
         cache: KeyValueCache | None = None,
         return_attention: bool = False,
     ) -> Float[Tensor, "..."] | tuple[Float[Tensor, "..."], AttentionMap]:
-        """Attention from x to context, or to x itself.
+        """Compute attention from x to context, or to x itself.
 
         Args:
             x: input of the queries, (B, L, d_model) or (L, d_model).
@@ -293,7 +293,7 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if return_attention else output
 
     def _batch_first(self, x: Tensor) -> Tensor:
-        """Turn (L, B, ·) into (B, L, ·) and back, where the layer's inputs are such."""
+        """Swap (L, B, ·) and (B, L, ·) if the layer's inputs are not batch-first."""
         return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
 
 

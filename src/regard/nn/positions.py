@@ -1,7 +1,7 @@
-"""Where a token stands, given to attention in three ways: added to the input, turned into query and key, or as a bias.
+"""Give attention the positions of tokens: added to the input, as a rotation of query and key, or as a bias.
 
-Plain functions first, each of positions alone; then modules with one common face, `rotate` and `bias`, of which each
-kind does one and leaves the other as it is. An attention layer calls both (`positions=`).
+The functions come first, then modules with a common interface, `rotate` and `bias`, of which each kind uses one.
+An attention layer calls both (`positions=`).
 
 Shapes: positions are (L,) for all texts, or (B, L). Angles are computed in float64, because float32 angles are off by
 0.004 at position 100,000.
@@ -17,7 +17,7 @@ LAYOUTS = ("half", "interleaved")
 
 
 def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "{length} {width}"]:
-    """Positional encodings of positions 0 to length - 1 (Vaswani et al. 2017, "Attention Is All You Need").
+    """Compute the encodings of positions 0 to length - 1 (Vaswani et al. 2017, "Attention Is All You Need").
 
     PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos of the same. An odd width drops the last column.
     The encoding at pos + k is a linear function of the encoding at pos: each pair is rotated by the angle of k.
@@ -28,7 +28,7 @@ def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, 
 def sinusoidal_at(
     positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
 ) -> Float[Tensor, "*positions {width}"]:
-    """Sinusoidal encodings of any positions, in float64."""
+    """Compute the sinusoidal encodings of any positions, in float64."""
     check_integer("width", width)
     even = width + width % 2
     exact = _exact_positions(positions)
@@ -78,7 +78,7 @@ def rotate(
 
 
 def _rotate_first_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """x with its first pairs of components turned; cosines and sines are of the dtype to compute in."""
+    """Rotate the first pairs of components of x, in the dtype of the cosines and sines."""
     width, dtype = 2 * cos.shape[-1], cos.dtype
     turned, rest = x[..., :width].to(dtype), x[..., width:]
     if layout == "half":
@@ -91,7 +91,7 @@ def _rotate_first_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Ten
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
-    """Compute how steeply each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
+    """Return the slope by which each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
 
     A power of two: the geometric sequence from 2^(-8 / heads) with that ratio. Any other number: the slopes of the
     power of two below, then every second one of the power above, as in the authors' code.
@@ -106,32 +106,32 @@ def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
 def alibi_bias(
     slopes: Float[Tensor, " H"], queries: Int[Tensor, "*texts L"], keys: Int[Tensor, "*texts S"]
 ) -> Float[Tensor, "*texts H L S"]:
-    """Compute -slope · |i - j| for every head, query and key: exact at any distance, with the size of all scores."""
+    """Compute -slope · |i - j| for every head, query and key: exact at any distance, with as many numbers as scores."""
     gaps = (queries[..., :, None] - keys[..., None, :]).abs()
     return -slopes[:, None, None] * gaps[..., None, :, :]
 
 
 def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
-    """slope · (j - last key): the same weights as `alibi_bias` under a causal mask, from S numbers per head.
+    """Compute slope · (j - last key), S numbers per head: under a causal mask, the same weights as `alibi_bias`.
 
-    For keys at or before the query the two differ by slope · (last key - i), one number a row, which a softmax takes
-    away again. What remains is rounding: biases reach slope · S, where float32 keeps steps of slope · S · 1.2e-7.
+    For keys up to the query, the two differ by slope · (last key - i), which is constant in a row, so softmax
+    removes it. Only rounding remains: biases reach slope · S, where float32 has steps of slope · S · 1.2e-7.
     """
     last = keys.amax(-1, keepdim=True) if keys.shape[-1] else keys
     return slopes[:, None, None] * (keys - last)[..., None, None, :]
 
 
 class Positions(nn.Module):
-    """The interface of every kind. This base class doesn't use positions."""
+    """The interface of positional encodings inside attention. This base class doesn't use positions."""
 
-    causal_only = False  # True where the bias is right under a causal mask alone
+    causal_only = False  # True if the bias is only right under a causal mask
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
         """Rotate queries or keys by their positions."""
         return x
 
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."] | None:
-        """Compute what positions add to the scores, broadcastable to (B, H, L, S), or None."""
+        """Return the bias on the scores, broadcastable to (B, H, L, S), or None."""
         return None
 
 
@@ -139,9 +139,9 @@ class Rotary(Positions):
     """Rotate queries and keys by their position, so scores depend only on offsets. Values stay unchanged."""
 
     def __init__(self, width: int, base: float = 10000.0, layout: str = "half") -> None:
-        """width: how many components of a query or key are turned, at most D. layout: as in `rotate`."""
+        """width: the number of rotated components of a query or key, at most D. layout: as in `rotate`."""
         super().__init__()
-        rotate(torch.zeros(1, width), rotary_angles(torch.arange(1), width, base), layout)  # refuses what does not fit
+        rotate(torch.zeros(1, width), rotary_angles(torch.arange(1), width, base), layout)  # raises for wrong arguments
         self.width, self.base, self.layout = width, base, layout
         self._last: tuple[Tensor, int, Tensor, Tensor] | None = None
 
@@ -156,17 +156,17 @@ class Rotary(Positions):
         return _rotate_first_pairs(x, *self._turns(positions, x.dtype), self.layout)
 
     def _turns(self, positions: Tensor, like: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Cosines and sines, (…, 1, L, width / 2).
+        """Return the cosines and sines of positions, (…, 1, L, width / 2).
 
-        All layers of a model ask for the same positions, for queries and for keys: the last ones are kept, as long as
-        the very tensor comes again, unchanged.
+        All layers of a model use the same positions, for queries and keys, so the last result is kept and returned if
+        the same tensor comes again unchanged.
         """
         dtype = torch.float64 if like == torch.float64 else torch.float32
         version = -1 if positions.is_inference() else positions._version
         last = self._last
         if last is not None and last[0] is positions and last[1] == version and last[2].dtype == dtype:
             return last[2:]
-        with torch.inference_mode(False), torch.no_grad():  # so that they may be used in training whenever they come
+        with torch.inference_mode(False), torch.no_grad():  # so that training can use them
             angles = rotary_angles(positions, self.width, self.base)[..., None, :, :]
             cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
         if version >= 0:
@@ -178,7 +178,7 @@ class Alibi(Positions):
     """Lower the scores with distance, with a slope for each head."""
 
     def __init__(self, heads: int, *, compact: bool = False) -> None:
-        """compact: S numbers a head instead of L × S, with some rounding; for causal attention only."""
+        """compact: S numbers per head instead of L × S, with some rounding; only for causal attention."""
         super().__init__()
         check_integer("heads", heads)
         self.heads, self.causal_only = heads, compact
@@ -194,4 +194,4 @@ class Alibi(Positions):
 
 
 def _exact_positions(positions: Tensor) -> Tensor:
-    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)  # which has no float64
+    return positions.to(torch.float32 if positions.device.type == "mps" else torch.float64)  # mps has no float64

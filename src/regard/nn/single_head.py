@@ -22,7 +22,7 @@ Layer = TypeVar("Layer", bound="_OneHead")
 
 
 class _OneHead(nn.Module):
-    """Query, key and value projections without more: what self- and cross-attention of one head share."""
+    """The query, key and value projections that self- and cross-attention with one head share."""
 
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, bias: bool) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _OneHead(nn.Module):
 
     def _attention(self, x: Tensor, context: Tensor, return_attention: bool, rule: dict[str, Any]) -> Any:
         query, key, value = self.query(x), self.key(context), self.value(context)
-        if x.ndim == 3:  # attend takes three axes as heads of one text: here they are a batch of one head
+        if x.ndim == 3:  # attend reads three axes as heads of one text: here they are a batch with one head
             query, key, value = query[:, None], key[:, None], value[:, None]
         result = attend(query, key, value, **rule)
         output = result.output[:, 0] if x.ndim == 3 else result.output
@@ -42,8 +42,8 @@ class _OneHead(nn.Module):
 
     @classmethod
     def _of_weights(cls: type[Layer], widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Layer:
-        """Make a layer of these widths with copies of three (out, in) matrices."""
-        with torch.device("meta"):  # nothing is drawn: torch's random numbers go on as if no layer had been made
+        """Build a layer of these widths with copies of three (out, in) matrices."""
+        with torch.device("meta"):  # no random numbers are drawn: torch's random state doesn't change
             made = cls(*widths)
         for layer, weight in ((made.query, query), (made.key, key), (made.value, value)):
             layer.weight = nn.Parameter(weight.detach().clone())
@@ -61,7 +61,7 @@ class SelfAttention(_OneHead):
 
     @arguments_named
     def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
-        """Make the three projections. d_v: the width of the values, d_k by default."""
+        """Build the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_in", d_in)
         super().__init__(d_in, d_in, d_k, d_k if d_v is None else d_v, bias)
 
@@ -101,7 +101,7 @@ class CrossAttention(_OneHead):
 
     @arguments_named
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
-        """Make the three projections. d_v: the width of the values, d_k by default."""
+        """Build the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_query", d_query)
         check_integer("d_context", d_context)
         super().__init__(d_query, d_context, d_k, d_k if d_v is None else d_v, bias)

@@ -35,7 +35,7 @@ class Output(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """`model(ids)` is an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
+    """A transformer: `model(ids)` returns an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
 
     Masks mark padding: True (or 1) for real tokens. A text has the same results in a batch as alone, with padding on
     either side. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"), so
@@ -46,7 +46,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config, width = config, config.d_model
         self.embedding = nn.Embedding(config.vocabulary, width)
-        self.positions: nn.Module | None = None  # what is added to the token embeddings, looked up by position
+        self.positions: nn.Module | None = None  # added to the token embeddings
         if config.positions == "learned":
             assert config.length is not None
             self.positions = nn.Embedding(config.length, width)
@@ -178,7 +178,7 @@ class Transformer(nn.Module):
             else:
                 parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
 
-    # What models of transformers answer to, so that the same code reads and watches both.
+    # The interface of transformers models, so that the same code reads and watches both.
 
     main_input_name = "input_ids"
 
@@ -206,12 +206,12 @@ class Transformer(nn.Module):
         return self.head
 
     def _embed(self, ids: Tensor, at: "PaddedPositions", segments: Tensor | None) -> Tensor:
-        """(B, L, M): what enters the first layer."""
+        """Return the input of the first layer for token ids, (B, L, M)."""
         check_transformer_ids(ids, at.stop, self.config.vocabulary, self.config.length)
         x = self.embedding(ids)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
-        if self.segments is not None:  # first, as BERT adds them up: to the same bits
+        if self.segments is not None:  # first, in BERT's order of the sum, for the same bits
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
             raise RegardError("token_type_ids: the model's config has segments=0, leave them out")
@@ -235,7 +235,7 @@ class Transform(nn.Module):
 
 
 class SinusoidalEmbedding(nn.Module):
-    """Sines and cosines, looked up like a learned table. Rows are computed once, in float64, and aren't trained."""
+    """A table of sines and cosines, looked up by position. Rows are computed once, in float64, and aren't trained."""
 
     _like: Tensor
 
@@ -246,11 +246,11 @@ class SinusoidalEmbedding(nn.Module):
         self.register_buffer("_like", torch.empty(0), persistent=False)  # takes the model's dtype, as weights do
 
     def forward(self, positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*b L M"]:
-        """Return the rows of some positions."""
+        """Return the encodings of some positions."""
         size = int(positions.max()) + 1 if positions.numel() else 0
         table = self._table
         if table.shape[0] < size or table.device != positions.device:
-            with torch.inference_mode(False), torch.no_grad():  # a table made in inference mode could not be trained by
+            with torch.inference_mode(False), torch.no_grad():  # training couldn't use a table made in inference mode
                 rows = torch.arange(max(size, 2 * table.shape[0], 64), device=positions.device)
                 table = self._table = sinusoidal_at(rows, self.width, self.base)
         return table[positions].to(self._like.dtype)
@@ -258,9 +258,9 @@ class SinusoidalEmbedding(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class PaddedPositions:
-    """positions: (L,) if equal for all texts. keys: which are real, None if all are or padding is hidden.
+    """The positions of tokens in a padded batch, (L,) if they are equal for all texts.
 
-    stop: the largest position plus 1, or an upper bound.
+    keys: which tokens are real, None if all are or padding is hidden. stop: the largest position plus 1, or more.
     """
 
     positions: Int[Tensor, "*b L"]
@@ -289,14 +289,15 @@ def positions_in_padded_batch(
     real = mask.bool()
     if bool(real.all()):
         return PaddedPositions(plain, None, length)
-    if not bool((real[:, 1:] & ~real[:, :-1]).any()):  # padding on the right alone: positions count from 0 all the same
+    if not bool((real[:, 1:] & ~real[:, :-1]).any()):  # padding on the right only: positions still count from 0
         return PaddedPositions(plain, None if causal else real, length)
     return PaddedPositions((real.cumsum(1) - 1).clamp(min=0), real, int(real.sum(1).max()))
 
 
 def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
-    """Raise an error for texts that a model can't read. The ids' range is left to the table's own check on GPUs
-    and in compiled models. stop: behind the last position. vocabulary: the number of ids. limit: of positions.
+    """Raise RegardError for ids that a model can't read. On GPUs or if compiled, the embedding checks their range.
+
+    stop: the last position plus 1. vocabulary: the number of ids. limit: of positions.
     """
     if not ids.numel():
         raise RegardError(f"ids: got shape {tuple(ids.shape)}, expected at least one token")
