@@ -16,8 +16,8 @@ import yaml
 from trove_classifiers import classifiers
 
 import regard
-from regard.web import built_page
-from regard.web.built_page import BUNDLES, ENDINGS
+from regard.web import html_file
+from regard.web.html_file import BUNDLES, ENDINGS
 from tests import release
 from tests.support import ROOT
 
@@ -66,7 +66,7 @@ def test_without_the_page_there_is_no_wheel(project: Path) -> None:
 @pytest.mark.long  # 40 s: two installations, and three processes that compute
 def test_wheel_and_sdist_are_whole_and_run_where_nothing_else_is(tmp_path: Path) -> None:
     pytest.importorskip("twine", reason="twine is not installed: make test installs it")
-    if not (built_page.BUILT / "live.js").exists():
+    if not (html_file.BUILT / "live.js").exists():
         pytest.skip("the page is not built: make page")
     built = release.build(tmp_path / "dist")
     there = (file for file in (ROOT / "src" / "regard").rglob("*") if file.is_file())

@@ -116,7 +116,7 @@ _METHODS = {  # what maps, calls, traces, models and tables are made of, shown a
     "trace_parts": "regard.views.show",
     "traces_without": "regard.vision.read",
 }
-ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("looked", "plot", "save", "see", "show")})
+ABOVE.update(_METHODS | {name: _WHERE[name] for name in ("looked", "plot", "save", "save_page", "see", "show")})
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
 

@@ -24,7 +24,7 @@ from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.questions.map.whole import matrix
 from regard.trace.trace import Trace
-from regard.web import built_page
+from regard.web import html_file
 from regard.web.page import Page
 from tests.support.own_models import opened, pair
 from tests.support.web_pages import Read, build_nothing
@@ -127,7 +127,7 @@ def test_a_page_that_refuses_leaves_nothing_written(bank: Any, tmp_path: Path, m
     assert [each for each in files.files if each and each.exists()] == []
     files.write(SimpleNamespace(rows=lambda: [{"a": 1}], page=lambda _: Page("What was found")), list(bank))
     assert Read(tmp_path / "a.html").data["title"] == "What was found"
-    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    monkeypatch.setattr(html_file, "BUILT", tmp_path)
     with pytest.raises(RegardError, match="the page is not built: run make page"):
         files.check()
 

@@ -113,8 +113,8 @@ def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:
 
 def test_it_writes_its_page(found: Example, tmp_path: Path, monkeypatch: Any) -> None:
     written: list[Any] = []
-    monkeypatch.setattr("regard.web.built_page.check_page_built", lambda: None)
-    monkeypatch.setattr("regard.web.html_file.write_page", lambda page, *_: written.append(page) or 7)
+    monkeypatch.setattr("regard.views.save_page.check_page_built", lambda: None)
+    monkeypatch.setattr("regard.views.save_page.write_page", lambda page, *_: written.append(page) or 7)
     assert found.save_page(tmp_path / "a.html") == 7
     assert written[0].title == found.title()
 

@@ -23,7 +23,7 @@ from regard.server import serve
 from regard.server.page_cache import CachedPage
 from regard.server.serve import HEADERS, AuthMiddleware, bind_server_port, connections
 from regard.server.tasks import Limits
-from regard.web import built_page
+from regard.web import html_file
 from regard.web.page import Page
 from tests.support import RIVER
 from tests.support.served import served
@@ -161,7 +161,7 @@ def test_websockets_are_closed() -> None:
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
-LIVE = Path(built_page.__file__).parent / "built" / "live.js"
+LIVE = Path(html_file.__file__).parent / "built" / "live.js"
 needs_page = pytest.mark.skipif(not LIVE.exists(), reason="the page is not built: make page")
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from regard.trace.layer_subset import call_numbers
-from regard.web import built_page
-from regard.web.built_page import Shell
+from regard.web import html_file
+from regard.web.html_file import Shell
 from regard.web.numbers import NumberStore
 
 SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: black }")
@@ -22,10 +22,10 @@ SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: blac
 def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a built page that shows nothing stand in for the real one, so that no test waits for Node."""
     folder.mkdir()
-    for name in (*built_page.BUNDLES, "live"):
+    for name in (*html_file.BUNDLES, "live"):
         (folder / f"{name}.js").write_text(SHELL.script)
         (folder / f"{name}.css").write_text(SHELL.style)
-    monkeypatch.setattr(built_page, "BUILT", folder)
+    monkeypatch.setattr(html_file, "BUILT", folder)
 
 
 class Parsed(HTMLParser):

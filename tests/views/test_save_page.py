@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.views import save_page as saving
 from regard.views import show
-from regard.web import built_page
+from regard.web import html_file
 from regard.web.assemble import Choice, page_of
 from regard.web.html_file import join_pages_into_one, write_page
 from tests.questions.test_heads import answer_of, mean_scores_of
@@ -165,7 +165,7 @@ def test_where_it_cannot_be_written(bank: list[Trace], built: Path, tmp_path: Pa
 
 
 def test_without_a_built_page_nothing_is_computed(bank: list[Trace], tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    monkeypatch.setattr(html_file, "BUILT", tmp_path)
     monkeypatch.setattr("regard.views.save_page.page_as_seen", lambda *_, **__: pytest.fail("was computed"))
     with pytest.raises(RegardError, match="the page is not built: run make page"):
         regard.save_page(bank[0], tmp_path / "a.html")

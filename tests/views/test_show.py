@@ -21,7 +21,7 @@ from regard.questions.see.answer import Seen, see
 from regard.questions.see.picture.lines import lines
 from regard.questions.see.sentences import findings
 from regard.views import show
-from regard.web import built_page
+from regard.web import html_file
 from tests.questions.test_patch import made as sweep
 from tests.support.own_models import translator
 
@@ -31,9 +31,9 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that nobody runs here, so that these tests need no page built."""
     folder = tmp_path / "built"
     folder.mkdir()
-    monkeypatch.setattr(built_page, "BUILT", folder)
-    for name in (*built_page.BUNDLES, "widget"):
-        for ending in built_page.ENDINGS:
+    monkeypatch.setattr(html_file, "BUILT", folder)
+    for name in (*html_file.BUNDLES, "widget"):
+        for ending in html_file.ENDINGS:
             (folder / f"{name}.{ending}").write_text("")
 
 
@@ -115,7 +115,7 @@ def test_in_a_notebook_it_is_the_widget(bank: Any, monkeypatch: pytest.MonkeyPat
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     monkeypatch.setattr(show, "in_notebook", lambda: True)
     use(None, monkeypatch)
-    (built_page.BUILT / "widget.js").exists() or pytest.skip("the page is not built: make page")
+    (html_file.BUILT / "widget.js").exists() or pytest.skip("the page is not built: make page")
     widget: Any = regard.show(bank, word="bank", layers=[1, 3], steps=True)
     assert widget.texts == ["text 1", "text 2"]
     assert sorted({call["layer"] for call in widget.page["calls"]}) == [1, 3]

@@ -5,8 +5,7 @@ from typing import Any
 
 from regard.display.answer import panel_data
 from regard.display.panels import Column, Heat, Panel, Point, Scatter, Strip, Table
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
+from regard.web.html_file import write_page
 from regard.web.page import Page
 
 GRID = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
@@ -16,7 +15,7 @@ def open_panels(page_of: Any, file: Path, *panels: Panel, width: int = 1000) -> 
     page = Page("Panels", findings=["A sentence."])
     page.panels = [panel_data(panel) for panel in panels]
     page.opening["view"] = "panel 0"
-    write_html(page, file, built_shell(page))
+    write_page(page, file)
     return page_of(None, file=file, width=width)
 
 

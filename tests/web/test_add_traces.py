@@ -14,7 +14,7 @@ from regard.models.model import Model
 from regard.trace.attention_output import AttentionOutput, Scaling, UnverifiedOutput
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import add_pair, add_trace, refusal, steps_data
-from regard.web.html_file import write_html
+from regard.web.html_file import write_page
 from regard.web.numbers import NumberStore
 from regard.web.page import Page
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
@@ -118,7 +118,7 @@ def written(folder: Path, traces: list[Trace] | PairTrace, page: Page | None = N
     else:
         for n, trace in enumerate(traces):
             add_trace(page, trace, f"text {n + 1}")
-    write_html(page, folder / "page.html", SHELL)
+    write_page(page, folder / "page.html", shell=SHELL)
     return Read(folder / "page.html")
 
 

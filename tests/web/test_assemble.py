@@ -15,7 +15,7 @@ from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.add_traces import add_trace
 from regard.web.assemble import Choice, Opening, check_page_size, estimated_size, page_of
-from regard.web.html_file import write_html
+from regard.web.html_file import write_page
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import Page
 from tests.support import RIVER
@@ -44,7 +44,7 @@ def test_the_limit() -> None:
 
 
 def read(folder: Path, page: Page) -> Read:
-    write_html(page, folder / "page.html", SHELL)
+    write_page(page, folder / "page.html", shell=SHELL)
     return Read(folder / "page.html")
 
 

@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from regard.display.panels import Column, Table
 from regard.errors import RegardError
 from regard.text.quoting import text_with_control_pictures
 from regard.text.tokens import Token
-from regard.web.built_page import Shell
-from regard.web.html_file import html_parts, html_security_policy, readable, script_json, script_text, write_html
+from regard.web import html_file
+from regard.web.html_file import Shell, html_parts, html_security_policy, readable, script_json, script_text, write_page
 from regard.web.page import Page, text_data
 from tests.support.web_pages import SHELL, Read
 
@@ -29,7 +30,7 @@ def nasty() -> Page:
 
 
 def test_nothing_in_a_text_is_an_element_or_ends_one(tmp_path: Path) -> None:
-    write_html(nasty(), tmp_path / "a.html", SHELL)
+    write_page(nasty(), tmp_path / "a.html", shell=SHELL)
     read = Read(tmp_path / "a.html")
     tags = [tag for tag, _, _ in read.parsed.elements]
     assert tags.count("script") == 2  # the data and the program
@@ -51,7 +52,7 @@ def test_json_may_stand_in_a_script() -> None:
 
 
 def test_the_program_is_the_one_that_the_policy_lets_run(tmp_path: Path) -> None:
-    write_html(nasty(), tmp_path / "a.html", SHELL)
+    write_page(nasty(), tmp_path / "a.html", shell=SHELL)
     read = Read(tmp_path / "a.html")
     programs = [text for attributes, text in read.parsed.scripts() if "type" not in attributes]
     (program,) = programs
@@ -74,7 +75,7 @@ def test_the_program_comes_before_the_numbers_that_the_first_view_does_not_need(
     numbers = [page.numbers.add(np.full(3, n, np.int32)) for n in range(6)]
     page.calls = [{"query": numbers[2 * n], "small": {"values": numbers[2 * n + 1]}} for n in range(3)]
     page.opening["call"] = 1
-    write_html(page, tmp_path / "a.html", SHELL)
+    write_page(page, tmp_path / "a.html", shell=SHELL)
     names = [attributes.get("id", "program") for attributes, _ in Read(tmp_path / "a.html").parsed.scripts()]
     first = ["regard-data", "numbers-1", "numbers-2", "numbers-3", "numbers-5"]
     assert names == [*first, "program", "numbers-0", "numbers-4"]
@@ -88,13 +89,13 @@ def test_a_program_with_html_in_its_strings_is_spelled_otherwise() -> None:
 
 def test_a_style_sheet_that_would_end_its_element_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="style sheet holds </style"):
-        write_html(nasty(), tmp_path / "a.html", Shell("", "a { content: '</STYLE>' }"))
+        write_page(nasty(), tmp_path / "a.html", shell=Shell("", "a { content: '</STYLE>' }"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_javascript_it_says_what_was_found(tmp_path: Path) -> None:
     page = Page("Two banks", findings=["“bank” looks at “river”."])
-    write_html(page, tmp_path / "a.html", SHELL)
+    write_page(page, tmp_path / "a.html", shell=SHELL)
     read = Read(tmp_path / "a.html")
     shown = " ".join("".join(read.parsed.text).split())
     for line in ("Two banks", "“bank” looks at “river”.", "This page needs JavaScript."):
@@ -128,12 +129,54 @@ def test_nothing_of_a_text_is_unseen_or_turns_what_is_around_it(text: str, names
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="cannot write"):
-        write_html(nasty(), tmp_path / "none" / "a.html", SHELL)
+        write_page(nasty(), tmp_path / "none" / "a.html", shell=SHELL)
     page = nasty()
     page.opening["call"] = float("inf")  # which JSON does not have
     (tmp_path / "a.html").write_text("before")
     with pytest.raises(ValueError):
-        write_html(page, tmp_path / "a.html", SHELL)
+        write_page(page, tmp_path / "a.html", shell=SHELL)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.html", "before")]
-    size = write_html(nasty(), tmp_path / "a.html", SHELL)
+    size = write_page(nasty(), tmp_path / "a.html", shell=SHELL)
     assert size == (tmp_path / "a.html").stat().st_size
+
+
+def test_a_page_that_is_not_built_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_file, "BUILT", tmp_path)
+    with pytest.raises(RegardError, match=r"^the page is not built: run make page \(panels\.js is not there; .*\)$"):
+        html_file.check_page_built()
+    (tmp_path / "panels.js").write_text("let a = 'ö'", encoding="utf-8")
+    with pytest.raises(RegardError, match=r"panels\.css is not there"):
+        html_file.built_program(html_file.bundle_of(Page("")))
+    (tmp_path / "panels.css").write_text("b {}", encoding="utf-8")
+    assert html_file.built_program(html_file.bundle_of(Page(""))) == Shell("let a = 'ö'", "b {}")
+
+
+@pytest.mark.parametrize(
+    ("has", "name"),
+    [
+        ({}, "panels"),
+        ({"panels": [{"kind": "table"}, {"kind": "heat"}]}, "panels"),
+        ({"panels": [{"kind": "heat", "over": {}}, {"kind": "heat", "over": {"titles": ["a"]}}]}, "weights"),
+        ({"calls": [{}]}, "weights"),
+        ({"calls": [{}], "steps": [{}], "comparisons": [{}], "panels": [{"kind": "bars"}]}, "weights"),
+        ({"calls": [{}], "panels": [{"kind": "paths"}]}, "paths"),
+        ({"panels": [{"kind": "paths"}]}, "paths"),
+        ({"calls": [{}], "panels": [{"kind": "paths"}, {"kind": "heat"}]}, "page"),
+        ({"calls": [{}], "overview": {"kind": "pair"}}, "page"),
+        ({"calls": [{}], "overview": {"kind": "image"}}, "weights"),
+        ({"calls": [{}], "overview": {"kind": "writing"}}, "page"),
+    ],
+)
+def test_a_page_takes_the_smallest_bundle_that_has_all_its_views(has: dict[str, Any], name: str) -> None:
+    assert html_file.bundle_of(Page("", **has)) == name
+
+
+@pytest.mark.parametrize("name", [f"{name}.js" for name in (*html_file.BUNDLES, "widget", "live")])
+def test_a_built_file_carries_the_licences_of_what_is_in_it(name: str) -> None:
+    file = html_file.BUILT / name
+    if not file.exists():
+        pytest.skip("the page is not built: make page")
+    head, _, _ = file.read_text("utf-8").partition("*/")
+    assert head.startswith("/*! This file carries code of\n"), "make page builds it anew"
+    assert "svelte" in head.split()
+    assert "Permission is hereby granted, free of charge" in head  # MIT

@@ -12,8 +12,7 @@ from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
+from regard.web.html_file import write_page
 from tests.web.conftest import AXE, Opened
 from tests.web.tables import open_twin, rows_of
 
@@ -49,7 +48,7 @@ def shown(page_of: Any, tmp_path: Path) -> Any:
     def show(made: Any, width: int = 1000) -> Opened:
         made.opening["view"] = "panel 0"
         file = tmp_path / "movement.html"
-        write_html(made, file, built_shell(made))
+        write_page(made, file)
         found: Opened = page_of(None, file=file, width=width)
         found.tab.wait_for_selector(".curves svg")
         return found

@@ -12,8 +12,7 @@ from regard.models.model import Model
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
 from regard.web.assemble import Choice
-from regard.web.built_page import built_shell
-from regard.web.html_file import write_html
+from regard.web.html_file import write_page
 
 pytestmark = pytest.mark.browser
 SCREENS = {
@@ -61,7 +60,7 @@ def held(page: Any, used: float = 0) -> dict[str, Any]:
 def test_of_two_texts(page_of: Any, minilm: Model, bank: list[Trace], tmp_path: Path) -> None:
     references = [minilm.trace(word) for word in ("river", "money")]
     made = page_as_seen(bank, Choice(steps=True), "bank", references=references)
-    write_html(made, tmp_path / "see.html", built_shell(made))
+    write_page(made, tmp_path / "see.html")
     page = page_of(None, file=tmp_path / "see.html", width=1300)
     page.tab.set_viewport_size({"width": 1300, "height": 850})
     assert page.tab.evaluate(ABOVE)[0] <= 260  # at the first look, with the first findings

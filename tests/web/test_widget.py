@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from regard.views.save_page import page_as_seen
-from regard.web import built_page
+from regard.web import html_file
 from regard.web.assemble import page_of
 from regard.web.page import Page
 
@@ -26,7 +26,7 @@ from tests.support.pairs import make_pair
 @pytest.fixture(autouse=True)
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that nobody runs here, so that these tests need no page built."""
-    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    monkeypatch.setattr(html_file, "BUILT", tmp_path)
     (tmp_path / "widget.js").write_text("export default {}")
     (tmp_path / "widget.css").write_text(".regard {}")
 

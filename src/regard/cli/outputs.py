@@ -163,7 +163,7 @@ class Outputs:
                 raise RegardError(f"--save-{name} needs --save: {needs}")
         check_saving(saved.dtype, saved.attention_outputs, saved.heads)
         if self.html.file is not None:
-            from regard.web.built_page import check_page_built  # what writes pages is imported for a page alone
+            from regard.web.html_file import check_page_built  # what writes pages is imported for a page alone
 
             check_page_built()
 

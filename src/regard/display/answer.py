@@ -19,7 +19,8 @@ from regard.display.terminal import drawn, tables_side_by_side
 from regard.display.terminal_parts import sentences, unknown_tokens_line
 from regard.errors import RegardError
 from regard.explain.frames import Tabular
-from regard.files import JSON_VERSION, check_output_file, plain_json_values, write_json
+from regard.files import JSON_VERSION, plain_json_values, write_json
+from regard.lazy import from_above
 from regard.trace.status import Status
 
 if TYPE_CHECKING:
@@ -136,14 +137,11 @@ class Answer(Tabular):
         else:
             panels = [_of_a_screen(panel) for panel in made(each for each in self.listed_panels if each.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
-        groups = {panel.name: panel.group for panel in panels if isinstance(panel, Table) and not everything}
-        for side_by_side, own in groupby(panels, lambda panel: groups.get(panel.name)):
-            each = list(own)
-            tables = [panel for panel in each if isinstance(panel, Table)]
-            if side_by_side:
-                parts.append(tables_side_by_side(tables, width, top, more))
+        for side_by_side, own in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
+            if side_by_side and not everything:
+                parts.append(tables_side_by_side([each for each in own if isinstance(each, Table)], width, top, more))
             else:
-                parts += [drawn(panel, width, top, more) for panel in each]
+                parts += [drawn(panel, width, top, more) for panel in own]
         return [*parts, sentences(self.findings())]
 
     def plot(self, *names: str) -> "Figure":
@@ -189,12 +187,9 @@ class Answer(Tabular):
         return page
 
     def save_page(self, file: str | Path) -> int:
-        """Write the page, one offline HTML file; returns its size in bytes. Errors are those of `regard.save_page`."""
-        from regard.web import built_page, html_file  # what writes pages is imported for a page alone
-
-        check_output_file(Path(file), (".html",), "save_page")
-        built_page.check_page_built()
-        return html_file.write_page(self.page(), Path(file))
+        """Write the page with `regard.save_page`, one offline HTML file; returns its size in bytes."""
+        size: int = from_above("save_page")(self, file)
+        return size
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
         """Return the panels of these names, or, if none is named, those that make its picture."""

@@ -37,8 +37,7 @@ from regard.server.requests import (
 from regard.server.tasks import Limits, Task, TaskQueues
 from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
 from regard.version import __version__
-from regard.web.built_page import built_program, built_shell, check_page_built
-from regard.web.html_file import html_parts
+from regard.web.html_file import built_program, check_page_built, html_parts
 from regard.web.page import FORMAT, VERSION
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
         if cached.maps:
             raise HTTPException(422, "the server computes this page's weights: to save it, choose a shorter text")
         offline_page = cached.page if cached.alone is None else await asyncio.to_thread(cached.alone)
-        content = await asyncio.to_thread(lambda: b"".join(html_parts(offline_page, built_shell(offline_page))))
+        content = await asyncio.to_thread(lambda: b"".join(html_parts(offline_page)))
         headers = {"content-disposition": 'attachment; filename="regard.html"'}
         return Response(content, media_type="text/html", headers=headers)
 

@@ -12,7 +12,6 @@ from regard.trace.any_attention import labelled, named_maps
 from regard.views.save_page import attention_page
 from regard.views.show import show
 from regard.web.assemble import Choice
-from regard.web.built_page import built_shell
 from regard.web.html_file import html_parts
 from regard.web.page import Page
 
@@ -40,7 +39,7 @@ class PageHTML:
     @property
     def data(self) -> str:
         """The document."""
-        return b"".join(html_parts(self._page, built_shell(self._page))).decode()
+        return b"".join(html_parts(self._page)).decode()
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.data)}" style="width:100%;height:40rem;border:0"></iframe>'

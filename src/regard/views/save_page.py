@@ -15,9 +15,8 @@ from regard.errors import RegardError
 from regard.explain.weights.head_scores import SCORED
 from regard.explain.wording import named, number
 from regard.files import check_output_file
-from regard.generation.generator import Generated
 from regard.images import Patches, read_picture
-from regard.models.windows import sides
+from regard.models.windows import longest, sides
 from regard.questions.generate.answer import Generation, generated
 from regard.questions.movement import missing
 from regard.questions.see.answer import Seen, listed_traces, seen
@@ -30,16 +29,16 @@ from regard.web.assemble import (
     Opening,
     Shown,
     begun,
+    call_bytes,
     check_page_size,
     listed,
     names_by_difference,
     page_of,
     plain_traces,
 )
-from regard.web.built_page import check_page_built
 from regard.web.call import DENSE, CallName, call_data
-from regard.web.html_file import add_panels, join_pages_into_one, write_page
-from regard.web.numbers import ENCODINGS, Encoding, NumberStore, vector_bytes_in_page
+from regard.web.html_file import add_panels, check_page_built, join_pages_into_one, write_page
+from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import HasPage, Page, status_lines, text_data
 
 
@@ -48,8 +47,6 @@ def attention_page(
     title: str | None, findings: Sequence[str] | None, grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
     """Put the page of any attention together. For arguments and errors, see `save_page`."""
-    if choice.numbers not in ENCODINGS:
-        raise RegardError(f"numbers: got {choice.numbers!r}, expected {' or '.join(map(repr, ENCODINGS))}")
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
     picture = None if image is None else read_picture(image)
     shown: list[ShownMap] = []
@@ -69,16 +66,12 @@ def attention_page(
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
     for entry, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
         count = weights.shape[0] * weights.shape[1] * weights.shape[2]
-        if weights.given is None:
-            vectors = (tuple(tensor.shape[1:]) for tensor in (weights.query, weights.key))
-            size += sum(vector_bytes_in_page(shape, choice.numbers) for shape in vectors)
-            continue
-        if count > DENSE:
+        if weights.given is not None and count > DENSE:
             raise RegardError(
                 f"page: {entry.name or 'the map'} has {count:,} weights without queries and keys, {DENSE:,} are the "
                 "most: choose heads (heads=), or draw it with regard.plot"
             )
-        size += 4 * count
+        size += call_bytes(weights, choice.numbers)
     check_page_size(size * 4 // 3, choice.limit)
     sizes = {tuple(weights.shape) for weights in maps}
     alike = ", {} heads of {} × {} tokens".format(*sizes.pop()) if len(sizes) == 1 else ""
@@ -194,7 +187,7 @@ def put_together(
     if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
         labels = "tokens, key_tokens, batch, grid and image"
         raise RegardError(f"save_page: {labels} are for attention without a trace: leave them out")
-    every = list(traces) if isinstance(traces, list | tuple) else [traces]
+    every: list[Any] = listed(traces)
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if plain or (answers and len(answers) == len(every)):
         chosen = {"word": word, "references": references or None, "control": control, "steps": steps}
@@ -261,9 +254,8 @@ def seen_on_page(
     names: Sequence[str] | None = None,
 ) -> Seen | Generation | list[str]:
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
-    plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
-    sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]
-    if max(len(side.tokens) for side in sides) > SCORED:
+    plain: list[Any] = plain_traces(traces)
+    if max(map(longest, plain)) > SCORED:
         why = f"a text has more than {SCORED:,} tokens"
     elif len({bool(each.windowed) for each in plain}) > 1:
         why = "some texts are read in windows and others are not"

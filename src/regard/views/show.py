@@ -23,7 +23,7 @@ from regard.text.quoting import visible
 from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
 from regard.views.save_page import put_together, save_page
-from regard.web.assemble import LIMIT
+from regard.web.assemble import LIMIT, listed, plain_traces
 from regard.web.numbers import Encoding
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def show(
     chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
     if file is None and in_notebook():
         page = put_together(**chosen)
-        given = list(traces) if isinstance(traces, list | tuple) else [traces]
-        given = [page.title] if is_attention(traces) else given
+        given: list[Any] = [page.title] if is_attention(traces) else listed(traces)
         neutral = None if control is None else listed_traces("control", control)
         parts = shown_parts(given, word, listed_traces("references", references), neutral)
         if find_spec("anywidget") is None:
@@ -134,7 +133,7 @@ def shown_parts(
 
     references, control: traces of reference words and of neutral sentences with the word.
     """
-    plain = [one.trace if isinstance(one, Generated) else one for one in given]
+    plain: list[Any] = plain_traces(given)
     if word is not None and all(isinstance(one, Trace | PairTrace) and longest(one) <= LONG for one in plain):
         return list(see(plain, word, references=references, control=control).shown(WIDTH))
     parts: list[RenderableType] = []
@@ -146,7 +145,7 @@ def shown_parts(
 
 def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
     """The static display of a trace: its main results, or only size and status for a long text."""
-    if max(len(side.tokens) for side in trace.sides) <= LONG and trace.sides[0].tokens:
+    if longest(trace) <= LONG and trace.sides[0].tokens:
         with suppress(RegardError):  # a trace that holds no attention
             return see(trace).shown(width)
     return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]

@@ -8,7 +8,9 @@ leads to the same numbers.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -107,18 +109,9 @@ def steps_bytes(
     return size + min(_projection_bytes(values, output, encoding, tokens)) * values.shape[1] // max(tokens, 1)
 
 
-def value_of(values: Sequence[object], call: CallNumber) -> Float[Tensor, "G S E"] | None:
-    """The values of a call, None if the trace doesn't hold them."""
-    found = values[call] if call in call_numbers(values) else None  # type: ignore[call-overload]
-    assert found is None or isinstance(found, Tensor)
-    return found
-
-
-def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | UnverifiedOutput | None:
-    """The attention block around a call, None if the trace doesn't have it."""
-    found = outputs[call] if call in call_numbers(outputs) else None  # type: ignore[call-overload]
-    assert found is None or isinstance(found, (AttentionOutput, UnverifiedOutput))
-    return found
+def held(kept: Sequence[object], call: CallNumber) -> Any:
+    """Return what a trace keeps of a call, such as its values, None if it keeps nothing."""
+    return kept[call] if call in call_numbers(kept) else None  # type: ignore[call-overload]
 
 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
@@ -145,7 +138,10 @@ def add_trace(
     """Add a text and its self-attention."""
     check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
-    scores = _head_scores_for_page(trace)
+    scores = None
+    if trace.tokens and len(trace.tokens) <= SCORED and call_numbers(trace.attention):
+        with suppress(RegardError):  # keys that are no tokens of the text
+            scores = head_scores(trace)
     if scores is None:
         found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
     else:
@@ -190,7 +186,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         layer, nth = call
         alone = sum(other == layer for other, _ in made) == 1
         weights = maps[call]
-        value, output = value_of(values, call), output_of(outputs, call)
+        value, output = held(values, call), held(outputs, call)
         few = of_heads(weights, page.heads, layer)
         name = CallName(layer, nth, queries, keys, alone, part)
         norms = None
@@ -208,7 +204,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
     for call, number in added.calls.items():
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
-        values = value_of(trace.values, call)
+        values = held(trace.values, call)
         if page.values_alone and (
             values is None or vector_bytes_in_page((page.tokens, *values.shape[::2]), page.encoding) > VALUES_ALONE
         ):
@@ -216,7 +212,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         if values is None:
             page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")
             continue
-        output, weights = output_of(trace.attention_outputs, call), trace.attention[call]
+        output, weights = held(trace.attention_outputs, call), trace.attention[call]
         entering = entering_of(trace, call[0])
         if page.values_alone:
             output, entering = UnverifiedOutput("this page was saved without --html-with steps (steps=True)"), None
@@ -224,16 +220,6 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
             values = values[key_heads_of_queries(page.heads, weights.shape[0], len(values))]
             output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")
         page.steps.append(steps_data(number, weights, values, output, entering, page.numbers, page.tokens))
-
-
-def _head_scores_for_page(trace: Trace) -> HeadScores | None:
-    """The scores of a text's heads; None if it is long, or has no attention among its own tokens alone."""
-    if not trace.tokens or len(trace.tokens) > SCORED or not call_numbers(trace.attention):
-        return None
-    try:
-        return head_scores(trace)
-    except RegardError:  # keys that are no tokens of the text
-        return None
 
 
 def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> Data:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from regard.attention.attention_map import AttentionMap
+from regard.attention.given_map import of_heads
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError, control_name
 from regard.explain.weights.alignment import align, why_these_layers
@@ -18,8 +20,8 @@ from regard.text.quoting import short
 from regard.text.words import wordlike
 from regard.trace.layer_subset import call_numbers, kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import Added, add_pair, add_trace, entering_of, output_of, steps_bytes, value_of
-from regard.web.numbers import ENCODINGS, Encoding, NumberStore, vector_bytes_in_page
+from regard.web.add_traces import Added, add_pair, add_trace, entering_of, held, steps_bytes
+from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
 
 LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
@@ -34,19 +36,18 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
             for call in call_numbers(maps):
-                if page.layers is not None and call[0] not in page.layers:
-                    continue
-                if maps[call].given is not None:
-                    heads, length, size = maps[call].shape
-                    total += 4 * (heads if page.heads is None else len(page.heads)) * length * size
-                    continue
-                query, key = (tuple(tensor.shape[1:]) for tensor in (maps[call].query, maps[call].key))
-                if page.heads is not None:
-                    query = (len(page.heads), *query[1:])
-                    key = (min(len(page.heads), key[0]), *key[1:])
-                total += vector_bytes_in_page(query, page.encoding) + vector_bytes_in_page(key, page.encoding)
-                total += 8 * query[0] * query[1]
+                if page.layers is None or call[0] in page.layers:
+                    total += call_bytes(of_heads(maps[call], page.heads, call[0]), page.encoding)
     return total * 4 // 3 + steps_size(traces, page)
+
+
+def call_bytes(weights: AttentionMap, encoding: Encoding) -> int:
+    """Count the bytes of the numbers of a map (H, L, S) at most, before they are deflated."""
+    heads, length, size = weights.shape
+    if weights.given is not None:
+        return 4 * heads * length * size
+    vectors = (vector_bytes_in_page(tuple(tensor.shape[1:]), encoding) for tensor in (weights.query, weights.key))
+    return sum(vectors) + 8 * heads * length
 
 
 def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
@@ -54,10 +55,10 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for call in call_numbers(side.attention):
-            value = value_of(side.values, call)
+            value = held(side.values, call)
             there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
             if there and value is not None:
-                output = output_of(side.attention_outputs, call)
+                output = held(side.attention_outputs, call)
                 total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding, page.tokens)
     return total * 4 // 3
 
@@ -129,7 +130,12 @@ def page_of(
 
 def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> Page:
     """Begin the page of some traces, which says how much of it is optional."""
-    check_given(traces, choice)
+    if not traces:
+        raise RegardError("page: got no trace, expected at least one")
+    for one in traces:
+        if not isinstance(one, Shown):
+            given = type(one).__name__
+            raise RegardError(f"page: got {given}, expected traces, such as model.trace(text), or attention")
     plain = plain_traces(traces)
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
     page = Page(
@@ -159,18 +165,6 @@ def plain_traces(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTr
 def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
     """Return traces as a list, one trace as a list of itself."""
     return list(traces) if isinstance(traces, list | tuple) else [traces]  # type: ignore[list-item]
-
-
-def check_given(traces: Sequence[Shown], choice: Choice) -> None:
-    """Raise RegardError for what isn't a trace, and for vectors written in a way that isn't known."""
-    if not traces:
-        raise RegardError("page: got no trace, expected at least one")
-    for one in traces:
-        if not isinstance(one, Shown):
-            given = type(one).__name__
-            raise RegardError(f"page: got {given}, expected traces, such as model.trace(text), or attention")
-    if choice.numbers not in ENCODINGS:
-        raise RegardError(f"numbers: got {choice.numbers!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:

@@ -110,7 +110,7 @@ def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
     """
     bias = None if rule.bias is None else rule.bias.detach().float().cpu()
     sinks = None if rule.sinks is None else rule.sinks.detach().float().cpu()
-    mask = None if rule.mask is None else rule.mask.to(torch.device("cpu"))
+    mask = None if rule.mask is None else rule.mask.to(CPU)
     forbidden = None if bias is None else bias.isneginf()
     if bias is not None and forbidden is not None and bool(forbidden.any()):
         bias = bias.masked_fill(forbidden, 0)
@@ -121,7 +121,7 @@ def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
 
 def _mask_runs_for_page(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """How many runs each of some queries has, and the runs' first and last keys, the last ones exclusive."""
-    tile = mask.tile(slice(0, 1), slice(head, head + 1), rows, slice(0, size), torch.device("cpu"))
+    tile = mask.tile(slice(0, 1), slice(head, head + 1), rows, slice(0, size), CPU)
     allowed = np.zeros((rows.stop - rows.start, size + 2), np.int8)
     allowed[:, 1:-1] = 1 if tile is None else tile[0, 0].expand(len(allowed), size).numpy()
     change = np.diff(allowed, axis=1)

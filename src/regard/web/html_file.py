@@ -1,5 +1,8 @@
 """Write a page as one HTML file that works offline by double click; without JavaScript it has its sentences alone.
 
+The file carries the program that has its views, and not much more: `make page` makes the programs and their style
+sheets of web/, and every release has them.
+
 Its Content-Security-Policy lets it load nothing and run no script but its own, known by its SHA-256. Data stands in
 script elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text
 can end the element, and numbers in base64. Several pages can be joined in one file.
@@ -9,38 +12,88 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import whole
+from regard.files import read_regular, whole
 from regard.text.quoting import text_with_control_pictures
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import LIMIT, Choice, Opening, check_page_size, page_of
-from regard.web.built_page import Shell, built_shell
 from regard.web.numbers import Data
 from regard.web.page import HasPage, Page
 
-
-def write_html(page: Page, file: Path, shell: Shell) -> int:
-    """Write a page to a file, atomically; returns its size in bytes."""
-    with whole(file) as temporary:
-        try:
-            with temporary.open("wb") as written:
-                for part in html_parts(page, shell):
-                    written.write(part)
-                size = written.tell()
-        except OSError as error:
-            raise RegardError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
-    return size
+BUILT = Path(__file__).parent / "built"
+BUNDLES = {  # what each program of a page in a file can show, the smallest first: web/src/bundles
+    "panels": {"numbers"},
+    "weights": {"numbers", "weights", "texts", "image"},
+    "paths": {"paths", "weights", "texts"},
+    "page": {"numbers", "paths", "weights", "texts", "image", "pair", "writing"},
+}
+ENDINGS = ("js", "css")
 
 
-def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
-    """Make the file's bytes, part by part: numbers may be many."""
-    data = page.data()
-    yield _head_of_html(str(data["title"]), shell).encode("utf-8", "replace")
-    yield _sentences_in_html(data).encode("utf-8", "replace")
+@dataclass(frozen=True)
+class Shell:
+    """The common parts of pages of a kind: the program and the style sheet."""
+
+    script: str
+    style: str = ""
+
+
+def bundle_of(page: Page) -> str:
+    """Name the smallest bundle that shows all that a page has."""
+    shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
+    shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # with the slider
+    shown |= {str(page.overview["kind"])} if page.overview else set()
+    return next(name for name, has in BUNDLES.items() if shown <= has)
+
+
+def built_program(name: str) -> Shell:
+    """Read a program: one of BUNDLES, "widget" for a notebook or "live" for `regard serve`. Raises if none is."""
+    check_page_built((name,))
+    script, style = (read_regular(BUILT / f"{name}.{ending}").decode() for ending in ENDINGS)
+    return Shell(script, style)
+
+
+def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
+    """Raise RegardError if one of some programs isn't built."""
+    files = (f"{name}.{ending}" for name in programs for ending in ENDINGS)
+    missing = next((name for name in files if not (BUILT / name).is_file()), None)
+    if missing:
+        raise RegardError(
+            f"the page is not built: run make page ({missing} is not there; a release has it, in a checkout it "
+            "is made once, with a Node of Python's package index)"
+        )
+
+
+def write_page(page: Page, file: Path, limit: int | None = LIMIT, shell: Shell | None = None) -> int:
+    """Write a page; returns the file's size in bytes. Raises RegardError if its numbers take more bytes than limit."""
+    check_page_size(page.numbers.size, limit)
+    with whole(file) as temporary, temporary.open("wb") as written:
+        for part in html_parts(page, shell):
+            written.write(part)
+        return written.tell()
+
+
+def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
+    """Make the file's bytes, part by part: numbers may be many. shell: by default the built one."""
+    data, shell = page.data(), shell or built_program(bundle_of(page))
+    if "</style" in shell.style.lower():
+        raise RegardError("the built page's style sheet holds </style, which would end its element: build it again")
+    title, findings = readable(str(data["title"])), "".join(f"<p>{readable(each)}</p>\n" for each in page.findings)
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
+        # for those without JavaScript: the program takes this away
+        f'<body>\n<div id="regard-page">\n<noscript><h1>{title}</h1>\n'
+        f"<p>This page needs JavaScript.</p>\n{findings}</noscript>\n</div>\n"
+    )
+    yield head.encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
     opened = int(str(page.opening["call"]))
     first_view = [page.calls[opened : opened + 1], [call.get("small") for call in page.calls]]
@@ -84,33 +137,6 @@ def html_security_policy(shell: Shell) -> str:
 def readable(text: str) -> str:
     """A text as HTML shows it: escaped, control characters as their pictures."""
     return escape(text_with_control_pictures(text).replace("\r", "\u240d"))
-
-
-def _head_of_html(title: str, shell: Shell) -> str:
-    if "</style" in shell.style.lower():
-        raise RegardError("the built page's style sheet holds </style, which would end its element: build it again")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{readable(title)} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
-    )
-
-
-def _sentences_in_html(data: Data) -> str:
-    """The title and the sentences, for those without JavaScript. The program takes them away."""
-    assert isinstance(data["findings"], list)
-    sentences = "".join(f"<p>{readable(finding)}</p>\n" for finding in data["findings"])
-    return (
-        f'<body>\n<div id="regard-page">\n<noscript><h1>{readable(str(data["title"]))}</h1>\n'
-        f"<p>This page needs JavaScript.</p>\n{sentences}</noscript>\n</div>\n"
-    )
-
-
-def write_page(page: Page, file: Path, limit: int | None = LIMIT) -> int:
-    """Write a page; returns the file's size in bytes. Raises RegardError if its numbers take more bytes than limit."""
-    check_page_size(page.numbers.size, limit)
-    return write_html(page, file, built_shell(page))
 
 
 def join_pages_into_one(pages: Sequence[Page]) -> Page:

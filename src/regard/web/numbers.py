@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.errors import RegardError
+
 Data = dict[str, object]  # a part of the data that a page has
 Encoding = Literal["int16", "float32"]
 ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
@@ -34,6 +36,10 @@ class NumberStore:
     encoding: Encoding = "int16"
     blobs: list[bytes] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)  # where the bytes of a digest are
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            raise RegardError(f"numbers: got {self.encoding!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
     def add(self, numbers: np.ndarray | Tensor, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> dict[str, object]:
         """Keep an array, equal ones once; returns where it is, as the page's data says it. strategy: of zlib."""

@@ -13,11 +13,15 @@ import traitlets
 from IPython.display import display
 
 from regard.errors import RegardError
-from regard.web.built_page import built_program
+from regard.web.html_file import built_program
 from regard.web.page import Page
 
 TOKENS_OF = {"gives": "queries", "receives": "keys"}  # the tokens that one chooses from on a side
 VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names them
+
+
+class SelectionError(RegardError, traitlets.TraitError):
+    """Raised if a trait is set to a value that the page doesn't have. The message lists what it has."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def check_number(what: str, given: int | None, numbers: Sequence[int], whose: st
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
-        raise RegardError(f"{what} {given} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
+        raise SelectionError(f"{what} {given} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
     return numbers[given] if given < 0 else given
 
 
@@ -68,10 +72,6 @@ def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
     if len(numbers) == numbers[-1] - numbers[0] + 1:
         return f"{what}s {numbers[0]} to {numbers[-1]}"
     return f"{what}s {', '.join(map(str, numbers))}"
-
-
-class SelectionError(RegardError, traitlets.TraitError):
-    """Raised if a trait is set to a value that the page doesn't have. The message lists what it has."""
 
 
 class AttentionWidget(anywidget.AnyWidget):
@@ -161,25 +161,19 @@ class AttentionWidget(anywidget.AnyWidget):
     @traitlets.validate("text", "layer", "nth", "head", "token", "side", "view")
     def _check(self, proposal: Any) -> object:
         name, value = proposal["trait"].name, proposal["value"]
-        try:
-            if not self._choices and name not in ("view", "side") and value not in ("", 0, None):
-                raise RegardError(f"{name}: this page has no attention to choose from")
-            return self._checked(name, value) if self._choices or name in ("view", "side") else value
-        except RegardError as error:
-            raise SelectionError(str(error)) from None
-
-    def _checked(self, name: str, value: Any) -> object:
         if name == "view":  # `views` is empty until the page is seen
             number = value.removeprefix("panel ")
             known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
             if not known:
                 there = ", ".join(map(repr, self.views or VIEWS))
-                raise RegardError(f"view {value!r} is not on the page: it has {there}")
+                raise SelectionError(f"view {value!r} is not on the page: it has {there}")
         elif name == "side" and value not in TOKENS_OF:
-            raise RegardError(f"side: got {value!r}, expected {' or '.join(map(repr, TOKENS_OF))}")
-        elif name == "text" and value not in self._choices:
-            raise RegardError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
-        if name in ("view", "side", "text"):
+            raise SelectionError(f"side: got {value!r}, expected {' or '.join(map(repr, TOKENS_OF))}")
+        elif name != "side" and not self._choices and value not in ("", 0, None):
+            raise SelectionError(f"{name}: this page has no attention to choose from")
+        elif name == "text" and self._choices and value not in self._choices:
+            raise SelectionError(f"text {value!r} is not on the page: it has {', '.join(map(repr, self._choices))}")
+        if name in ("view", "side", "text") or not self._choices:
             return value
         layers, whose = [call.layer for call in self._choices[self.text]], repr(self.text)
         if name == "layer":
