@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from drawings.numbers import show_numbers
 from regard.display.heatmap import heatmap
@@ -35,20 +36,19 @@ def test_nor_has_one_in_a_matrix_of_text(capsys: pytest.CaptureFixture[str], val
 @given(st.lists(VALUES, min_size=1, max_size=5))
 @settings(max_examples=20, deadline=None)
 def test_nor_has_one_in_the_cells_of_a_picture(values: list[float]) -> None:
-    axes = heatmap(torch.tensor([values], dtype=torch.float64), diverging=True).axes[0]
+    axes = Figure().add_subplot()
+    heatmap(axes, torch.tensor([values], dtype=torch.float64), diverging=True)
     for text, value in zip(axes.texts, values, strict=True):
         signs_fit(text.get_text().replace("−", "-"), value)
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    assert [terminal_bar(value, 1.0, 8).plain for value in (0.0, 0.5, 1.0, 2.0)] == ["", "████", "████████", "████████"]
-    assert terminal_bar(1 / 16, 1.0, 8).plain == "▌"
-    assert (
-        terminal_bar(1.0, 0.0, 8).plain
-        == terminal_bar(float("nan"), 1.0, 8).plain
-        == terminal_bar(1.0, 1.0, 0).plain
-        == ""
-    )
+    for value, full, room, bar in (
+        (0.0, 1.0, 8, ""), (0.5, 1.0, 8, "████"), (1.0, 1.0, 8, "████████"), (2.0, 1.0, 8, "████████"),
+        (1 / 16, 1.0, 8, "▌"), (1.0, 0.0, 8, ""), (float("nan"), 1.0, 8, ""), (1.0, 1.0, 0, ""),
+    ):  # fmt: skip
+        assert terminal_bar(value, full, False, room).plain == bar
+    assert terminal_bar(-0.5, 1.0, True, 8).plain == "▒▒▒▒"
 
 
 def test_heights_and_their_largest_parts() -> None:

@@ -138,9 +138,9 @@ def _heat(panel: Heat, small: bool) -> Drawing:
 
     def into(axes: Axes) -> None:
         heatmap(
-            values, lines, names, diverging=panel.signed, largest=panel.largest,
+            axes, values, lines, names, diverging=panel.signed, largest=panel.largest,
             numbers=numbers, labels=(visible(panel.axes[0]), "\n".join(map(visible, below))),
-            unit=visible(panel.unit), unbounded=panel.unbounded, digits=panel.digits, axes=axes,
+            unit=visible(panel.unit), unbounded=panel.unbounded, digits=panel.digits,
         )  # fmt: skip
         axes.set_aspect("auto")
         for label in axes.get_xticklabels():

@@ -6,13 +6,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
-from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
-from regard.display.canvas import DIFFERENCES, HEAT_OVER, WEIGHTS, Plot, empty_figure, write_texts_as_they_are
+from regard.display.canvas import DIFFERENCES, HEAT_OVER, WEIGHTS, Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.images import Picture
@@ -32,27 +31,12 @@ def heat_over_picture(axes: Axes, values: np.ndarray, largest: float, edges: Seq
 
 
 def heatmap(
-    matrix: Float[Tensor, "rows columns"],
-    rows: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    *,
-    title: str = "",
-    diverging: bool = False,
-    labels: tuple[str, str] = ("", ""),
-    largest: float | None = None,
-    numbers: bool | None = None,
-    unit: str = "",
-    unbounded: bool = False,
-    digits: int = 2,
-    axes: Axes | None = None,
-) -> FigureBase:
-    """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
-
-    Cells without a number (NaN) are hatched.
-    """
-    if axes is None:
-        height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
-        axes = empty_figure(max(3.6, width + 0.6), max(2.4, height)).add_subplot()
+    axes: Axes, matrix: Float[Tensor, "rows columns"], rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None, *, title: str = "", diverging: bool = False,
+    labels: tuple[str, str] = ("", ""), largest: float | None = None, numbers: bool | None = None, unit: str = "",
+    unbounded: bool = False, digits: int = 2,
+) -> None:  # fmt: skip
+    """Draw a matrix into axes. Cells without a number (NaN) are hatched."""
     values = matrix.detach().cpu().double().numpy()
     known = values[np.isfinite(values)]
     largest = max(largest or float(abs(known).max(initial=0.0)), 1e-12)
@@ -77,20 +61,17 @@ def heatmap(
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
             number = fixed(value, digits, unbounded or diverging)
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
-    whole = axes.figure
     write_texts_as_they_are(axes)  # which may be the user's own
-    bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     if diverging and known.size:  # no colour that no number can have
         bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(unit, fontsize=8)
-    return whole
 
 
 def paint_heatmap(
-    weights: AttentionMap, queries: Labels, keys: Labels, head: int | None = None, axes: Axes | None = None,
-    name: str = "attention weights",
-) -> Axes:  # fmt: skip
+    weights: AttentionMap, queries: Labels, keys: Labels, head: int | None, axes: Axes | None, name: str
+) -> Axes:
     """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
 
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands
@@ -112,26 +93,20 @@ def paint_heatmap(
         _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained", FigureClass=Plot)
     if max(length, size) <= MAX_NAMED_TOKENS:
         matrix = weights.dense().mean(0) if head is None else weights[head]
-        title = f"{name}, {whose}"
         rows, columns = ([display_text(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
-        heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
+        heatmap(axes, matrix, rows, columns, title=f"{name}, {whose}", labels=("query", "key"))
         return axes
     pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
     matrix = pooled.mean(0) if head is None else pooled[head]
     title = f"{name}, {whose}: {length} × {size}, a cell is the mean of its weights"
-    heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
+    heatmap(axes, matrix, title=title, labels=("query", "key"))
     return axes
 
 
 def paint_patches(
-    weights: AttentionMap,
-    grid: PatchGrid,
-    picture: Picture | None,
-    query: int | None,
-    head: int | None,
-    axes: Axes | None,
-    name: str,
-) -> Axes:
+    weights: AttentionMap, grid: PatchGrid, picture: Picture | None, query: int | None, head: int | None,
+    axes: Axes | None, name: str,
+) -> Axes:  # fmt: skip
     """Draw what a query of a map (H, L, S) attends to as an image, over a picture if there is one.
 
     query: None for that of the class token, or without a class token for the mean of all. head: None for the mean.

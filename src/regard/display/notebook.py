@@ -18,7 +18,6 @@ from regard.display.terminal_parts import columns
 from regard.errors import RegardError
 from regard.text.quoting import visible
 from regard.trace.any_attention import labelled, named_maps
-from regard.trace.labelled_map import Labels
 
 LETTERS = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
@@ -127,20 +126,14 @@ def calls_html(calls: Calls) -> str:
 
 
 def attention_html(attention: AttentionMap | Call) -> str | None:
-    """Make the HTML of a part of the weights, None if they can't be read any more."""
+    """Make the HTML of the first keys, shaded by what they receive, None if the weights can't be read any more."""
     try:
         shown = labelled(named_maps(attention)[0])
-        return map_html([shown.weights], shown.labels[1], f"in {shown.name or 'this map'}{shown.item}")
+        received = shown.weights[:, :LONG, :LONG].double().mean((0, 1)).tolist()
     except RegardError:
         return None
-
-
-def map_html(maps: Sequence[AttentionMap], label: Labels | None, what: str) -> str | None:
-    """Make the HTML of the first keys of maps, shaded by what they receive. None if their tokens aren't known."""
-    if label is None or any(each.shape[2] != len(label.tokens) for each in maps):
-        return None
-    tokens, got = label.tokens[:LONG], [each[:, :LONG, :LONG].double().mean((0, 1)).cpu() for each in maps]
-    part = f", by and from the first {LONG} tokens" if max(max(each.shape[1:]) for each in maps) > LONG else ""
-    said = f"Mean attention received {what}{part}"
-    apart = [n for n, token in enumerate(tokens) if token.special]
-    return tokens_html([token.text for token in tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
+    tokens = shown.labels[1].tokens[:LONG]
+    part = f", by and from the first {LONG} tokens" if max(shown.weights.shape[1:]) > LONG else ""
+    said = f"Mean attention received in {shown.name or 'this map'}{shown.item}{part}"
+    special = [n for n, token in enumerate(tokens) if token.special]
+    return tokens_html([token.text for token in tokens], received, said, special)

@@ -20,13 +20,14 @@ from regard.display.canvas import FALLBACK_FONTS, GREY, GROUND, INK, RULE, SANS,
 CURVE = [Path.MOVETO, *[Path.CURVE4] * 3]
 SLIDE = 960.0, 540.0  # points: 16:9
 SMALLEST = 4.5  # points of a text that is made to fit
-Run = tuple[str, str, bool, int | float]  # a text, its colour, whether it is bold, and its part of the size
+Real = int | float
+Run = tuple[str, str, bool, Real]  # a text, its colour, whether it is bold, and its part of the size
 
 
 class Pen:
     """Draws into a part of a figure, so many points wide and high, from its upper left corner."""
 
-    def __init__(self, part: FigureBase, wide: int | float, high: int | float, ground: str = GROUND) -> None:
+    def __init__(self, part: FigureBase, wide: Real, high: Real, ground: str = GROUND) -> None:
         self.part, self.wide, self.high, self.ground = part, wide, high, ground
         part.set_facecolor(ground)
         self.axes = self.inset(0, 0, wide, high)
@@ -34,16 +35,16 @@ class Pen:
         self.axes.set_axis_off()
 
     def text(
-        self, x: int | float, y: int | float, said: str, size: int | float, colour: str = INK, align: str = "left", *,
-        bold: bool = False, serif: bool = False, room: int | float = float("inf"), **more: Any,
-    ) -> int | float:  # fmt: skip
+        self, x: Real, y: Real, said: str, size: Real, colour: str = INK, align: str = "left", *,
+        bold: bool = False, serif: bool = False, room: Real = float("inf"), **more: Any,
+    ) -> Real:  # fmt: skip
         """Write on a base line, as small as it takes where there is little room; returns how wide it is."""
         size = min(size, max(SMALLEST, size * room / max(1.0, text_width(said, size, bold, serif))))
         self.axes.text(x, y, said, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
                        fontfamily="serif" if serif else "sans-serif", **more)  # fmt: skip
         return text_width(said, size, bold, serif)
 
-    def runs(self, x: int | float, y: int | float, runs: Sequence[Run], size: int | float, room: int | float) -> None:
+    def runs(self, x: Real, y: Real, runs: Sequence[Run], size: Real, room: Real) -> None:
         """Write texts one after the other, in one line that fits the room."""
         wide = sum(text_width(said, part * size, bold) for said, _, bold, part in runs)
         size = min(size, max(SMALLEST, size * room / max(1.0, wide)))
@@ -61,44 +62,25 @@ class Pen:
         self.runs(24, 64, [(" ".join(said[1:]), GREY, False, 1.0)], 11, self.wide - 48)
 
     def title(
-        self,
-        x: int | float,
-        y: int | float,
-        said: str,
-        room: int | float,
-        under: str = "",
-        sizes: tuple[int | float, int | float] = (11.0, 8.6),
-    ) -> int | float:
+        self, x: Real, y: Real, said: str, room: Real, under: str = "", sizes: tuple[Real, Real] = (11.0, 8.6)
+    ) -> Real:
         """Write a panel's name, and a line on how to read it; returns where the panel begins."""
         self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
         self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
         return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
 
-    def box(
-        self,
-        x: int | float,
-        y: int | float,
-        wide: int | float,
-        high: int | float,
-        colour: str,
-        edge: str = "none",
-        **more: Any,
-    ) -> None:
+    def box(self, x: Real, y: Real, wide: Real, high: Real, colour: str, edge: str = "none", **more: Any) -> None:
         """Draw a rectangle with round corners."""
         style = f"round,pad=0,rounding_size={min(2.2, high / 8)}"
         self.axes.add_patch(FancyBboxPatch((x, y), wide, high, style, fc=colour, ec=edge, **more))
 
-    def shape(
-        self, points: Sequence[tuple[int | float, int | float]], colour: str, wide: int | float = 0.0, **more: Any
-    ) -> None:
+    def shape(self, points: Sequence[tuple[Real, Real]], colour: str, wide: Real = 0.0, **more: Any) -> None:
         """Fill an arc of eight corners; of four draw the curve."""
         path = Path(points, [*CURVE, Path.LINETO, *CURVE[1:]] if len(points) > 4 else CURVE)
         fill, edge = ("none", colour) if wide else (colour, "none")
         self.axes.add_patch(PathPatch(path, lw=wide, fc=fill, ec=edge, **more))
 
-    def inset(
-        self, x: int | float, y: int | float, wide: int | float, high: int | float, size: int | float = 8.0
-    ) -> Axes:
+    def inset(self, x: Real, y: Real, wide: Real, high: Real, size: Real = 8.0) -> Axes:
         """Make axes at a place, with quiet names. size: of these."""
         place = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
         axes = self.part.add_axes(place, facecolor="none")
@@ -107,9 +89,9 @@ class Pen:
         return axes
 
     def cells(
-        self, x: int | float, y: int | float, wide: int | float, high: int | float, values: np.ndarray, hue: str,
-        names: Sequence[Sequence[str]] = ((), ()), *, size: int | float = 8.0, power: int | float = 0.75,
-        apart: Collection[int] = (), gid: str = "", rotation: int | float = 0,
+        self, x: Real, y: Real, wide: Real, high: Real, values: np.ndarray, hue: str,
+        names: Sequence[Sequence[str]] = ((), ()), *, size: Real = 8.0, power: Real = 0.75,
+        apart: Collection[int] = (), gid: str = "", rotation: Real = 0,
     ) -> Axes:  # fmt: skip
         """Draw a matrix of weights, each in a part of the hue, with the ground between them; columns apart are grey.
 
@@ -137,25 +119,19 @@ class Pen:
         return axes
 
 
-def mark(
-    axes: Axes, x: int | float, y: int | float | None, which: int, colour: str, size: int | float, ground: str
-) -> None:
+def mark(axes: Axes, x: Real, y: Real | None, which: int, colour: str, size: Real, ground: str) -> None:
     """Draw a circle for the first text, a square for the second, where there is a number."""
     if y is not None:
         axes.plot([x], [y], "os"[which], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
 
 
-def frame(
-    axes: Axes, x: int | float, y: int | float, wide: int | float = 1, high: int | float = 1, line: int | float = 1.8
-) -> None:
+def frame(axes: Axes, x: Real, y: Real, wide: Real = 1, high: Real = 1, line: Real = 1.8) -> None:
     """Draw a frame around a cell, or more of them."""
     own = Rectangle((x, y), wide, high, fill=False, ec=INK, lw=line, gid="framed", clip_on=False, zorder=4)
     axes.add_patch(own)
 
 
-def ribbon(
-    x0: int | float, x1: int | float, wide: int | float, lift: int | float, up: int, unit: int | float
-) -> list[tuple[int | float, int | float]]:
+def ribbon(x0: Real, x1: Real, wide: Real, lift: Real, up: int, unit: Real) -> list[tuple[Real, Real]]:
     """Return the corners of an arc from x0, where it is thin, to x1, where it is wide, from y 0: two curves, a line
     between them. up: −1 for above, 1 for below.
     """
@@ -166,7 +142,7 @@ def ribbon(
 
 
 @lru_cache(maxsize=4096)
-def text_width(said: str, size: int | float, bold: bool = False, serif: bool = False) -> int | float:
+def text_width(said: str, size: Real, bold: bool = False, serif: bool = False) -> Real:
     """Points that a text takes, with the blanks at its ends."""
     family = [name for name in (*(SERIF if serif else SANS), *FALLBACK_FONTS) if name in fontManager.get_font_names()]
     font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)

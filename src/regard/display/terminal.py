@@ -169,7 +169,7 @@ def _grid_with_bars(
         line: list[RenderableType] = []
         for n, text in enumerate(texts[: len(widths)]):
             number = 0.0 if row is panel.total else finite_number_of_cell(row[n]) or 0.0
-            line += [text, signed_bar(number, *barred[n], bars)] if n in barred else [text]
+            line += [text, terminal_bar(number, *barred[n], bars)] if n in barred else [text]
         grid.add_row(*line, style="bold" if row is panel.total else "")
     return grid
 
@@ -297,15 +297,6 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
     return titled_terminal_section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
-def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
-    """Draw a bar; of numbers of both signs red above 0 and blue below, lighter below."""
-    own = terminal_bar(abs(number), largest, room)
-    if both and number < 0:  # told apart without colours, too
-        own = Text("▒" * own.cell_len)
-    own.stylize("red" if both and number >= 0 else "cyan")
-    return own
-
-
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
     """Report in one line what isn't shown, and where it is."""
     named = [part for part in parts if part]
@@ -336,7 +327,7 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
     for name, value in panel.parts[:top]:
-        grid.add_row(visible(name), write(value), signed_bar(value, largest, panel.signed))
+        grid.add_row(visible(name), write(value), terminal_bar(value, largest, panel.signed, BAR))
     rest = panel.parts[top:]
     if rest and panel.whole is not None:
         grid.add_row(Text(other_panel_parts_name(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
@@ -385,9 +376,8 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
     if panel.full is not None or panel.before:
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
-        note = [Text(visible(panel.note), style="dim")] if panel.note else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
-        shown: Any = Group(*title, *lines, *note, *([] if panel.joined else [Text()]))
+        shown: Any = Group(*title, *lines, *_note_line(panel), *([] if panel.joined else [Text()]))
         cut = [0.25 + 0.5 * (n % 2) for n in range(len(panel.tokens))]
         shades, said = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
         shown._repr_html_ = partial(tokens_html, panel.tokens, shades, said, panel.special, panel.full or 1.0)

@@ -73,9 +73,8 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
     if sums:
         verdict = "sum to the model's input within" if max(sums) < 1e-3 else "miss part of the model's input: up to"
         lines.append(f"embeddings  components {verdict} {max(sums):.1e}")
-    for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
-        found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
-        what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
+    for name, what in (("unknown", "to the tokenizer"), ("dropped", "by the tokenizer")):
+        found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, name)]
         lines.append(f"{name:<12}" + (f"{some_of(found, MAX_NAMED_PARTS)} ({what})" if found else "none"))
     lines += [f"note        {note}" for note in note_sentences(statuses)]
     texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
@@ -112,12 +111,19 @@ def sentences(found: Sequence[str]) -> RenderableType:
     return shown
 
 
-def terminal_bar(value: float, full: float, room: int) -> Text:
-    """Draw a bar of at most so many cells, as long as the value is of what fills it."""
-    if room < 1 or not full > 0 or not value > 0:
+def terminal_bar(value: float, full: float, both: bool, room: int) -> Text:
+    """Draw a bar of at most so many cells, as long as the value is of what fills it.
+
+    both: of numbers of both signs it is red above 0 and blue below, lighter below.
+    """
+    if room < 1 or not full > 0 or not abs(value) > 0:
         return Text()
-    eighths = round(min(1.0, value / full) * room * 8)
-    return Text("█" * (eighths // 8) + PARTS[eighths % 8].strip(), style="cyan")
+    eighths = round(min(1.0, abs(value) / full) * room * 8)
+    bar = Text("█" * (eighths // 8) + PARTS[eighths % 8].strip(), style="cyan")
+    if both and value < 0:  # told apart without colours, too
+        bar = Text("▒" * bar.cell_len)
+    bar.stylize("red" if both and value >= 0 else "cyan")
+    return bar
 
 
 def terminal_height_characters(values: Sequence[float], full: float) -> str:
@@ -135,17 +141,14 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
     return [max(values[start:stop]) for start, stop in pairwise(edges)]
 
 
-def ending_lines_in_terminal(
-    statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()
-) -> Group:
+def ending_lines_in_terminal(statuses: Sequence[Status], more: str, took: float, notes: Sequence[str]) -> Group:
     """Put together the last lines: how exact it is, the model, its kernels, notes, and which options show more.
 
-    statuses: of the traces; their notes are said, too. took: how many seconds it took, None to leave it out.
+    statuses: of the traces; their notes are said, too. took: how many seconds it took.
     """
     lines = []
     if statuses:
         kernels = dict.fromkeys(kernel for status in statuses for kernel in status.kernels)
-        seconds = [] if took is None else [f"{took:.1f} s"]
-        lines = [exactness(statuses), ", ".join([f"Model: {statuses[0].model}", *kernels, *seconds])]
+        lines = [exactness(statuses), ", ".join([f"Model: {statuses[0].model}", *kernels, f"{took:.1f} s"])]
     lines += [f"Note: {note}" for note in dict.fromkeys([*note_sentences(statuses), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"More: {more}"]))
