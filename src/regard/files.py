@@ -144,9 +144,9 @@ def parse_json(content: bytes | str) -> Any:
         raise RegardError(first_line(error)) from error
 
 
-def read_json(path: Path | str, what: str = "", *, most: int = LARGEST) -> dict[str, Any]:
-    """Read the object in a JSON file. what: what the file is, for error messages. most: how many bytes it may have."""
-    content = read_regular(path, what, most=most)
+def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
+    """Read the object in a JSON file. what: what the file is, for error messages."""
+    content = read_regular(path, what)
     try:
         return expect_type("its content", parse_json(content), dict)
     except RegardError as error:

@@ -3,7 +3,7 @@
 import os
 import warnings
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -133,7 +133,7 @@ class Patches:
     rows: int
     columns: int
     first: int
-    seen: Box | None = field(default=None)
+    seen: Box | None = None
 
     def box(self, token: int) -> Box:
         """Find where a token's patch is on the picture."""
