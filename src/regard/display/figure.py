@@ -4,7 +4,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from itertools import groupby
 
 import torch
@@ -325,24 +325,20 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
             max(own[k].high + LINE * len(names[k][1]) // 60 for k in range(first, min(first + across, len(own))))
             for first in range(0, len(own), across)
         ]
-        rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, above, across, highs, wide)))
+        rows.append(Row(sum(highs) + 0.22 * len(above), partial(_paint_row, own, names, above, across, highs, wide)))
     return stack_rows_in_figure(rows, wide)
 
 
-def _painter(
+def _paint_row(
     drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
-    highs: Sequence[float], wide: float,
-) -> Callable[[FigureBase, SubplotSpec], None]:  # fmt: skip
-    """Draws panels into their part of the figure. across: the number side by side; highs: of the lines."""
-
-    def into(part: FigureBase, place: SubplotSpec) -> None:
-        cells = place.subgridspec(len(highs), across, height_ratios=highs)
-        for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
-            axes = part.add_subplot(cells[divmod(n, across)])
-            each.paint(axes)
-            title_axes(axes, *name, wide / across)
-        if above:
-            size = min(12.0, *(wide * 125 / max(1, len(line)) for line in above))
-            part.suptitle("\n".join(map(visible, above)), x=0.01, ha="left", fontsize=size, fontweight="bold")
-
-    return into
+    highs: Sequence[float], wide: float, part: FigureBase, place: SubplotSpec,
+) -> None:  # fmt: skip
+    """Draw panels into their part of the figure. across: the number side by side; highs: of the lines."""
+    cells = place.subgridspec(len(highs), across, height_ratios=highs)
+    for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
+        axes = part.add_subplot(cells[divmod(n, across)])
+        each.paint(axes)
+        title_axes(axes, *name, wide / across)
+    if above:
+        size = min(12.0, *(wide * 125 / max(1, len(line)) for line in above))
+        part.suptitle("\n".join(map(visible, above)), x=0.01, ha="left", fontsize=size, fontweight="bold")

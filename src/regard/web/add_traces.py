@@ -205,9 +205,8 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
         values = held(trace.values, call)
-        if page.values_alone and (
-            values is None or vector_bytes_in_page((page.tokens, *values.shape[::2]), page.encoding) > VALUES_ALONE
-        ):
+        size = 0 if values is None else vector_bytes_in_page((page.tokens, *values.shape[::2]), page.numbers.encoding)
+        if page.values_alone and (values is None or size > VALUES_ALONE):
             continue
         if values is None:
             page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")

@@ -37,7 +37,7 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
         for maps in (side.attention, side.cross):
             for call in call_numbers(maps):
                 if page.layers is None or call[0] in page.layers:
-                    total += call_bytes(of_heads(maps[call], page.heads, call[0]), page.encoding)
+                    total += call_bytes(of_heads(maps[call], page.heads, call[0]), page.numbers.encoding)
     return total * 4 // 3 + steps_size(traces, page)
 
 
@@ -59,7 +59,7 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
             there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
             if there and value is not None:
                 output = held(side.attention_outputs, call)
-                total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding, page.tokens)
+                total += steps_bytes(value, output, entering_of(side, call[0]), page.numbers.encoding, page.tokens)
     return total * 4 // 3
 
 

@@ -27,7 +27,7 @@ from regard.trace.labelled_map import gives
 from regard.trace.status import Status, exactness, note_sentences
 from regard.trace.trace import Trace
 from regard.version import __version__
-from regard.web.numbers import Data, Encoding, NumberStore
+from regard.web.numbers import Data, NumberStore
 
 FORMAT, VERSION = "regard page", 1
 SCREEN = 900  # pixels of a picture's longer side
@@ -63,11 +63,6 @@ class Page:
     steps: list[Data] = field(default_factory=list)
     comparisons: list[Data] = field(default_factory=list)
     overview: Data | None = None
-
-    @property
-    def encoding(self) -> Encoding:
-        """How vectors are written."""
-        return self.numbers.encoding
 
     def data(self) -> Data:
         """Make the page's data, in which control characters are their pictures: a text may not turn what is shown."""
@@ -308,7 +303,7 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
         lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
         lines.append(exactness(own))
     if page.calls:
-        kept = "int16 with a scale per vector" if page.encoding == "int16" else "float32"
+        kept = "int16 with a scale per vector" if page.numbers.encoding == "int16" else "float32"
         lines.append(
             f"This page computes weights from queries and keys stored as {kept}. They differ from the trace by "
             f"at most {page.largest_difference():.1e}."
