@@ -21,7 +21,7 @@ export interface View {
 export type Numbers = Exclude<PanelData, Paths | Cloud>; // what NumbersPanel shows
 type Shows<P> = Component<{ panel: P; number: number; shared: PageState }>; // number: of the page's panels
 
-/** What one of the built files can show. Which of them a page takes, src/regard/web/built_page.py chooses. */
+/** What one of the built files can show. Which of them a page takes, src/regard/web/html_file.py chooses. */
 export interface Bundle {
   views: View[]; // beside the panels
   stages?: Partial<Record<Opened["kind"], View["component"]>>; // what the first view, Overview, shows of each kind
