@@ -59,17 +59,13 @@ export function ribbon(x0: number, y0: number, x1: number, y1: number, width: nu
   return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + outer)} ${f(x1 - half)},${f(y1 + outer)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 + inner)} ${f(x0 + thin)},${f(y0 + inner)} ${f(x0 + thin)},${f(y0)}Z`;
 }
 
-/** A curve to another line of the text, from edge to edge: thin where it begins, as wide as its weight where it ends. */
-export function curve(x0: number, y0: number, x1: number, y1: number, width: number): string {
-  const [bend, half, thin] = [(y1 - y0) * 0.6, width / 2, 0.6];
-  const aside = width * 0.4 * Math.sign((x1 - x0) * (y1 - y0)); // of its two edges, where it lies
-  return `M${f(x0 - thin)},${f(y0)}C${f(x0 - thin)},${f(y0 + bend + aside)} ${f(x1 - half)},${f(y1 - bend + aside)} ${f(x1 - half)},${f(y1)}L${f(x1 + half)},${f(y1)}C${f(x1 + half)},${f(y1 - bend - aside)} ${f(x0 + thin)},${f(y0 + bend - aside)} ${f(x0 + thin)},${f(y0)}Z`;
-}
-
-/** A bracket in the margin from a line of the text to another; aside: how far it reaches towards the text. */
-export function bracket(y0: number, y1: number, margin: number, aside: number): string {
-  const down = 6 * Math.sign(y1 - y0);
-  return `M${f(margin + aside)},${f(y0)}Q${f(margin)},${f(y0)} ${f(margin)},${f(y0 + down)}V${f(y1 - down)}Q${f(margin)},${f(y1)} ${f(margin + aside)},${f(y1)}`;
+/** A line through points, its corners round. */
+export function wire(points: [x: number, y: number][]): string {
+  const towards = ([x, y]: number[], [a, b]: number[]) => {
+    const part = Math.min(0.5, 7 / (Math.hypot(a! - x!, b! - y!) || 1));
+    return `${f(x! + (a! - x!) * part)},${f(y! + (b! - y!) * part)}`;
+  };
+  return points.map((at, n) => (!n ? "M" : points[n + 1] ? `L${towards(at, points[n - 1]!)}Q` : "L") + at.map(f).join() + (n && points[n + 1] ? ` ${towards(at, points[n + 1]!)}` : "")).join("");
 }
 
 export interface Marked {
