@@ -177,5 +177,5 @@ def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     if written == read:
         best = f"layer {written}, before the model writes a word and after it, agrees most on its source"
-    together = " over all texts, in this text by" if texts > 1 else ","
-    return f"{best}{together} {number(alignment.agreement)} of at most 1"
+    together = " over all texts: in this text" if texts > 1 else ":"
+    return f"{best}{together} {number(alignment.agreement)}, where 1 is full agreement"
