@@ -1,8 +1,8 @@
-"""Give what was found as data frames of pandas (extra `pandas`): a row for each item, a column for each figure.
+"""Return results as pandas data frames (extra `pandas`): one row per item, one column per number.
 
-What has a table is a `Tabular`: the scores of heads, a ranking of causes, contributions, layer updates, the logit lens,
-and where an occurrence looks. `found.to_frame()` is the frame of one, `to_frame(many)` of several, one below the other:
-of the layers that `layer_updates` lists, or of all occurrences in a summary.
+Results with a table are `Tabular`: head scores, a ranking of causes, contributions, layer updates, the logit lens, and
+the tokens that an occurrence attends to. `result.to_frame()` makes the frame of one result, `to_frame(results)` that of
+several, one below the other: of the layers that `layer_updates` lists, or of all occurrences in a summary.
 """
 
 from collections.abc import Iterable
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 else:
-    DataFrame = object  # pandas is not imported before it is needed
+    DataFrame = object  # pandas is imported only when it is needed
 
 Row = dict[str, str | int | float | bool | None]
 
 
 class Tabular(Shown):
-    """Data that has a table, as which it shows itself."""
+    """A result that has a table, and is shown as this table."""
 
     def rows(self) -> list[Row]:
-        """List the rows, each a figure or name by its column, in plain Python; all have the same columns."""
+        """Return the table's rows, each a dict of numbers and names by column; all rows have the same columns."""
         raise NotImplementedError
 
     def shown(self, width: int) -> "list[RenderableType]":
-        """The rows as a table; of many, the first ones."""
+        """Return the table as renderables for a terminal of `width` columns; of many rows, the first."""
         return from_above("rows_parts")(self.rows())
 
     def __str__(self) -> str:
         return from_above("plain_text_of_parts")(self.shown(80))
 
     def __repr__(self) -> str:
-        """The representation, unless a dataclass makes its own, as components of others do."""
+        """Return the table as text. A dataclass that generates its own representation overrides this."""
         return str(self)
 
     def to_frame(self) -> DataFrame:
-        """Make the `pandas.DataFrame` of the table."""
+        """Convert the table to a `pandas.DataFrame`."""
         return to_frame(self)
 
 
 def to_frame(tables: Tabular | Iterable[Tabular]) -> DataFrame:
-    """Make a `pandas.DataFrame` of one table, or of several of one kind, one below the other."""
+    """Convert a table, or several tables of one kind, to a `pandas.DataFrame`, one below the other."""
     given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
         if not isinstance(each, Tabular):

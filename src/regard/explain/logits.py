@@ -1,4 +1,4 @@
-"""The logit lens: what the model would predict if the layers that remain did nothing.
+"""Compute the logit lens: what the model would predict if the layers after a hidden state did nothing.
 
     p_l = softmax(W_U · norm(h_l)),  h_l the hidden state after layer l, norm and W_U the model's final ones
 
@@ -23,7 +23,7 @@ from regard.trace.trace import Trace, is_causal
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-Names = Callable[[int], str]  # how a token id is spelled
+Names = Callable[[int], str]  # the text of a token id
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Candidate:
 class Prediction:
     """The model's prediction at one position: the likeliest tokens first.
 
-    at: the token whose row this is. after: whether the candidates come after it (causal) or stand in its place; None
-    where they are labels that a token classifier gives it.
-    occurrence: the label of the occurrence of the followed word it belongs to, None for the text's end or a mask.
+    at: the text of the token at this position. after: whether the candidates follow it (causal) or replace it; None if
+    they are a token classifier's labels for it.
+    occurrence: the label of the followed word's occurrence; None at the text's end or a mask.
     """
 
     text: int
@@ -53,10 +53,10 @@ class Prediction:
 
 
 def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
-    """The tokens at which it is worth to see what a model would say, each with an occurrence's label or None.
+    """Return the tokens at which a model's predictions are shown, each with an occurrence's label or None.
 
-    words: occurrences, (label, tokens). Of a causal model: the last token of each, and the text's last. Of a masked
-    language model: every token of the words, and the masks in the text.
+    words: occurrences, (label, tokens). For a causal model: the last token of each, and the text's last token. For a
+    masked language model: every token of the words, and the masks in the text.
     """
     last = len(trace.tokens) - 1
     if is_causal(trace):
@@ -67,12 +67,12 @@ def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tup
 
 
 def written(words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
-    """The tokens after which a decoder writes a word of its target, the first token of it: see `spoken`."""
+    """Return the token before each word of a target, after which a decoder writes it, and its label: see `spoken`."""
     return [(tokens[0] - 1, label) for label, tokens in words if tokens[0] > 0]
 
 
 def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Candidate]:
-    """The likeliest tokens of one row of logits, softmax in float64; ties go to the smaller id."""
+    """Return the `top` most likely tokens of one row of logits; softmax in float64, ties go to the smaller id."""
     chances = logits.double().softmax(-1)
     ids = (chances >= chances.topk(min(top, len(chances))).values[-1]).nonzero()[:, 0]  # a sort of all takes far longer
     best = chances[ids].sort(descending=True, stable=True)
@@ -81,7 +81,7 @@ def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Cand
 
 
 def names_of(*traces: Trace) -> Names:
-    """How ids are spelled: as the traces' tokenizer or file has it, or as in their texts, or by their number."""
+    """Return a function from a token id to its text, from the traces' tokenizer, file or texts, else the id."""
     known = {token.id: token.text for trace in traces for token in trace.tokens}
     names_of_ids = next((trace.names for trace in traces if trace.names is not None), None)
     if names_of_ids is not None and not isinstance(names_of_ids, Spelled):
@@ -95,7 +95,7 @@ def names_of(*traces: Trace) -> Names:
 def predict(
     trace: Trace, text: int, token: int, names: Names, *, top: int = 5, occurrence: str | None = None
 ) -> Prediction:
-    """Return what a trace's logits say at or after one of its tokens. The trace has to have logits."""
+    """Return the prediction at or after one token of a trace, which has to have logits."""
     assert trace.logits is not None
     found = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
     after = None if trace.labels else is_causal(trace)
@@ -104,10 +104,10 @@ def predict(
 
 @dataclass(frozen=True)
 class LensLayer:
-    """The prediction of one state: the likeliest tokens first.
+    """The prediction read from one hidden state: the most likely tokens first.
 
-    state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: those of the token that the whole
-    model finds likeliest, or that it wrote.
+    state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: of the token that the whole model
+    finds most likely, or that it wrote.
     """
 
     state: int
@@ -118,9 +118,9 @@ class LensLayer:
 
 @dataclass(frozen=True)
 class LogitLens(Tabular):
-    """The lens at one token. at, after, occurrence: as in a prediction. final: what the whole model finds likeliest.
+    """The logit lens at one token. at, after, occurrence: as in `Prediction`. final: the whole model's likeliest token.
 
-    difference: the largest one between the logits that the lens reads from the last state and the model's own.
+    difference: the largest between the logits that the lens reads from the last state and the model's own.
     """
 
     text: int
@@ -133,7 +133,7 @@ class LogitLens(Tabular):
     difference: float
 
     def rows(self) -> list[Row]:
-        """One row per state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
+        """Return one row per state and candidate, with its rank as "place" (from 1), its id, text and probability."""
         own: Row = {"occurrence": self.occurrence, "token": self.token, "at": self.at}
         return [
             own | {"state": layer.state, "place": place}
@@ -153,7 +153,7 @@ def logit_lens(
     text: int = 0,
     occurrence: str | None = None,
 ) -> LogitLens:
-    """Read the logits of each hidden state of a token, of a word its last token.
+    """Read the logits of each hidden state at a token, or at a word's last token.
 
     model: the model that made the trace. For a decoder of an encoder-decoder, pass a `Readout` with its source.
     """
@@ -168,12 +168,12 @@ def logit_lens(
 def lens_layers(
     readout: Readout, trace: Trace, row: int, own: Float[Tensor, " V"], chosen: int, names: Names, top: int = 3
 ) -> tuple[list[LensLayer], float]:
-    """Read what each state of a row predicts, and how far the last state's logits are off the model's own.
+    """Read each hidden state's prediction of a row, and the largest difference of the last state's logits.
 
     readout: of the model, from any trace of it. chosen: the id whose rank and probability are kept.
     """
     states = torch.stack([state[row] for state in trace.hidden_states])
-    # The last state stands at both ends: were there more than norm and head, places would not give the same.
+    # The last state is read first and last: a readout of more than norm and head would differ by position.
     logits = readout(torch.cat([states[-1:], states]))
     difference = readout.check(logits[[0, -1]], own)
     layers = [

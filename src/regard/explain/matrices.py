@@ -1,4 +1,4 @@
-"""A whole layer's attention: its band, its distant weights, and its means by offset."""
+"""Summarise a whole layer's attention: its band, its largest distant weights, and its means by offset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ ROWS = 256  # queries that are read at once
 class Band:
     """Mean weights of cells: queries down, offsets (the key's number minus the query's) across.
 
-    values[p][q] is over all pairs of a query of part p and a key of the same window at an offset of part q: the mean of
-    their weights, null if there is no such pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P);
-    the count offsets from the lowest, first, on are parted alike. windows, window, stride: how the text was read.
+    values[p][q] is the mean weight over all pairs of a query in part p and a key of the same window at an offset in
+    part q, null without such a pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P); the `count`
+    offsets from the lowest, `first`, on are divided alike. windows, window, stride: how the text was read.
     """
 
     first: int
@@ -34,30 +34,30 @@ class Band:
 
 
 class OffsetSums:
-    """Adds up weights of some heads, (H, cells + 1), by cells of offsets; the last: pairs beyond the offsets."""
+    """Sums the weights of some heads, (H, cells + 1), by cells of offsets; the last has pairs beyond the offsets."""
 
     def __init__(self, heads: int, cells: int) -> None:
         self.sums = torch.zeros(heads, cells + 1, dtype=torch.float64)
         self.pairs = torch.zeros(cells + 1, dtype=torch.long)
 
     def counted(self, inside: Bool[Tensor, "r w"], cells: Int[Tensor, "r w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of pairs of a query and a key, those that aren't inside in the last; count them here."""
+        """Return the cells of query-key pairs, those that aren't inside in the last cell, and count the pairs."""
         cells = torch.where(inside, cells, len(self.pairs) - 1)
         self.pairs += torch.bincount(cells.flatten(), minlength=len(self.pairs))
         return cells
 
     def add(self, head: int, cells: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
-        """Add one head's weights of the pairs in these cells."""
+        """Add one head's weights to the sums of their cells."""
         self.sums[head].index_add_(0, cells.flatten(), weights.flatten().double())
 
     def cell_means(self, heads: int = 1) -> list[list[float | None]]:
-        """Compute the mean weight of each cell over its pairs, None without any. heads: that each sum is of."""
+        """Compute each cell's mean weight over its pairs, None without pairs. heads: how many heads each sum is of."""
         means, there = (self.sums / (heads * self.pairs.clamp(min=1)))[:, :-1], (self.pairs[:-1] > 0).tolist()
         return [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()]
 
 
 class BandSums(OffsetSums):
-    """Sums of all heads over L queries, in at most parts × parts cells; offsets are first to last."""
+    """Sums of all heads' weights over L queries, in at most parts × parts cells, for offsets first to last."""
 
     def __init__(self, length: int, parts: int, first: int, last: int) -> None:
         self.first, self.count = first, last - first + 1
@@ -67,21 +67,21 @@ class BandSums(OffsetSums):
         super().__init__(1, self.shape[0] * self.shape[1])
 
     def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """Return the cells of some queries and keys, by their numbers in the whole text, and count their pairs."""
+        """Return the cells of some queries and keys, numbered in the whole text, and count their pairs."""
         offset, rows = keys - queries[:, None] - self.first, self.rows[queries][:, None] * self.shape[1]
         inside = (offset >= 0) & (offset < self.count)
         return self.counted(inside, rows + self.columns[offset.clamp(0, self.count - 1)])
 
     def means(self, heads: int) -> list[list[float | None]]:
-        """Compute the mean weight of each cell, over its pairs and the heads."""
+        """Compute each cell's mean weight, over its pairs and the heads, as rows of columns."""
         (means,), columns = self.cell_means(heads), self.shape[1]
         return [means[start : start + columns] for start in range(0, len(means), columns)]
 
 
 def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
-    """Return the lowest and the highest offset of windows. rows: of each its first and last query and key.
+    """Return the lowest and highest offset of windows. rows: each window's first and last query and key.
 
-    A causal model's queries have no weight on later keys: there the highest is 0.
+    A causal model's queries have no weight on later keys, so its highest offset is 0.
     """
     lowest = min(key - query for _, query, key, _ in rows)
     highest = max(key - query for query, _, _, key in rows)
@@ -89,7 +89,7 @@ def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bo
 
 
 class Distant:
-    """Keeps the count largest weights of tokens more than far apart."""
+    """Keeps the `count` largest weights between tokens more than `far` tokens apart."""
 
     def __init__(self, far: int, count: int) -> None:
         self.far, self.count = far, count
@@ -97,11 +97,11 @@ class Distant:
 
     @property
     def least(self) -> float:
-        """A weight below this one isn't among them; 0 as long as there are fewer than count."""
+        """Return the smallest kept weight, or 0 while fewer than `count` are kept."""
         return min(self._best.values()) if len(self._best) == self.count else 0.0
 
     def offer(self, weights: Float[Tensor, " n"], heads: Int[Tensor, " n"], rows: Tensor, cols: Tensor) -> None:
-        """Look at some weights with their heads, queries (rows) and keys (cols); what isn't above 0 is none."""
+        """Keep the largest of some weights above 0, given with their heads, queries (rows) and keys (cols)."""
         chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
         if len(chosen) > self.count:
             chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
@@ -111,7 +111,7 @@ class Distant:
         self._best = {spot: self._best[spot] for spot in order[: self.count]}
 
     def found(self) -> list[tuple[float, int, int, int]]:
-        """Return (weight, head, query, key), the largest first."""
+        """Return the kept weights as (weight, head, query, key), the largest first."""
         return [(weight, *spot) for spot, weight in self._best.items()]
 
 
@@ -123,12 +123,12 @@ def whole_map(
     far: int,
     count: int,
 ) -> Distant:
-    """Find the largest distant weights of a map (H, L, L), without special tokens, from each query's T largest weights.
+    """Find a map's (H, L, L) largest distant weights, without special tokens, from each query's T largest weights.
 
-    values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
+    values, keys: those weights and their keys. far: how many tokens apart is distant. count: how many to find.
 
-    What a query doesn't list is at most its smallest listed weight, and at most what its listed weights leave of 1.
-    Only queries that might hide more than what was found are read again, as a whole.
+    A weight that isn't listed is at most its query's smallest listed weight, and at most 1 minus the listed weights'
+    sum. Only rows that might hide a larger weight than those found are read again, as a whole.
     """
     best = Distant(far, count)
     heads, length, _ = values.shape
@@ -138,7 +138,7 @@ def whole_map(
     spot = counts.nonzero()
     best.offer(values[counts], spot[:, 0], spot[:, 1], keys[counts])
     left = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
-    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5: what sums in float32 may be off by
+    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5: the rounding error of float32 sums
     hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # all is listed, or the query does not count
     step = max(1, BLOCK // length)
     for head in range(heads):
@@ -159,7 +159,7 @@ def offer_rows(
     special: Bool[Tensor, " S"],
     shift: int = 0,
 ) -> None:
-    """Look at whole rows of a head for weights on distant keys."""
+    """Offer a head's weights on distant keys, from some whole rows, to `best`."""
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
     spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()
@@ -169,9 +169,9 @@ def offer_rows(
 
 @dataclass(frozen=True)
 class OffsetMeans:
-    """values[h][o]: the mean weight of head h at offset first + o, over all pairs of a query and a key so far apart.
+    """Mean weights by offset: values[h][o] is head h's mean over all query-key pairs at offset first + o, null if none.
 
-    The offset is the key's number minus the query's: below 0 are earlier tokens. Null if there is no such pair. A
+    The offset is the key's number minus the query's, so that earlier tokens are below 0. A
     head with nearly all its weight at offset -1 is a previous-token head, and heads of a few fixed offsets are called
     positional (Voita et al. 2019, "Analyzing Multi-Head Self-Attention").
     """
@@ -181,24 +181,24 @@ class OffsetMeans:
 
 
 class NearSums(OffsetSums):
-    """Sums of each of H heads by offset, up to `REACH`, for texts of length tokens."""
+    """Sums of each head's weights by offset, up to `REACH`, for texts of `length` tokens."""
 
     def __init__(self, heads: int, length: int) -> None:
         self.reach = min(REACH, length - 1)
         super().__init__(heads, 2 * self.reach + 1)
 
     def cells(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """Return the places of some queries and keys among the offsets, and count their pairs."""
+        """Return the cells of some queries and keys, by their offset, and count their pairs."""
         offset = keys - queries[:, None]
         return self.counted(offset.abs() <= self.reach, offset + self.reach)
 
     def means(self) -> OffsetMeans:
-        """Compute the mean over the pairs of each offset."""
+        """Compute each head's mean weight over the pairs of each offset."""
         return OffsetMeans(-self.reach, self.cell_means())
 
 
 def offset_means(weights: AttentionMap) -> OffsetMeans:
-    """Compute the means of a whole map (H, L, L), read around its diagonal alone."""
+    """Compute each head's mean weight by offset in a whole map (H, L, L), reading only around its diagonal."""
     heads, length, size = weights.shape
     sums = NearSums(heads, length)
     for start in range(0, length, ROWS):

@@ -1,4 +1,4 @@
-"""Word what sentences have in common: tokens in quotes, pieces of words, lists, how well two rankings agree."""
+"""Word recurring parts of sentences: quoted tokens and words, lists, numbers, heads and hidden states."""
 
 import re
 from collections.abc import Sequence
@@ -10,46 +10,46 @@ from regard.text.words import Place as Place
 from regard.text.words import Word, only_word, spelling, words
 from regard.trace.trace import PairTrace, Trace
 
-ROUNDING = 1e-6  # what is nearer to 1 than this is 1: sums of float32 weights miss it by less
+ROUNDING = 1e-6  # a number nearer to 1 counts as 1: sums of float32 weights miss it by less
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Join parts as a sentence does: "a", "a and b", "a, b and c"."""
+    """Join words as a sentence does: "a", "a and b", "a, b and c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
 def short_head(layer: object, head: object) -> str:
-    """Name a head in a table, a list or a tile: L0H2 is head 2 of layer 0."""
+    """Name a head in a table, list or tile: L0H2 is head 2 of layer 0."""
     return f"L{layer}H{head}"
 
 
 def mean_or_head(head: int | None) -> str:
-    """Name one head, or the mean of all."""
+    """Return "head 3" for a head, "mean of heads" for None."""
     return "mean of heads" if head is None else f"head {head}"
 
 
 def count_of_tokens(count: int) -> str:
-    """A count of tokens in a sentence: "1 token", "1,200 tokens"."""
+    """Write a number of tokens for a sentence: "1 token", "1,200 tokens"."""
     return "1 token" if count == 1 else f"{count:,} tokens"
 
 
 def capital(sentence: str) -> str:
-    """A sentence with its first letter large."""
+    """Capitalize the first letter of a sentence."""
     return sentence[:1].upper() + sentence[1:]
 
 
 def number(value: float, form: str | None = None) -> str:
     """Write a fraction or a cosine with two decimals: 0.31, <0.01, >0.99, −0.31.
 
-    form: of Python, for another number: ".4g". A number that rounds to 0 has no sign: never "−0.00".
+    form: Python's format of another number, such as ".4g". A number that rounds to 0 has no sign: never "−0.00".
     """
     return fixed(value, 2) if form is None else f"{value:z{form}}".replace("-", "−")
 
 
 def fixed(value: float, digits: int, unbounded: bool = False) -> str:
-    """Write a number with so many decimals. A fraction that isn't 0 or 1 doesn't read so: "<0.01", ">0.99".
+    """Write a number with `digits` decimals; a fraction that isn't 0 or 1 never reads so: "<0.01", ">0.99".
 
-    unbounded: the number is no fraction, such as a score. The page has the same rule: `web/src/parts/numbers.ts`.
+    unbounded: the number isn't a fraction, such as a score. The page has the same rule: `web/src/parts/numbers.ts`.
     """
     text = number(value, f".{digits}f")
     if unbounded or value <= 0:
@@ -60,62 +60,62 @@ def fixed(value: float, digits: int, unbounded: bool = False) -> str:
 
 
 def in_plot(value: float, digits: int) -> str:
-    """Write a number into a cell of a plot, where room is scarce: as `fixed`, without a 0 before the point."""
+    """Write a number for a narrow cell of a plot: as `fixed`, without a 0 before the point."""
     return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits))
 
 
 def signed(value: float, form: str = ".2f") -> str:
-    """Write a number with its sign: +0.31, −0.40; 0.00 has none. form: of Python."""
+    """Write a number with its sign: +0.31, −0.40; 0.00 has none. form: Python's format."""
     text = number(value, form)
     return "+" + text if value > 0 and float(text) != 0 else text
 
 
 def exactly_split(parts: str, whole: str, error: float) -> str:
-    """Report how exactly parts sum to a whole. error: of the sum of their absolute values."""
+    """Report how exactly components sum to a whole. error: relative to the sum of their absolute values."""
     size = f"{error:.1e} of their total size"
     return f"The {parts} sum to the {whole} within {size}. Normalization statistics are frozen."
 
 
 def named(tokens: Sequence[Token], number: int) -> str:
-    """A token in a sentence; of a piece, the word that it is of as well."""
+    """Quote a token for a sentence, and for a piece of a word also the word."""
     word = next(each for each in words(tokens) if number in each)
     return quoted(tokens[number].text) + (f" of {quoted(spelling(tokens, word))}" if len(word) > 1 else "")
 
 
 def numbered(tokens: Sequence[Token], number: int) -> str:
-    """A token in a sentence as in `named`, with its number where another of its text is called the same.
+    """Quote a token as `named` does, and add its number if another token of the text reads the same.
 
-    Of a chat also whose it is: “bank” (27, user 1).
+    In a chat, add its message as well: “bank” (27, user 1).
     """
     same = [token.text.strip() for token in tokens].count(tokens[number].text.strip())
     return named(tokens, number) + place_in_brackets(tokens, number, same > 1)
 
 
 def place_in_brackets(tokens: Sequence[Token], number: int, numbered: bool = True) -> str:
-    """Write behind a token's name which it is: its number, of a chat the message that it is in, nothing for neither."""
+    """Return a token's number, and its message in a chat, in brackets to follow its name; "" for neither."""
     said = ", ".join(part for part in (str(number) if numbered else "", tokens[number].turn) if part)
     return f" ({said})" if said else ""
 
 
 def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
-    """A whole word in a sentence, its message, its first token's number where a word of the same stands elsewhere."""
+    """Quote a word for a sentence, with its message, and its first token's number if the word occurs again."""
     others = [spelling(tokens, each).casefold() for each in words(tokens) if set(each).isdisjoint(word)]
     return quoted(called) + place_in_brackets(tokens, word[0], called.casefold() in others)
 
 
 def called(token: int, tokens: Sequence[Token]) -> str:
-    """Name a token by its text, with its number where the text has another of the same, and its message in a chat."""
+    """Return a token's text, with its number if the text repeats it, and its message in a chat."""
     text = tokens[token].text
     return text + place_in_brackets(tokens, token, [each.text for each in tokens].count(text) > 1)
 
 
 def state_name(n: int) -> str:
-    """Name a hidden state by the layer that it enters or leaves."""
+    """Name a hidden state by the layer that it enters or leaves: "enters layer 0", "after layer 3"."""
     return "enters layer 0" if n == 0 else f"after layer {n - 1}"
 
 
 def tokens_of(trace: Trace, place: Place) -> list[int]:
-    """The numbers of the tokens meant."""
+    """Return the token numbers of a place: a word, an occurrence or a token's number."""
     refuse_pairs(trace)
     if isinstance(place, Word):
         return list(place.tokens)
@@ -127,7 +127,7 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
 
 
 def place_in(trace: Trace, given: str) -> Place:
-    """A word that occurs once, by its text, or a token by its number where the text has no such word."""
+    """Return the place that a user names: a word, or a token's number if the text has no such word."""
     try:
         return trace.word(given)[0] if len(trace.word(given)) == 1 else given
     except RegardError:
@@ -137,7 +137,7 @@ def place_in(trace: Trace, given: str) -> Place:
 
 
 def refuse_pairs(trace: Trace) -> None:
-    """Raise an error for an encoder-decoder's whole trace, or no trace, if one text's trace is needed."""
+    """Check that a trace is of one text: not an encoder-decoder's whole trace, nor of windows."""
     if isinstance(trace, PairTrace):
         raise RegardError(f"{trace.status.model} is an encoder-decoder: pass its trace's .encoder or .decoder")
     if not isinstance(trace, Trace):

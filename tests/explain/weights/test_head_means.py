@@ -13,8 +13,8 @@ from regard.explain.weights.alignment import align
 from regard.explain.weights.head_means import (
     REPEATED,
     HeadMeans,
-    _alike,
-    _cycle_of_exchanged_tokens,
+    _bray_curtis_similarity,
+    _draw_cycle,
     content_or_position,
     cross_head_scores,
     mean_scores,
@@ -200,14 +200,14 @@ TEXT = "The old man walked slowly along the river bank while the children played
 def test_alike() -> None:
     one = torch.tensor([[[0.5, 0.5, 0.0]], [[1.0, 0.0, 0.0]], [[0.2, 0.2, 0.2]], [[0.0, 0.0, 0.0]]]).double()
     other = torch.tensor([[[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]], [[0.2, 0.0, 0.0]], [[0.0, 0.0, 0.0]]]).double()
-    found = _alike(one, other)
+    found = _bray_curtis_similarity(one, other)
     torch.testing.assert_close(found[:3], torch.tensor([1.0, 0.0, 0.5]).double())
     assert bool(found[3].isnan())
 
 
 def test_nothing_stays_where_it_was() -> None:
     for count in (2, 3, 17):
-        moved = _cycle_of_exchanged_tokens(count, torch.Generator().manual_seed(count))
+        moved = _draw_cycle(count, torch.Generator().manual_seed(count))
         assert sorted(moved.tolist()) == list(range(count))
         assert not bool((moved == torch.arange(count)).any())
 

@@ -1,4 +1,4 @@
-"""Remove a word from a run, and measure what an ablation changed: a word's state, a model's next-token distribution."""
+"""Ablate a word, and measure what an ablation changed: a word's state, the model's next-token distribution."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from regard.trace.trace import PairTrace, Trace, is_causal
 
 @dataclass(frozen=True)
 class Effect:
-    """moved: 1 - cosine of the place's contextual embedding with and without the ablation; 0 if nothing changed.
+    """The effect of an ablation on a place, a word or token, and on the model's next-token distribution.
 
-    The other two are Kullback-Leibler divergences, in nats, of the next-token distribution under the ablation from the
-    one without it: next_token after the text's last token, after_place after the place's last token, where the model
-    has read no further than the word. Both are None if the model has no language head, or one that fills gaps
-    (BERT's) and says nothing of what comes next.
+    moved: 1 - cosine of the place's last hidden state with and without the ablation; 0 if nothing changed. The others
+    are Kullback-Leibler divergences, in nats, between the distributions without and with the ablation: next_token after
+    the text's last token, after_place after the place's last token, when the model has read no further than the word.
+    Both are None if the model has no language head, or one that fills gaps (BERT's) and doesn't predict the next token.
     """
 
     moved: float
@@ -30,12 +30,12 @@ class Effect:
 
 
 def effect(trace: Trace, ablated: Trace, place: Place) -> Effect:
-    """Compare a trace with one of the same text in which something was ablated."""
+    """Measure the effect of an ablation on a place, from traces of the same text without and with it."""
     return effects(trace, place)(ablated)
 
 
 def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
-    """Make what compares a trace with another of the same text; what all comparisons share is computed once."""
+    """Return a function that compares a trace with others of the same text; shared values are computed once."""
     tokens = tokens_of(trace, place)
     before = trace.last_hidden_state[tokens].double().mean(0)
     speaks = trace.logits is not None and trace.logits.ndim == 2 and not trace.labels and is_causal(trace)
@@ -52,20 +52,20 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 
 
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:
-    """Compute the Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
+    """Compute the Kullback-Leibler divergence, in nats, between the distributions of kept and changed logits."""
     p, q = (logits.double().log_softmax(-1) for logits in (kept, changed))
     return max(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()), 0.0)  # rounding; NaN stays
 
 
 def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None) -> list[Ablate]:
-    """Return what to ablate so that nothing of a word or token reaches any other.
+    """Return the ablations that hide a word or token from all other tokens.
 
         model.trace(text, interventions=removal(trace, "river"))
 
     Its edges are left out of every softmax, and the other weights of the row grow: the text keeps its length and
     positions. A source word is hidden from the encoder's and the decoder's tokens, a target word from the decoder's.
-    place: a word that occurs once, an occurrence, or a token's number. part: for an encoder-decoder, whose text it is
-    of, the "encoder"'s or the "decoder"'s.
+    place: a word that occurs once, an occurrence, or a token's number. part: for an encoder-decoder, the stack that
+    reads the word's text, "encoder" or "decoder".
     """
     if not isinstance(trace, (Trace, PairTrace)):
         kind = type(trace).__name__
@@ -75,12 +75,12 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
         needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
         raise RegardError(f"removal: part: got {part!r}, but {trace.sides[0].status.model} needs {needs}")
     own = trace.sides[0 if part == "encoder" else -1]
-    across = [_removal_from_keys(trace.sides[-1], own, place, "cross")] if part == "encoder" else []
-    return [_removal_from_keys(own, own, place, part), *across]
+    across = [_hide_place(trace.sides[-1], own, place, "cross")] if part == "encoder" else []
+    return [_hide_place(own, own, place, part), *across]
 
 
-def _removal_from_keys(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
-    """Hide some tokens of one text from all of one (also from themselves: nothing else sees what they then are)."""
+def _hide_place(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
+    """Return the ablation that hides a place from every token (its own too: no other token sees what they become)."""
     tokens = tuple(tokens_of(keys, place))
     name = place.text if isinstance(place, Word) else place if isinstance(place, str) else keys.tokens[tokens[0]].text
     everyone = Word("every token", 0, 0, tuple(range(len(queries.tokens))))
@@ -88,7 +88,7 @@ def _removal_from_keys(queries: Trace, keys: Trace, place: Place, part: Part | N
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Compute Spearman's rank correlation, ties at their mean rank; NaN where one side is constant."""
+    """Compute Spearman's rank correlation, with ties at their mean rank; NaN if either side is constant."""
     x, y = (_mean_ranks(values) for values in (a, b))
     x, y = x - x.mean(), y - y.mean()
     return float((x * y).sum() / (x.norm() * y.norm()))

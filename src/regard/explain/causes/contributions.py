@@ -38,8 +38,8 @@ from regard.explain.wording import Place, refuse_pairs, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, asks_for_cross_attention
 
-COMPARED = 8  # tokens whose contributions are added up and held against the model's own output
-TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
+COMPARED = 8  # tokens whose contributions are added up and compared with the model's own output
+TOLERANCE = 1e-5  # relative to the vector's norm: largest difference between the components' sum and the model's output
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,9 +47,9 @@ class Contributions(Tabular):
     """The components of a token's vector, or a word's mean vector, at the output of an attention block, in float64.
 
     shares, residual_share and bias_share sum to 1. A component that points away has a negative share. residual: the
-    input of the block. bias: of the projection and the norm. vector: the output that the model computed.
-    error: the larger of two differences: between the components' sum and vector, relative to its norm, and between the
-    sum of the heads and the projection's output, relative to the heads' parts.
+    block's input. bias: of the projection and the norm. vector: the model's own output. error: the larger of two
+    differences: between the components' sum and vector, relative to its norm, and between the sum of the heads and the
+    projection's output, relative to the heads' contributions.
     """
 
     residual: Float[Tensor, " M"]
@@ -64,20 +64,20 @@ class Contributions(Tabular):
 
     @cached_property
     def norms(self) -> Float[Tensor, "H S"]:
-        """The length of each part, by head and source."""
+        """Return the length of each contribution, by head and source, (H, S)."""
         gram = self._projection.transpose(1, 2) @ self._projection  # in the heads' width E: no tensor is (H, S, M)
         values = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
         return self._weights.abs() * ((values @ gram) * values).sum(-1).clamp_min(0).sqrt()
 
     @cached_property
     def shares(self) -> Float[Tensor, "H S"]:
-        """Each part's projection onto the vector, as a fraction of its length; NaN where the vector is 0."""
+        """Return each contribution's projection onto the vector as a fraction of its length, (H, S); NaN if it is 0."""
         direction = self._projection.transpose(1, 2) @ (self.vector / (self.vector @ self.vector))  # (H, E)
         values = self._values.repeat_interleave(len(direction) // len(self._values), 0)  # (H, S, E)
         return self._weights * (values @ direction[..., None])[..., 0]
 
     def rows(self) -> list[Row]:
-        """One row per head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
+        """Return one row per head and source, then residual and bias, with norm and share. The shares sum to 1."""
         heads = enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
         rows: list[Any] = [("source", head, source, *numbers) for head, row in heads
                            for source, numbers in enumerate(zip(*row, strict=True))]  # fmt: skip
@@ -86,18 +86,18 @@ class Contributions(Tabular):
         return [dict(zip(("part", "head", "source", "norm", "share"), row, strict=True)) for row in rows]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
-        """Return the contribution of one source through one head."""
+        """Return the contribution of one source through one head, (M,)."""
         group = head * self._values.shape[0] // self._weights.shape[0]
         return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
 
     def heads(self) -> Float[Tensor, "H M"]:
-        """Sum over sources: the contribution of each head."""
+        """Return each head's contribution, the sum over sources, (H, M)."""
         grouped = self._weights.view(len(self._values), -1, self._values.shape[1])
         context = (grouped @ self._values).flatten(0, 1)  # (H, E)
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
-        """Sum over heads: the contribution of each source, whose norms Kobayashi et al. (2020) compare."""
+        """Return each source's contribution, the sum over heads; Kobayashi et al. (2020) compare their norms."""
         given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
         each = self._weights.shape[0] // self._values.shape[0]
         for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
@@ -121,7 +121,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
 def contributions_of_places(
     trace: Trace, places: Sequence[Sequence[int]], layer: int, *, part: Part | None = None
 ) -> list[Contributions]:
-    """Compute `contributions` for several words, each given by its tokens."""
+    """Compute `contributions` for several words, each given by its token numbers."""
     cross, layer = asks_for_cross_attention("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
@@ -162,30 +162,30 @@ def split(
     summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
     model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
     w, v, out, residual, projected, added, computed = map(
-        _contribution_in_float64,
+        _to_float64,
         (weights, values, block.weight, block.residual[chosen], block.projected[chosen], block.added[chosen], model),
     )
     h, m = w.shape[0], out.shape[0]
-    bias = out.new_zeros(m) if block.bias is None else _contribution_in_float64(block.bias)
+    bias = out.new_zeros(m) if block.bias is None else _to_float64(block.bias)
     projection = out.view(m, h, -1).transpose(0, 1)  # (H, M, E): each head's slice of W_O
     context = (w.reshape(len(v), -1, v.shape[1]) @ v).view(h, -1, v.shape[2])  # each group of heads with its values
     by_head = context @ projection.transpose(1, 2)  # (H, r, M)
     attended = by_head.sum(0)
-    # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
+    # A large residual must not hide a wrong split, so attention's output is also compared with its heads' sum.
     compared = [(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())]
 
-    # what attention's part, and all of it, is multiplied by, token by token
+    # factors per token: `inner` scales attention's output, `scale` the whole sum
     inner = scale = out.new_ones(len(chosen), 1)
     shift = out.new_zeros(m)
     if block.scaling is not None:
-        inner, gain = map(_contribution_in_float64, (block.scaling.scale[chosen], block.scaling.gain))
+        inner, gain = map(_to_float64, (block.scaling.scale[chosen], block.scaling.gain))
         projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
         compared.append((inner * gain * projected, added, added.norm(dim=-1)))
     if norm is not None:
-        # With its statistics fixed the norm is linear: take away the mean, times weight / deviation, add its bias.
+        # With fixed statistics the norm is linear: subtract the mean, multiply by weight / deviation, add the bias.
         scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
-        gain = out.new_ones(m) if norm.weight is None else _contribution_in_float64(norm.weight)
-        shift = shift if norm.bias is None else _contribution_in_float64(norm.bias)
+        gain = out.new_ones(m) if norm.weight is None else _to_float64(norm.weight)
+        shift = shift if norm.bias is None else _to_float64(norm.bias)
         projection = (projection - projection.mean(1, keepdim=True)).mul_(gain[:, None])
         residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
     parts = scale * (residual + inner * (attended + bias)) + shift
@@ -215,10 +215,10 @@ def split(
 def given_by_sources(
     parts: Sequence[Contributions], toward: Float[Tensor, "P M"], top: int
 ) -> tuple[Float[Tensor, "P S"], Int[Tensor, "P k"], Float[Tensor, "P k"], Float[Tensor, "P M"]]:
-    """Project each source's contribution, through all heads, onto a direction for each of several splits of one block.
+    """Project each source's contribution, through all heads, onto one direction per split of one block.
 
-    Returns these shares, the `top` sources with the largest shares, the lengths of their contributions, and the sum of
-    all sources. Contributions stay in the heads' width unless their length is needed.
+    Returns these shares (P, S), the `top` sources with the largest shares, the lengths of their contributions, and the
+    sum of all sources (P, M). Contributions stay in the heads' width unless their length is needed.
     """
     values, projection = parts[0]._values, parts[0]._projection
     weights, toward = torch.stack([part._weights for part in parts], 1), toward.to(values.device)  # (H, P, S)
@@ -234,13 +234,13 @@ def given_by_sources(
     return shares.cpu(), best.cpu(), given.norm(dim=1).view(best.shape).cpu(), total.cpu()
 
 
-def _contribution_in_float64(tensor: Tensor) -> Tensor:
-    """In float64, on the CPU where the device has none."""
+def _to_float64(tensor: Tensor) -> Tensor:
+    """Convert a tensor to float64, on the CPU if its device has no float64."""
     return (tensor.cpu() if tensor.device.type == "mps" else tensor).detach().double()
 
 
 def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
-    """Whether the heads' contributions add up to the model's output, for a few tokens from the first to the last."""
+    """Check whether the heads' contributions add up to the model's output, for a few tokens from first to last."""
     _, length, size = weights.shape
     if not length or not size:
         return False
@@ -255,7 +255,7 @@ def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: Atten
 def contribution_norms(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
 ) -> Float[Tensor, "H S"] | None:
-    """Compute ‖W_O · value‖ for every head and key, or None if the components don't add up to the model's output.
+    """Compute ‖W_O · value‖ of every head and key, or None if the components don't add up to the model's output.
 
     Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight").
     """
@@ -267,7 +267,7 @@ def contribution_norms(
 
 
 def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
-    """Compute W_O · value of each head and key, before the bias, in float64: the contribution of a weight of 1."""
+    """Compute W_O · value of each head and key in float64, without bias: the contribution of a weight of 1."""
     projection = output.weight.detach().cpu().double().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
     per_head = values.detach().cpu().double().repeat_interleave(projection.shape[1] // len(values), 0)
     return torch.einsum("hse,mhe->hsm", per_head, projection)
@@ -279,10 +279,10 @@ BAND = 1 << 22  # weights that are in memory at once
 def rollout(
     trace: Trace, places: Sequence[Place] | None = None, *, layer: int | None = None
 ) -> Float[Tensor, "places S"]:
-    """Compute each input token's fraction in each position after a layer (default: the last), in float64.
+    """Compute the attention rollout after a layer (default: the last): each input token's fraction in each position.
 
     places: words, occurrences or token numbers, None for every token. A word's row is the mean over its tokens. A row
-    sums to 1, or less with sinks. Memory is O(places × S) plus one band of weights.
+    sums to 1, or less with sinks, in float64. Memory is O(places × S) plus one band of weights.
 
     Raises:
         RegardError: the word, token or layer doesn't exist, or the maps aren't square (cross-attention).
@@ -301,10 +301,10 @@ def rollout(
     rows = torch.zeros(len(wanted), length, dtype=torch.float64, device=maps[0].device)
     for row, tokens in zip(rows, wanted, strict=True):
         row[tokens] = 1 / len(tokens)
-    # From the top down: rows @ (product of layers) needs only as many rows as were asked for, and a layer's matrix only
-    # a band of its rows at a time.
+    # From the top down: rows @ (product of layers) needs only the requested rows, and only a band of a layer's matrix
+    # at a time.
     for weights in reversed(maps):
-        reached = rows.any(0).nonzero()[:, 0]  # the others are not computed; under a causal mask these are few
+        reached = rows.any(0).nonzero()[:, 0]  # only these are computed: few under a causal mask
         mixed = torch.zeros_like(rows)
         for band in reached.split(max(1, BAND // (weights.shape[0] * length))):
             mixed += rows[:, band] @ weights[:, band].mean(0).double()

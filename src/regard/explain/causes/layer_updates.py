@@ -1,11 +1,11 @@
-"""A word's path through the layers: the fractions of each update from attention, by token, and from the rest.
+"""Split a word's update in each layer into the fractions from attention, by token, and from the rest of the layer.
 
 Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That update is split exactly: what the attention block
 did (what leaves it less what entered the layer), what the cross-attention block of a decoder did then, and what the
-rest of the layer did: the feed-forward network with its norms, and whatever else a family does there. A share is a
-part's projection onto the update, as a fraction of its length: shares sum to 1, and a part that pulls the other
-way has a negative one. The attention block's own part is split once more, into source tokens, bias and norm, as
-`contributions` does it.
+rest of the layer did: the feed-forward network with its norms, and whatever else an architecture does there. A share is
+a component's projection onto the update, as a fraction of its length: shares sum to 1, and a component that points the
+other way has a negative share. The attention block's component is split once more, into source tokens, bias and norm,
+as `contributions` does it.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
 
-LARGEST_SHARES = "largest shares through attention"  # what heads a column of the tokens named
+LARGEST_SHARES = "largest shares through attention"  # title of the column that names tokens
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class UpdateSource:
 class Attending:
     """The effect of an attention block on the word in one layer.
 
-    share, length: of the whole block. share is sources_share, what all tokens gave, + bias_share, of the projection and
-    of the norm, + norm_share, how a norm behind the residual (post-norm) rescaled what was there; 0 in other blocks.
-    top: the tokens with the largest shares, either sign.
+    share, length: of the whole block. share = sources_share (all tokens) + bias_share (projection and norm) +
+    norm_share, by which a norm after the residual (post-norm) rescaled the residual; 0 in other blocks. top: the tokens
+    with the largest shares, of either sign.
     """
 
     share: float
@@ -58,10 +58,10 @@ class Attending:
 
 @dataclass(frozen=True)
 class LayerUpdate(Tabular):
-    """One layer's update of a word's vector; shares are NaN where it did not move at all.
+    """One layer's update of a word's vector; shares are NaN if the vector didn't change.
 
-    attention, cross: None if the layer has none. error: how far the parts' sum is from the update, or a part from
-    what the model computed, relative to the vector's length, whichever is larger; refused above 1e-5.
+    attention, cross: None if the layer has none. error: the larger of two differences, relative to the vector's length:
+    of the components' sum from the update, and of a component from the model's output. It is at most 1e-5.
     """
 
     layer: int
@@ -73,7 +73,7 @@ class LayerUpdate(Tabular):
     error: float
 
     def rows(self) -> list[Row]:
-        """List one row, of a layer: its length, and share and length of each part; None for a block that it has not."""
+        """Return one row: the layer, its length, and each component's share and length; None for a missing block."""
         parts = {"attention": self.attention, "cross": self.cross}
         names = ("share", "length", "sources_share", "norm_share", "bias_share")
         blocks = {f"{part}_{n}": None if own is None else getattr(own, n) for part, own in parts.items() for n in names}
@@ -82,7 +82,7 @@ class LayerUpdate(Tabular):
 
 
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
-    """Split every layer's update of a word or token; for an encoder-decoder's target, give the trace of both.
+    """Split every layer's update of a word or token; for a target word, pass the encoder-decoder's whole trace.
 
     top: how many source tokens to name.
     """
@@ -92,9 +92,9 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
 def updates_of_places(
     trace: Trace | PairTrace, places: Sequence[Sequence[int]], top: int
 ) -> list[tuple[list[LayerUpdate], Float[Tensor, "P S"] | None]]:
-    """As `layer_updates`, of several words, given by their tokens: of each layer the updates of all.
+    """Split the updates of several words, given by their token numbers: per layer, one `LayerUpdate` for each word.
 
-    With them are the shares of all tokens through self-attention, None in a layer without it.
+    Each layer also has the shares of all tokens through self-attention, (P, S), or None without self-attention.
     """
     *sources, own = trace.sides
     names = sources[0].tokens if sources else ()
@@ -110,7 +110,7 @@ def updates_of_places(
     ]
     updates = []
     for layer in range(len(own.hidden_states) - 1):
-        enters, leaves = (_means(own.hidden_states[n], places) for n in (layer, layer + 1))  # (P, M)
+        enters, leaves = (_mean_states(own.hidden_states[n], places) for n in (layer, layer + 1))  # (P, M)
         change = leaves - enters
         toward = change / (change * change).sum(-1, keepdim=True)
         at, total, errors = enters, torch.zeros_like(change), change.new_zeros(len(places))
@@ -125,7 +125,7 @@ def updates_of_places(
                     f"steps: layer {layer} of {name} makes {count} attention calls, so that its step has no exact split"
                 )
             block = outputs[layer] if outputs else None
-            begins = _means(block.residual, places) if isinstance(block, AttentionOutput) else at
+            begins = _mean_states(block.residual, places) if isinstance(block, AttentionOutput) else at
             if bool(((begins - at).norm(dim=-1) > TOLERANCE * at.norm(dim=-1)).any()):
                 raise RegardError(
                     f"steps: layer {layer} of {name} does something of its own before its {called}, so that its step "
@@ -162,7 +162,7 @@ def updates_of_places(
     return updates
 
 
-def _means(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
-    """Average a state over the tokens of each word, in float64."""
+def _mean_states(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
+    """Average a hidden state over the tokens of each word, in float64."""
     rows = states[[n for tokens in places for n in tokens]].detach().cpu().double()
     return torch.stack([own.mean(0) for own in rows.split([len(tokens) for tokens in places])])

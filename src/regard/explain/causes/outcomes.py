@@ -1,13 +1,13 @@
-"""Name an outcome of a run: one number of a trace, that patches and other changes of the run are judged by.
+"""Define outcomes of a run: numbers of a trace by which patches and other changes of the run are judged.
 
-    logit(model, "Paris")                        of the next token after the text, or of a place in it
-    logit_difference(model, "Paris", "Rome")     the same, less another token's
-    probability(model, "Paris")                  the same token's share
+        logit(model, "Paris")                        of the next token after the text, or at a position in it
+        logit_difference(model, "Paris", "Rome")     the same, minus another token's logit
+        probability(model, "Paris")                  the same token's probability
     logit(model, "POSITIVE")                     of a classifier's label; of a token classifier at a word, at="Paris"
-    cosine("bank", reference)                    of a word's contextual embedding to a vector
+        cosine("bank", reference)                    of a word's last hidden state and a vector
 
-Any function of a trace is one, too: `Outcome("length of bank", lambda trace: trace["bank"].norm())`. One that gives a
-tensor can be differentiated as well, by its contextual embeddings and logits: see `gradients`.
+Any function of a trace can be an outcome: `Outcome("length of bank", lambda trace: trace["bank"].norm())`. If it
+returns a tensor, it can also be differentiated, by the trace's contextual embeddings and logits: see `gradients`.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ AnyTrace = Trace | PairTrace
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number of a trace. name: what it is, for tables and pictures. number: computes it, best as a tensor.
+    """One number of a trace. name: for tables and plots. number: the function that computes it, preferably as a tensor.
 
-    logits: whether it needs them; runs that compute none take less time.
+    logits: whether it needs the logits; runs without logits take less time.
     """
 
     name: str
@@ -41,31 +41,31 @@ class Outcome:
     logits: bool = True
 
     def of(self, trace: AnyTrace) -> float:
-        """Compute the number of a trace."""
+        """Compute the outcome's number for a trace, as a float."""
         found = self.number(trace)
         return float(found.detach() if isinstance(found, Tensor) else found)
 
 
 def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "the logit of a token", given by its text or its id. at: as in `logit_difference`."""
+    """Return the outcome "logit of a token", given by its text or id. at: as in `logit_difference`."""
     place = _outcome_token_id(model, token)
-    return Outcome(f"logit of {_token(token)}{_after(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
+    return Outcome(f"logit of {_quoted(token)}{_at_place(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "by how much the logit of one token is above that of another"."""
+    """Return the outcome "logit of one token minus that of another". at: the position. Default: the last token."""
     first, second = _outcome_token_id(model, token), _outcome_token_id(model, other)
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
         logits = _outcome_logits(trace, at, first, second)
         return logits[first] - logits[second]
 
-    return Outcome(f"logit difference {_token(token)} − {_token(other)}{_after(at)}", number)
+    return Outcome(f"logit difference {_quoted(token)} − {_quoted(other)}{_at_place(at)}", number)
 
 
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "the probability of a token". at: as in `logit_difference`."""
-    place, name = _outcome_token_id(model, token), f"probability of {_token(token)}{_after(at)}"
+    """Return the outcome "probability of a token". at: as in `logit_difference`."""
+    place, name = _outcome_token_id(model, token), f"probability of {_quoted(token)}{_at_place(at)}"
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
         found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model._session.original)
@@ -77,9 +77,9 @@ def probability(model: Model, token: str | int, *, at: Place | None = None) -> O
 
 
 def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the reference") -> Outcome:
-    """Make the outcome "the cosine of a word's contextual embedding and a vector", such as another trace's `["bank"]`.
+    """Return the outcome "cosine of a word's last hidden state and a vector", such as another trace's `["bank"]`.
 
-    place: a word that occurs once, an occurrence, or the number of a token. name: of the vector.
+    place: a word that occurs once, an occurrence, or a token's number. name: of the vector.
     """
     target = reference.double()
 
@@ -104,9 +104,9 @@ def chosen_outcome(
     like: str | None = None,
     at: int | None = None,
 ) -> Outcome:
-    """Make the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
+    """Return the outcome that a command or request names: of a next token (to, against), or of a word in a trace.
 
-    alone: makes that of a single token. like: the word that it is compared with; by default itself, in this trace.
+    alone: makes the outcome of a single token. like: the word to compare with. Default: the word itself, in this trace.
 
     Raises:
         RegardError: neither a token nor a word.
@@ -121,7 +121,7 @@ def chosen_outcome(
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
-    """Compute the outcome as a tensor that can be differentiated."""
+    """Compute the outcome's number as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         given = type(outcome).__name__
         raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")
@@ -139,7 +139,7 @@ def _outcome_token_id(model: Model, token: str | int) -> int:
 
 
 def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
-    """The logits at a place, which have to hold these ids."""
+    """Return the logits at a position; check that they include these token ids."""
     logits = logits_at(trace, at)
     wrong = [number for number in ids if not 0 <= number < len(logits)]
     if wrong:
@@ -148,7 +148,7 @@ def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tenso
 
 
 def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
-    """Return the logits at a place, None for the last token; those of a classifier of whole texts, which have none."""
+    """Return the logits at a position, None for the last token; a classifier of whole texts has no positions."""
     side = trace.sides[-1]
     if side.logits is None:
         raise RegardError(f"outcome: {side.status.model} has no language head: pass a cosine, or a function of a trace")
@@ -162,10 +162,10 @@ def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
     return side.logits[-1 if at is None else tokens_of(side, at)[0 if side.labels else -1]]
 
 
-def _token(token: str | int) -> str:
-    """A token of the vocabulary as an outcome's name says it: its text, or its id."""
+def _quoted(token: str | int) -> str:
+    """Write a token for an outcome's name: its quoted text, or its id."""
     return quoted(token) if isinstance(token, str) else str(token)
 
 
-def _after(at: Place | None) -> str:
+def _at_place(at: Place | None) -> str:
     return "" if at is None else f" at {written((at,))}"

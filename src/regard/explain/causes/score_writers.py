@@ -1,4 +1,4 @@
-"""Group the parts of a query or key by what wrote them, and name each group as a user reads it."""
+"""Group the components of a query or key by their writer, and name each group for the reader."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -20,10 +20,10 @@ KINDS = {
 
 
 def group_of(writer: Writer, by: By) -> Writer:
-    """Return the group that a writer belongs to, as a writer of which what is left open is None.
+    """Return the group of a writer, as a `Writer` whose fields that the group ignores are None.
 
-    By "layer" a layer's attention, feed-forward and biases are one, and embeddings are another with the biases before
-    the first layer; by "source" heads and layers are joined, and what isn't attention stays by its kind.
+    By "layer", a layer's attention, feed-forward and biases are one group, and embeddings with the biases before the
+    first layer another. By "source", heads and layers are joined, and writers other than attention are grouped by kind.
     """
     if by == "token":
         return writer
@@ -37,7 +37,7 @@ def group_of(writer: Writer, by: By) -> Writer:
 
 
 def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
-    """Return the groups of the parts in their order, and the sum of the vectors of each."""
+    """Return the groups of the components, in order, and the sum of each group's vectors."""
     groups: dict[Writer, int] = {}
     place = [groups.setdefault(group_of(writer, by), len(groups)) for writer in parts.writers]
     vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
@@ -48,7 +48,7 @@ def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Floa
 def largest_writers_and_rest(
     names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """Return the rows that matter most, in their order, and all others as one: nothing is left out."""
+    """Return the rows with the largest sums, in order, and all other rows added up as the last row."""
     if len(names) <= most:
         return names, sums
     own = len(names) - (others > 0)
@@ -59,7 +59,7 @@ def largest_writers_and_rest(
 
 
 def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:
-    """A group's name. tokens: the texts, by side; a source token has its number behind it, as words may occur twice."""
+    """Name a group. tokens: the texts, by side; a source token is followed by its number, as words may occur twice."""
     of = "" if group.side is None else f" of the {group.side}"
     if by == "layer" and group.kind != "final bias":
         return ("embeddings" if group.layer is None else f"layer {group.layer}") + of

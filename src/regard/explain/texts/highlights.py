@@ -1,4 +1,4 @@
-"""Find what is most worth a look in a text: its most distinctive links, and the words whose vectors change most."""
+"""Find a text's highlights: its most distinctive links, and the words whose vectors change most."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ from regard.text.words import PRONOUNS, is_content_word, spelling, wordlike, wor
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-MAX_WEIGHTS = 3_000_000  # of a written text whose unusual links are sought
-PIECE = 1 << 22  # weights that are looked at together
-MAX_SHORT_TEXT = 512  # tokens of a short text, of which
-CANDIDATES = 64  # largest weights of a head are compared,
-OF_A_LONG_TEXT, LISTED = 8, 16  # of a longer one these, found among so many of each query
+MAX_WEIGHTS = 3_000_000  # of all heads, above which a text's unusual links aren't sought
+PIECE = 1 << 22  # weights that are read together
+MAX_SHORT_TEXT = 512  # tokens
+CANDIDATES = 64  # largest weights of a head that are compared in a short text
+OF_A_LONG_TEXT, LISTED = 8, 16  # those of a longer text, found among so many of each query
 OF_A_TOKEN, MIN_WEIGHT = 2, 0.2  # leading links of one token, and their smallest weight
-SHORT, FAR = 48, 8  # tokens of a text from which on a far link comes first, and between the ends of that link
-SECOND, DIAGONAL = 0.1, 0.1  # least weight of that token's next link; part of rows on a diagonal of a positional head
+SHORT, FAR = 48, 8  # longer texts list a far link first; its ends are more than FAR tokens apart
+SECOND, DIAGONAL = 0.1, 0.1  # least weight of its next link; fraction of a positional head's rows on a diagonal
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Moved:
 
 @dataclass(frozen=True)
 class Link:
-    """A weight of one head between tokens of words that are no neighbours.
+    """A head's weight between tokens of two words that aren't neighbours.
 
-    divergence: how far the weight is beyond what the head usually gives there, in nats, as of `specific_weights`.
+    divergence: how far the weight exceeds the head's usual weight there, in nats, as in `specific_weights`.
     """
 
     layer: int
@@ -63,26 +63,26 @@ class Link:
 
 @dataclass(frozen=True)
 class Highlights:
-    """moved: content words first, those that changed most first. links: the most distinctive first."""
+    """A text's highlights. moved: content words first, by how much they changed. links: the most distinctive first."""
 
     moved: list[Moved]
     links: list[Link]
 
 
 def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Collection[int] = ()) -> Highlights:
-    """Find the words of a text that changed most and its most distinctive links between words.
+    """Find the words of a text whose vectors changed most, and its most distinctive links between words.
 
-    Special tokens, sinks and punctuation are left out of both, and links between neighbouring words or words that are
-    spelled alike: many heads look at the token before, or at a repetition, whatever it is.
+    Both leave out special tokens, sinks and punctuation. Links between neighbouring words or words of one spelling are
+    left out as well: many heads look at the previous token, or at a repetition, whatever it is.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return Highlights(_words_by_movement(trace, own)[:top], [*islice(_links(trace, own, head), top)])
+    return Highlights(_words_by_movement(trace, own)[:top], [*islice(_ranked_links(trace, own, head), top)])
 
 
 def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float]]:
-    """List (query, key, layer, head, weight) of all links that stand out in a short text, the named ones first.
+    """Return (query, key, layer, head, weight) of all distinctive links in a short text, the named ones first.
 
-    named: the links of the sentences, whose heads are kept. maps: as for `distinctive_pairs`.
+    named: the links of the sentences, which keep their heads. maps: as for `distinctive_pairs`.
     """
     first = [(link.query, link.key, link.layer, link.head, link.weight) for link in named]
     found = [pair[:5] for pair in distinctive_pairs(maps)]
@@ -90,7 +90,7 @@ def standing_out(named: Sequence[Link], maps: Iterable[DivergenceMap]) -> list[t
 
 
 def unusual_links(trace: Trace, sinks: Collection[int]) -> dict[int, list[Link]]:
-    """List the links that stand out in a text by their query, the most distinctive first; none of a long text."""
+    """Return a text's distinctive links by query token, the most distinctive first; none for a long text."""
     layers, tokens = kept_numbers(trace.attention), trace.tokens
     heads = range(trace.attention[layers[0]].shape[0] if layers else 0)
     links: dict[int, list[Link]] = {}
@@ -108,13 +108,13 @@ def sweep_long_text(trace: Trace) -> None:
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
-    """Group the numbers of tokens to words, special tokens and some others aside."""
+    """Return the token numbers of each word, without special tokens and those in `without`."""
     own = ([n for n in word if not tokens[n].special and n not in without] for word in words(tokens))
     return [word for word in own if word]
 
 
 def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
-    """The words by how far they moved; none where the trace doesn't hold the first and last hidden state."""
+    """Rank words by how far their vectors moved; none if the trace lacks the first or last hidden state."""
     last = len(trace.hidden_states) - 1
     if not {0, last} <= set(kept_numbers(trace.hidden_states)):
         return []
@@ -132,18 +132,18 @@ def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved
 def most_distinctive_link(
     trace: Trace, layer: int | None = None, head: int | None = None, sinks: Collection[int] = ()
 ) -> Link | None:
-    """Find the most distinctive link between words, the first of what `highlights` finds.
+    """Return the most distinctive link between words, the first that `highlights` finds.
 
-    layer, head: whose links, None for those of all. sinks: numbers of tokens that are attention sinks.
+    layer, head: where to look, None for all. sinks: numbers of tokens that are attention sinks.
     """
     own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return next(_links(trace, own, head, None if layer is None else [layer]), None)
+    return next(_ranked_links(trace, own, head, None if layer is None else [layer]), None)
 
 
-def _links(
+def _ranked_links(
     trace: Trace, own: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
 ) -> Iterator[Link]:
-    """Rank the links between words that are no neighbours: at most one for each query token and key word.
+    """Yield the links between words that aren't neighbours, by rank: at most one for each query token and key word.
 
     Links from content words, pronouns and the last token to content words come first: the two of the token whose
     divergences have the largest sum, then those of the next token. A link across a longer text comes before them.
@@ -191,9 +191,9 @@ def _links(
 
 
 def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor) -> list[Link]:
-    """Find the most distinctive link between content words that are far apart, and the next one of its row.
+    """Find the most distinctive link between content words that are far apart, and the next link of its row.
 
-    It is the largest of its row, of a head whose largest weights aren't on diagonals: those follow positions.
+    It is the largest weight of its row, in a head whose largest weights aren't on diagonals: those follow positions.
     """
     some = slice(max(0, len(place) // 2 - 256), len(place) // 2 + 256)
     others = (place >= 0) & ((place[some, None] - place).abs() > 1)
@@ -210,8 +210,8 @@ def _far_links(trace: Trace, far: Iterable[Link], content: Tensor, place: Tensor
     return []
 
 
-def _counted(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Whether the words of queries and keys are no neighbours, none is left out, and they are spelled differently.
+def _can_be_linked(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """Return which pairs of queries and keys can be links: of words neither neighbours, left out nor spelled alike.
 
     place, spelled: the number of each token's word, and of its spelling, -1 for tokens that are left out.
     """
@@ -222,9 +222,9 @@ def _counted(place: Tensor, spelled: Tensor, queries: Tensor, keys: Tensor) -> T
 def _largest_pairs(
     weights: AttentionMap | Tensor, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
-    """Find the 64 largest weights of each head between words, neighbours and repetitions aside: head, query, key."""
+    """Return (head, query, key) of each head's 64 largest weights between words, without neighbours and repetitions."""
     size, tokens, count = len(place), torch.arange(len(place)), min(CANDIDATES, len(place) ** 2)
-    counted = _counted(place, spelled, tokens[:, None], tokens)
+    counted = _can_be_linked(place, spelled, tokens[:, None], tokens)
     parts = heads.split(max(1, PIECE // max(1, size**2)))
     largest = [(weights[some].cpu() * counted).flatten(1).topk(count) for some in parts]
     values, at = (torch.cat(tensors).flatten() for tensors in zip(*largest, strict=True))
@@ -234,21 +234,21 @@ def _largest_pairs(
 def _largest_pairs_of_long_text(
     weights: AttentionMap, heads: Int[Tensor, " H"], place: Tensor, spelled: Tensor
 ) -> Int[Tensor, "3 n"]:
-    """As `_largest_pairs`, 8 a head and at most one key of each query.
+    """Return each head's 8 largest pairs, as `_largest_pairs` does, with at most one key per query.
 
-    One pass finds the 16 largest weights of each query. A query whose 16 are all left out is read whole, if a smaller
+    One pass finds each query's 16 largest weights. A row whose 16 are all left out is read as a whole, if a smaller
     weight could still be among the head's 8.
     """
     top = [tensor.cpu() for tensor in weights.top(LISTED)]  # (H, L, 16)
     tokens, count, pairs = torch.arange(len(place)), min(OF_A_LONG_TEXT, len(place)), []
     for head in heads.tolist():
         values, keys = (tensor[head] for tensor in top)
-        best, at = (values * ((keys >= 0) & _counted(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
+        best, at = (values * ((keys >= 0) & _can_be_linked(place, spelled, tokens[:, None], keys.clamp(min=0)))).max(1)
         key = keys.gather(1, at[:, None])[:, 0]
         least = best.topk(count).values[-1]
         unlisted = (best == 0) & (place >= 0) & (keys[:, -1] >= 0) & (values[:, -1] >= least)
         for some in unlisted.nonzero()[:, 0].split(max(1, PIECE // len(place))):
-            rows = weights[head, some].cpu() * _counted(place, spelled, some[:, None], tokens)
+            rows = weights[head, some].cpu() * _can_be_linked(place, spelled, some[:, None], tokens)
             best[some], key[some] = rows.max(1)
         weight, query = best.topk(count)
         pairs.append(torch.stack([torch.full_like(query, head), query, key[query]])[:, weight > 0])

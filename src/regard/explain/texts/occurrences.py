@@ -1,4 +1,4 @@
-"""A followed word, wherever it occurs: what it is made of, where it looks, how its occurrences compare and moved."""
+"""Describe a followed word's occurrences: their vectors, attention, similarity, and layer updates."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -24,12 +24,12 @@ from regard.trace.trace import PairTrace, Trace
 
 @dataclass(frozen=True)
 class Occurrence(Tabular):
-    """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
+    """One occurrence of the followed word. label: its name in tables, the text's label, with a letter if repeated.
 
-    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace doesn't hold.
-    attends: per layer, mean of heads. heads: single heads. link: of all heads of the layers that a trace holds, the
-    weight on another word that is most beyond what others give at that distance or to that token
-    (`regard.explain.weights.specific_weights`); the same word again and unknown tokens aside. None if nothing is.
+    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for a state that a saved trace doesn't
+    hold. attends: per layer, mean of heads. heads: single heads. link: over all heads of the layers that a trace holds,
+    the weight on another word that exceeds most what others give at that distance or to that token
+    (`regard.explain.weights.specific_weights`), without repetitions and unknown tokens. None if no weight does.
     """
 
     label: str
@@ -47,21 +47,21 @@ class Occurrence(Tabular):
     __repr__ = short_repr
 
     def as_word(self) -> Word:
-        """Return the word itself, as a trace knows it."""
+        """Return the occurrence as the `Word` of its trace."""
         return Word(self.word, self.start, self.end, tuple(self.tokens))
 
     def cosines_to_start(self) -> list[float | None]:
-        """Compare each state with the one that enters layer 0; None for a state not held or of another width."""
+        """Return each state's cosine to the state that enters layer 0; None for a missing state or another width."""
         first, *_ = states = [torch.tensor(state or (), dtype=torch.float64) for state in self.hidden_states]
         return [cosine(first, state) if len(state) == len(first) > 0 else None for state in states]
 
     def cosines_to_state_before(self) -> list[float]:
-        """Compare each state with the previous state. The last is the last hidden state. All are kept."""
+        """Return each state's cosine to the state before it; the last is of the last hidden state. Needs all states."""
         states = [*filter(None, self.hidden_states[:-1]), self.last_hidden_state]
         return [cosine(*pair) for pair in pairwise(torch.tensor(states, dtype=torch.float64))]
 
     def rows(self) -> list[Row]:
-        """One row per layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
+        """Return one row per layer (or head) and attended token, with the token's weight.
 
         head: None for the mean of heads. kind: "token" for the largest others, "sink" for an attention sink, "special"
         for all special tokens together.
@@ -77,7 +77,7 @@ class Occurrence(Tabular):
 
 @dataclass(frozen=True)
 class OccurrencePair:
-    """Two occurrences compared: cosines of their token embeddings and of every state, as in Occurrence."""
+    """Cosines between two occurrences: of their token embeddings and of every state, as in `Occurrence`."""
 
     a: str
     b: str
@@ -86,7 +86,7 @@ class OccurrencePair:
     hidden_states: list[float | None]
 
     def largest_drop(self) -> tuple[float, int]:
-        """Return how much the cosine falls in the layer in which it falls most, and that layer."""
+        """Return the largest drop of the cosine in one layer, and that layer."""
         states = enumerate(pairwise(map(known, self.hidden_states)))
         drops = [(a - b, layer) for layer, (a, b) in states if a is not None and b is not None]
         return max(drops, key=lambda drop: drop[0], default=(0.0, 0))
@@ -94,11 +94,11 @@ class OccurrencePair:
 
 @dataclass(frozen=True)
 class ComparedWord:
-    """A reference word beside one occurrence: cosine of token embeddings, of contextual ones, and of every state.
+    """A reference word compared with one occurrence: cosines of token embeddings, last hidden states and all states.
 
-    The reference's contextual embedding and states are its own as a separate text. The two cosines
-    `token_embeddings` and `last_hidden_state` are of two spaces: nothing follows from their difference. `states[n]` is
-    of states n of both, as in `Neutral`; the last is `last_hidden_state`.
+    The reference word is a separate text. Its cosines `token_embeddings` and `last_hidden_state` are of two spaces:
+    nothing follows from their difference. `states[n]` compares states n of both, as in `Neutral`; the last is
+    `last_hidden_state`.
     """
 
     word: str
@@ -108,11 +108,11 @@ class ComparedWord:
     states: list[float | None]
 
 
-Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words found in each
+Found = Sequence[tuple[int, Sequence[Word]]]  # text numbers, and the words found in each text
 
 
 def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Found:
-    """Find where the word occurs in each text. Raises RegardError if it isn't in one of them; the text is named."""
+    """Find the occurrences of a word in each text; raise a RegardError that names a text without it."""
     found = []
     for number, trace in enumerate(traces):
         try:
@@ -124,9 +124,9 @@ def find_word_in_texts(traces: Sequence[Trace | WindowedTrace], word: str) -> Fo
 
 @dataclass(frozen=True)
 class ShownWindow:
-    """Where a shown text comes from: window number `window` of text `text`, with its tokens [start, stop).
+    """The origin of a shown text: window number `window` of text `text`, with its tokens [start, stop).
 
-    windows: how many that text has in all.
+    windows: the number of that text's windows.
     """
 
     text: int
@@ -138,10 +138,10 @@ class ShownWindow:
 
 @dataclass(frozen=True)
 class Unfolded:
-    """Windows as texts of their own: their traces, where each comes from, and the followed word's occurrences in each.
+    """Windows as separate texts: their traces, their origins, and the followed word's occurrences in each.
 
-    Every occurrence is in the window in which it is furthest from an edge. If a word is followed, windows without it
-    are left out.
+    Each occurrence is in the window in which it is furthest from an edge. If a word is followed, windows without it are
+    left out.
     """
 
     traces: list[Trace]
@@ -150,7 +150,7 @@ class Unfolded:
 
 
 def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
-    """Return the windows to look at, of one long text or several."""
+    """Split long texts into windows, each with its occurrences of the followed word, if there is one."""
     unfolded = Unfolded([], [], [])
     in_texts: Found = [(n, []) for n in range(len(texts))] if word is None else find_word_in_texts(texts, word)
     for (number, words), text in zip(in_texts, texts, strict=True):
@@ -168,13 +168,13 @@ def occurrences(
     traces: Sequence[Trace], found: Found, labels: Sequence[str], layer: int | None, head: int | None, top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:  # fmt: skip
-    """Describe the words found, with single heads if a layer or head is given."""
+    """Describe each occurrence found, with single heads if a layer or head is given."""
     occurrences = []
     for number, words in found:
         trace, left_out = traces[number], sinks[number] if sinks else ()
         states, kept, embeddings = trace.hidden_states, kept_numbers(trace.hidden_states), trace.token_embeddings
         links = word_links(trace, [word.tokens for word in words], left_out)
-        attends: list[list[Attended]] = []  # of each layer (or head), of each word
+        attends: list[list[Attended]] = []  # [layer or head][word]
         heads: list[list[Attended]] = []
         queries = sorted({token for word in words for token in word.tokens})
         places = [[queries.index(token) for token in word.tokens] for word in words]
@@ -198,13 +198,13 @@ def occurrences(
 
 
 def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
-    """Name occurrence nth (from 0) of count in a text: the text's label, with a letter if there are several."""
+    """Label occurrence nth (from 0) of count in a text: the text's label, with a letter if there are several."""
     return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
 def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trace]) -> list[OccurrencePair]:
-    """Compare every two occurrences, in these traces, state by state; the last is the last hidden state."""
-    embeddings, vectors = [], []  # of each occurrence: its token embeddings, and its vectors with their lengths
+    """Compare every two occurrences, state by state; the last state is the last hidden state."""
+    embeddings, vectors = [], []  # per occurrence: its token embeddings, and its vectors with their lengths
     for own, trace in zip(occurrences, traces, strict=True):
         kept, learned = kept_numbers(trace.hidden_states), trace.token_embeddings
         embeddings.append(None if learned is None else learned[own.tokens])
@@ -226,7 +226,7 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
 
 
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
-    """Compare a reference word, all of its own tokens, with an occurrence."""
+    """Compare a reference word, the mean of its tokens, with an occurrence."""
     own, learned = not_special(reference), None
     if reference.token_embeddings is not None and trace.token_embeddings is not None:
         learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
@@ -237,7 +237,7 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
 
 @dataclass(frozen=True)
 class Brought:
-    """A token of another word, and the share that it had, through the attention of one layer, in that layer's step."""
+    """A token of another word, and its share of one layer's update through attention."""
 
     layer: int
     token: int
@@ -249,8 +249,8 @@ class Brought:
 class WordUpdates:
     """An occurrence's layer updates, or the reason why they can't be split exactly.
 
-    most: the largest share that another word of the text has in any of them, without special tokens and sinks; None
-    if none has one above 0.
+    most: the largest share of another word of the text in any update, without special tokens and sinks; None if no
+    share is above 0.
     """
 
     occurrence: str
@@ -262,7 +262,7 @@ class WordUpdates:
 def word_updates(
     trace: Trace | PairTrace, occurrences: Sequence[Occurrence], top: int, sinks: Collection[int] = ()
 ) -> list[WordUpdates]:
-    """Split what each layer added to occurrences in one text.
+    """Split each layer's update of occurrences in one text.
 
     top: how many source tokens to name. sinks: numbers of tokens that are attention sinks.
     """

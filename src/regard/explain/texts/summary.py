@@ -1,7 +1,7 @@
-"""What attention does to a word or every token: the numbers of `regard see`.
+"""Summarise the attention of a word or of every token: the numbers of `regard see`.
 
-Everything here is made of dataclasses of strings, integers, floats and lists, so that the terminal, the pictures and
-`--json` show the very same thing. Layers and heads count from 0.
+Everything here is a dataclass of strings, integers, floats and lists, so that the terminal, the plots and `--json` show
+the same numbers. Layers and heads count from 0.
 """
 
 from collections.abc import Collection, Sequence
@@ -53,20 +53,18 @@ AT_ONCE = 1 << 23  # weights of all heads that an overview holds at once
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """All that is shown of some texts.
+    """All results of `regard see` for some texts.
 
-    layers: the numbers of those with attention, also where a trace doesn't hold it. labels: what tables call the
-    texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`: text t's attention sinks.
-    highlights: of each text, what is most worth a look; empty if a word is followed. massive: the
-    occurrences and reference words with massive activations; None if no word is followed or a trace doesn't hold
-    all hidden states.
-    layer_updates: how much of what each layer added to them came from attention. predictions: of models with a
-    language head, what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences.
-    logit_lenses: what each layer would say at such places, if that was requested. target: of encoder-decoders, the
-    other side. neutral: of each reference word, its cosines
-    to the followed word in neutral sentences; empty without reference words or such sentences, or where
-    `control.refused` says why. control: what the sentences can be taken for, None without them. difference: of two
-    occurrences, in neutral sentences, of the two reference words that set them furthest apart; None without these.
+    layers: the numbers of layers with attention, also of those that a trace doesn't hold. labels: the texts' names in
+    tables. windows: each text's origin, for texts that were read in windows. `sinks[t]`: text t's attention sinks.
+    highlights: of each text; empty if a word is followed. massive: the occurrences and reference words with massive
+    activations; None if no word is followed or a trace doesn't hold all hidden states. layer_updates: how much of each
+    layer's update of the occurrences came from attention. predictions: of models with a language head, at the
+    occurrences and at the end; for a decoder, in place of the occurrences. logit_lenses: each layer's prediction at
+    such positions, if that was requested. target: the decoder's results, for encoder-decoders. neutral: per reference
+    word, its cosines to the followed word in neutral sentences; empty without reference words or such sentences, or if
+    `control.refused` has a reason. control: the neutral sentences as a control, None without them. difference: in
+    neutral sentences, of the two reference words that set two occurrences furthest apart; None without these.
     """
 
     word: str | None
@@ -98,9 +96,9 @@ class Summary:
 class Target:
     """The results of an encoder-decoder's decoder for the targets of some texts.
 
-    summary: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a
-    text. of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in
-    texts.
+    summary: of the targets, as of any texts. generated: whether the model wrote each target itself. alignments: one per
+    text. of_words: the source tokens that occurrences in the targets attend to. to_words: the target tokens that attend
+    to occurrences in the texts.
     """
 
     summary: Summary
@@ -115,7 +113,7 @@ def summarise(
     control: Sequence[Trace] | None = None, layer: int | None = None, head: int | None = None, top: int = 5,
     names: Names | None = None, lens_of: Any = None, generated: Sequence[bool] = (), unfolded: Unfolded | None = None,
 ) -> Summary:  # fmt: skip
-    """Look at texts: at one word in them, or without a word at every token."""
+    """Compute the summary of texts: of one word in them, or without a word of every token."""
     texts = [trace for trace in traces if isinstance(trace, Trace)]
     pairs = [trace for trace in traces if isinstance(trace, PairTrace)]
     if texts and pairs:
@@ -164,7 +162,7 @@ def _summarise_pairs_of_texts(
 
 
 def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
-    """The word in each text and in its target; it has to be in one of the two."""
+    """Find a word in each text and in its target; it has to be in one of the two."""
     if word is None:
         return [], []
     in_sources, in_targets = list[Any](), list[Any]()
@@ -185,7 +183,7 @@ def _summary_of_texts_side(
     head: int | None, top: int, names: Names, unfolded: Unfolded | None = None, *, both: Sequence[PairTrace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Summary:  # fmt: skip
-    """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
+    """Summarise texts that one stack of layers reads. both: the pairs whose targets these texts are, if they are."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window + 1}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     sinks_of_texts, excluded = list[list[Sink]](), list[set[int]]()
@@ -245,7 +243,7 @@ def _summary_of_texts_side(
 def _lenses_of_texts(
     summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
 ) -> list[LogitLens]:
-    """The lens at the places of a summary that have predictions."""
+    """Compute the logit lens at the positions of a summary that have predictions."""
     made = []
     for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
         readout = Readout(model, trace, source)
@@ -262,13 +260,13 @@ def _lenses_of_texts(
 def _predicted_places_of_text(
     trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
 ) -> list[tuple[int, str | None]]:
-    """The places of a text at which it is worth to see what the model would say."""
+    """Return the tokens of a text at which predictions are shown, each with its occurrence's label or None."""
     own = [(o.label, o.tokens) for o in seen if o.text == number]
     return spoken(trace, own) if not writes or word is None else written(own)
 
 
 def layer_looked_at(summary: Summary) -> int | None:
-    """Find the layer in which the occurrences attend most to another word, without sinks: its index in their `attends`.
+    """Find the layer in which the occurrences attend most to another word, without sinks: its index in `attends`.
 
     The largest weights of the occurrences are summed. None if a trace holds no layer.
     """
@@ -283,9 +281,9 @@ def layer_looked_at(summary: Summary) -> int | None:
 
 
 def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
-    """Return whether an occurrence's cosines to reference words, or to one, can be compared with neutral sentences.
+    """Check whether an occurrence's cosines to reference words, or to `word`, can be compared with neutral sentences.
 
-    They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
+    They can't without such sentences, for a word whose tokens differ there, and for massive activations.
     """
     if not summary.neutral or summary.control is None or label in summary.control.otherwise:
         return False
@@ -300,10 +298,10 @@ def leaves_range(summary: Summary, label: str, word: str, value: float) -> str |
 
 @dataclass(frozen=True)
 class StateCosines:
-    """A word's cosines, state by state, to one reference word; if word is None, to itself as it enters layer 0.
+    """A word's cosines, state by state, to one reference word; if word is None, to its state that enters layer 0.
 
-    paths: one for each occurrence; [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the
-    last hidden state; None for a state that a trace doesn't hold. neutral: mean and range in neutral sentences.
+    paths: one per occurrence; [0] is of the input of layer 0, [n + 1] of the output of layer n, the last of the last
+    hidden state; None for a state that a trace doesn't hold. neutral: mean and range in neutral sentences.
     """
 
     word: str | None
@@ -312,7 +310,7 @@ class StateCosines:
 
 
 def curves(summary: Summary) -> list[StateCosines]:
-    """Return a curve for each reference word; without any, one of the word compared with what enters layer 0."""
+    """Return the word's cosines to each reference word; without any, to its own state that enters layer 0."""
     if not summary.references:
         return [StateCosines(None, [occurrence.cosines_to_start() for occurrence in summary.occurrences], None)]
     neutral = {near.word: near for near in summary.neutral}
@@ -323,7 +321,7 @@ def curves(summary: Summary) -> list[StateCosines]:
 
 
 def attended_by_every_token(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
-    """Find where the attention of each token goes in each layer, in the mean of heads or in one head."""
+    """Return what each token attends to in each layer, [token][layer], in the mean of heads or in one head."""
     head = None if head is None else check_head(trace, head)
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in kept_numbers(trace.attention):

@@ -1,4 +1,4 @@
-"""Measure a word's similarity to reference words in neutral sentences: the control of its movement.
+"""Compare a word with reference words in neutral sentences, as a control for the effect of its texts.
 
 A word's cosine to a reference word means little alone, because the word has a cosine in every sentence. So regard puts
 the word into neutral sentences and compares its states with those of the reference word, state by state, as in the
@@ -25,7 +25,7 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 # From how many times the median length, in any layer, a token's state is massive. Such activations (Sun et al. 2024,
-# "Massive Activations in Large Language Models") stand on few tokens, most often the first, and are the same few
+# "Massive Activations in Large Language Models") occur on few tokens, most often the first, and are the same few
 # components whatever the token, so that any two of them are alike. Measured: SmolLM2 has 160 times the
 # median on the first token of a text and at most 3 elsewhere, MiniLM 1.6 at most.
 MASSIVE = 10.0
@@ -33,7 +33,7 @@ MASSIVE = 10.0
 
 @dataclass(frozen=True)
 class Massive:
-    """A word or reference word with a massive activation: its state's length is times the median in some layer.
+    """A word or reference word with a massive activation: in some layer, its state is `times` the median length.
 
     kind: "word" or "reference". of: the label of the occurrence, empty for a reference word.
     """
@@ -46,11 +46,11 @@ class Massive:
 
 @dataclass(frozen=True)
 class Neutral:
-    """A reference word beside the followed one in neutral sentences: mean, smallest and largest cosine of every state.
+    """Cosines of the followed word to a reference word in neutral sentences: mean, smallest and largest per state.
 
-    [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the contextual embeddings, behind the
-    final norm if there is one; None of a state that a trace doesn't hold. The reference word is a separate text.
-    sentences: how many have the word.
+    [0] is of the states that enter layer 0, [n + 1] of those that leave layer n, the last of the last hidden states,
+    after the final norm if there is one; None for a state that a trace doesn't hold. The reference word is a separate
+    text. sentences: how many have the word.
     """
 
     word: str
@@ -62,7 +62,7 @@ class Neutral:
 
 @dataclass(frozen=True)
 class Difference:
-    """The cosine to one reference word minus the cosine to another, in neutral sentences, as `Neutral` has cosines.
+    """The cosine to one reference word minus the cosine to another, in neutral sentences: mean and range per state.
 
     words: the two reference words, whose difference sets two occurrences furthest apart in the last state.
     """
@@ -77,8 +77,8 @@ class Difference:
 class Control:
     """The neutral sentences as a control.
 
-    sentences: those in which the word is made of the same tokens as in a text. refused: why there is no range, None
-    if there is one. otherwise: the labels of occurrences that are of tokens of which too few sentences have it.
+    sentences: those in which the word has the same tokens as in a text. refused: why there is no range, None if there
+    is one. otherwise: the labels of occurrences whose tokens too few sentences have.
     """
 
     sentences: list[str]
@@ -92,9 +92,9 @@ def not_special(trace: Trace) -> list[int]:
 
 
 def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
-    """Divide the length of a token's state by the median, in the layer where that is most; by the id() of its trace.
+    """Divide the length of each token's state by the median, in the layer with the largest ratio; by id() of the trace.
 
-    The median of a layer is that of all traces' tokens which aren't special. others: measured by it as well.
+    A layer's median is over the tokens of `traces` that aren't special. others: compared with it as well.
     """
     found = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
     for n in range(len(traces[0].hidden_states)):
@@ -108,7 +108,7 @@ def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] =
 def massive_activations(
     words: Sequence[tuple[Trace, Word]], labels: Sequence[str], traces: Sequence[Trace], references: Sequence[Trace]
 ) -> list[Massive]:
-    """Find the words and reference words whose cosines say little. labels: what the words are called."""
+    """Find the words and reference words with massive activations, whose cosines say little. labels: of the words."""
     times = state_lengths_over_median(traces, references)
     named = [("word", word.text, label, trace, list(word.tokens))
              for (trace, word), label in zip(words, labels, strict=True)]  # fmt: skip
@@ -120,18 +120,18 @@ def massive_activations(
 def neutral(
     word: str, occurrences: Sequence[tuple[str, Trace, Word]], control: Sequence[Trace], references: Sequence[Trace]
 ) -> tuple[list[Neutral], Control, list[tuple[Trace, Word]]]:
-    """Compute a word's cosines to reference words in the neutral sentences whose traces are control.
+    """Compute a word's cosines to reference words in neutral sentences, of which `control` has the traces.
 
-    Returned are also what the sentences can be taken for, and where the word counts in them, a trace each time.
+    Also returned are the sentences as a control, and the word's occurrences that count, each with its trace.
 
-    Where the word stands several times in a sentence, each counts; where its state is a massive activation, none does.
-    An occurrence is held against sentences in which the word is of the same tokens, 12 at least; the range is of all
-    such sentences, whatever occurrence they are for.
+    If the word occurs several times in a sentence, each occurrence counts, except those with a massive activation. An
+    occurrence is compared with sentences in which the word has the same tokens, at least 12 of them. The range is over
+    all such sentences, whatever occurrence they are for.
     """
     spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
     whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
     times = state_lengths_over_median(control) if whole else {}
-    placed: list[tuple[Trace, list[Word]]] = []  # where the word stands in each sentence, but for massive activations
+    placed: list[tuple[Trace, list[Word]]] = []  # the word's occurrences in each sentence, without massive activations
     for number, trace in enumerate(control, 1):
         try:
             found = trace.word(word)
@@ -178,7 +178,7 @@ def largest_difference(
 
 
 def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"] | None:
-    """Return whether a cosine of contextual embeddings leaves the neutral range, at the two decimals that are shown."""
+    """Return the direction in which a cosine leaves the neutral range, at the two decimals that are shown, or None."""
     low, high = neutral.low[-1], neutral.high[-1]
     if low is None or high is None or not math.isfinite(cosine):
         return None
@@ -187,9 +187,9 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
 
 
 def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
-    """Compare a word's states with those of a reference word, all of its own tokens, in the same space: state by state.
+    """Compute the cosine of each state of a word to the same state of a reference word, the mean of its tokens.
 
-    The last is the cosine of the contextual embeddings; None for a state that one of the traces doesn't hold.
+    The last is of the last hidden states; None for a state that one of the traces doesn't hold.
     """
     tokens = not_special(reference)
     held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
@@ -201,7 +201,7 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
 
 
 def _mean_and_range(rows: Sequence[Sequence[float | None]]) -> Iterator[list[float | None]]:
-    """Return mean, smallest and largest number of each state, None if one of them isn't known."""
+    """Yield the mean, smallest and largest number of each state, None for a state without a known number."""
     states = []
     for column in zip(*rows, strict=True):
         values = [value for value in column if value is not None and math.isfinite(value)]

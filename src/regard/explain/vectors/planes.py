@@ -1,4 +1,4 @@
-"""The plane on which vectors are seen best: that of most variance."""
+"""Project vectors to the plane that keeps most of their variance."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from torch import Tensor
 class Plane:
     """A projection to two dimensions: the two directions of largest variance (PCA; Pearson 1901).
 
-    share: the part of the variance that each axis keeps.
+    share: the fraction of the variance that each axis keeps.
     """
 
     centre: Float[Tensor, " M"]
@@ -19,14 +19,14 @@ class Plane:
     share: tuple[float, float]
 
     def place(self, vectors: Float[Tensor, "n M"]) -> Float[Tensor, "n 2"]:
-        """Compute where vectors fall on the plane."""
+        """Project vectors to their coordinates on the plane."""
         return (vectors.double() - self.centre) @ self.axes
 
 
 def plane(vectors: Float[Tensor, "n M"]) -> Plane:
-    """Compute the plane that keeps most of the variance of these vectors. Needs two of them or more.
+    """Compute the plane that keeps most of the variance of at least two vectors.
 
-    Signs are fixed (the largest component of each axis is positive), so that pictures don't flip from run to run.
+    Signs are fixed (the largest component of each axis is positive), so that plots don't flip from run to run.
     """
     vectors = vectors.double()
     centre = vectors.mean(0)

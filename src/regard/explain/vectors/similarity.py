@@ -21,13 +21,13 @@ MEASURES = ("cosine", "dot", "euclidean")
 
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
-    """Compute the cosine of the angle between two vectors in float64; NaN where one of them is zero."""
+    """Compute the cosine of the angle between two vectors in float64; NaN if one of them is zero."""
     a, b = a.double(), b.double()
     return float(torch.dot(a, b) / (a.norm() * b.norm()))
 
 
 def known(value: float | None) -> float | None:
-    """Return a cosine, or None for NaN: that of a zero vector."""
+    """Return a cosine, or None if it is NaN, as for a zero vector."""
     return None if value is None or math.isnan(value) else value
 
 
@@ -50,7 +50,7 @@ def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
 
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
-    """Compare words or tokens, of one text or several, each with each: one table for every hidden state."""
+    """Compare words or tokens of one text or several with each other: one table per hidden state."""
     found = [states_of(trace, place) for trace, place in places]
     shapes = {tuple(each.shape) for each in found}
     if len(shapes) > 1:
@@ -61,7 +61,7 @@ def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine")
 
 
 def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str = "cosine") -> Float[Tensor, "Na Nb"]:
-    """Compare every hidden state of one word with every one of another; the diagonal is layer by layer."""
+    """Compare every hidden state of one word with every hidden state of another; the diagonal is layer by layer."""
     first, second = states_of(*a), states_of(*b)
     if first.shape[1] != second.shape[1]:
         raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")

@@ -1,1 +1,1 @@
-"""Who attends to whom: rows of attention weights, heads by what they follow, sinks, words aligned across two texts."""
+"""Attention weights: rows of weights, heads by what they follow, attention sinks, word alignment across two texts."""

@@ -25,8 +25,8 @@ from regard.trace.trace import PairTrace, Trace
 
 @dataclass(frozen=True)
 class Aligned:
-    """One target token and the source tokens it comes from: by the row that writes it (None for the first token, which
-    nothing writes) in one layer, and by the row that reads it in another."""
+    """A target token's source tokens, by the row that writes it in one layer (None for the first token, which nothing
+    writes), and by the row that reads it in another."""
 
     token: int
     text: str
@@ -57,7 +57,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Across:
-    """A word and the other side of cross-attention, one entry per layer: mean of heads, or the requested head.
+    """A word's cross-attention to or from the other text, one entry per layer: mean of heads, or the requested head.
 
     For a target word: its attention to each source token, in the rows that write it (none for the first token) and in
     those that read it. For a source word: the attention from each target token, when it is written and when it is read.
@@ -72,18 +72,18 @@ class Across:
 def align(
     pair: PairTrace, text: int = 0, *, layers: tuple[int, int] | None = None, head: int | None = None, top: int = 5
 ) -> Alignment:
-    """Compute the alignment of a source and its target. text: the pair's number among several.
+    """Align the tokens of a target with those of its source. text: the pair's number among several.
 
-    layers: whose rows to show (as tokens are written, as they are read); without it, the two that `choose` finds for
-    this pair. head: of this head's weights instead of the mean of heads. top: how many tokens a row names. Layers and
-    heads that don't exist are for the caller to refuse.
+    layers: whose rows to show (as tokens are written, as they are read). Default: the two that `choose` finds for this
+    pair. head: use this head's weights instead of the mean of heads. top: how many tokens a row names. The caller
+    checks that layers and heads exist.
     """
     numbers, weights = list(kept_numbers(pair.decoder.cross)), cross_attention_rows(pair, head)
     written, read = choose([pair], head) if layers is None else layers
     for layer in (written, read):
-        pair.decoder.cross[layer]  # says so itself where the trace does not hold it
+        pair.decoder.cross[layer]  # raises if the trace doesn't hold it
     above, below = numbers.index(written), numbers.index(read)
-    agreement = float(_table(pair, head)[above, below])
+    agreement = float(_layer_agreements(pair, head)[above, below])
     source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
     numbered = [sink.token for sink in apart]
     # The row before a token writes it: nothing writes the first, and nothing is written by the last.
@@ -94,20 +94,20 @@ def align(
 
 
 def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, int]:
-    """The layer whose rows tell best where a token that is written comes from, and the one for tokens that are read.
+    """Choose the layer whose rows best show a written token's source, and the layer for tokens that are read.
 
-    They are the two that agree most, over all pairs, each counting by its tokens; the first of several alike. The
-    traces hold the same layers.
+    These two layers agree most, over all pairs, weighted by their tokens; of equal ones the first. The traces hold the
+    same layers.
     """
-    total = sum(_table(pair, head) * len(pair.decoder.tokens) for pair in pairs)
+    total = sum(_layer_agreements(pair, head) * len(pair.decoder.tokens) for pair in pairs)
     assert isinstance(total, Tensor)
     best = int(total.argmax())
     numbers = kept_numbers(pairs[0].decoder.cross)
     return numbers[best // len(total)], numbers[best % len(total)]
 
 
-def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
-    """The agreement of every two layers: of tokens that aren't special, and what they give such that are no sinks."""
+def _layer_agreements(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
+    """Compute the agreement of every two layers, without special tokens and sinks."""
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
@@ -115,7 +115,7 @@ def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
 
 
 def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
-    """Cross-attention of every layer that the trace holds, the mean of heads or one head."""
+    """Stack the cross-attention of every layer that the trace holds: of one head, or the mean of heads."""
     maps = [pair.decoder.cross[n] for n in kept_numbers(pair.decoder.cross)]
     if not maps:
         raise RegardError(f"the trace of {pair.status.model} has no cross-attention")
@@ -123,10 +123,10 @@ def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N 
 
 
 def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Tensor, "N N"]:
-    """The agreement between the writing rows of one layer and the reading rows of another: [writing, reading].
+    """Compute how far the writing rows of one layer agree with the reading rows of another: [writing, reading].
 
-    The mean cosine of a target token's two rows, over the tokens `own` (none of them the first), less that of rows of
-    different tokens: layers whose rows all look at one place agree on nothing.
+    The mean cosine of a target token's two rows, over the tokens `own` (none of them the first), minus that of rows of
+    different tokens: layers whose rows all look at one position agree on nothing.
     """
     count = len(own)
     if count < 2:
@@ -140,26 +140,26 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find the attention of a target word to each source token, layer by layer, as mean over its tokens."""
+    """Return a target word's attention to each source token in each layer, the mean over the word's tokens."""
     weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
     written, read = (
-        _each(pair, weights[:, rows].mean(1), pair.encoder, head, top, sinks) if rows else []
+        _attended_rows(pair, weights[:, rows].mean(1), pair.encoder, head, top, sinks) if rows else []
         for rows in (before, tokens)
     )
     return Across(label, written, read)
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find the attention of each target token to a source word, layer by layer, as sum over its tokens."""
+    """Return each target token's attention to a source word in each layer, the sum over the word's tokens."""
     read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder
-    return Across(label, _each(pair, written, own, head, top), _each(pair, read, own, head, top))
+    return Across(label, _attended_rows(pair, written, own, head, top), _attended_rows(pair, read, own, head, top))
 
 
-def _each(
+def _attended_rows(
     pair: PairTrace,
     rows: Float[Tensor, "N S"],
     looked_at: Trace,
@@ -172,7 +172,7 @@ def _each(
 
 
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
-    """Report why `choose` chose an alignment's layers. texts: the number of texts."""
+    """Explain why `choose` chose an alignment's layers. texts: the number of texts."""
     written, read = alignment.written_layer, alignment.read_layer
     best = f"layer {written}, before the model writes a word, and layer {read}, after it, agree most on its source"
     if written == read:

@@ -1,4 +1,4 @@
-"""Rows of attention weights as a user reads them: the tokens they go to, special ones and sinks separately."""
+"""Sort rows of attention weights for readers: special tokens and sinks separately, then the largest weights."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from regard.trace.labelled_map import special_share
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import Trace
 
-UNKNOWN = ("[UNK]", "<unk>")  # how vocabularies spell what they do not know
+UNKNOWN = ("[UNK]", "<unk>")  # the unknown token in vocabularies
 
 
 @dataclass(frozen=True)
 class Share:
-    """A token that attention goes to, and how much of it: weight is a part of 1."""
+    """A token that attention goes to, and its weight, a fraction of 1."""
 
     token: int
     text: str
@@ -31,9 +31,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Attended:
-    """Where attention goes in one layer, from one token or word: of one head, or (head None) the mean of all heads.
+    """The attention of one token or word in one layer: of one head, or (head None) the mean of all heads.
 
-    special: what all special tokens take together. sinks: what each attention sink takes, in the text's order. top: the
+    special: the weight on all special tokens. sinks: the weight on each attention sink, in the text's order. top: the
     largest others. weights: one for every token, None in an overview.
     """
 
@@ -46,7 +46,7 @@ class Attended:
 
     @property
     def apart(self) -> float:
-        """The weight on special tokens and sinks."""
+        """Return the weight on special tokens and sinks."""
         return self.special + sum(share.weight for share in self.sinks)
 
 
@@ -54,14 +54,14 @@ def attended(
     weights: Float[Tensor, "R S"], tokens: Sequence[Token], layer: int, head: int | None, top: int,
     sinks: Collection[int] = (), *, whole: bool = True,
 ) -> list[Attended]:  # fmt: skip
-    """Sort rows of weights as a user reads them: special tokens and sinks separately, then the largest others."""
+    """Sort rows of weights into special tokens, sinks, and the `top` largest other weights."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)
     named[numbered] = False
     rest, count = weights.masked_fill(~named, 0), min(top, weights.shape[1])
     if weights.dtype == torch.float32:
-        # The bits of numbers that are not negative are in their order: with the place, from behind, they are one key,
-        # by which the first of equal ones comes first. It takes a tenth of a sort's time.
+        # The bits of numbers that aren't negative sort as the numbers do. Joined with the position, counted from the
+        # end, they are one key by which the first of equal weights comes first, in a tenth of a sort's time.
         behind = torch.arange(last, -1, -1, device=weights.device)
         keys = (rest.contiguous().view(torch.int32).long() << 32) | behind
         places = last - (keys.topk(count).values & 0xFFFFFFFF)
@@ -72,30 +72,30 @@ def attended(
     for largest, numbers, special, own in zip(*(column.tolist() for column in columns), strict=True):
         best = [Share(n, tokens[n].text, each) for each, n in zip(largest, numbers, strict=True) if each > 0]
         apart = [Share(n, tokens[n].text, each) for n, each in zip(numbered, own, strict=True) if each > 0]
-        found.append(Attended(layer, head, special, apart, best, None))  # what is not seen, of weight 0, is not named
+        found.append(Attended(layer, head, special, apart, best, None))  # weights of 0 aren't named
     return [replace(each, weights=row) for each, row in zip(found, weights.tolist(), strict=True)] if whole else found
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
-    """Return a layer and a head counted from 0, where -1 was the last."""
+    """Check a layer and a head, of which -1 is the last, and return their numbers from 0."""
     return (None if layer is None else check_layer(trace, layer), None if head is None else check_head(trace, head))
 
 
 def check_layer(trace: Trace, layer: int) -> int:
-    """As `check_heads`, of a layer."""
+    """Check a layer of a trace, of which -1 is the last, and return its number from 0."""
     layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
-    trace.attention[layer]  # says so itself where it is not held
+    trace.attention[layer]  # raises if the trace doesn't hold it
     return layer
 
 
 def check_head(trace: Trace, head: int) -> int:
-    """As `check_heads`, of a head."""
+    """Check a head of a trace, of which -1 is the last, and return its number from 0."""
     held = held_attention_calls(trace)
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
 
 
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
-    """List the attention calls whose maps the trace of one text holds, of which there has to be one."""
+    """Return the attention calls whose maps the trace of one text holds, at least one."""
     refuse_pairs(trace)
     if not (held := call_numbers(trace.attention)):
         raise RegardError(f"the trace of {trace.status.model} has no attention")
@@ -103,7 +103,7 @@ def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
 
 
 def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
-    """List the maps (H, L, L) of these calls."""
+    """Return the maps (H, L, L) of a trace's calls; check that their keys are the text's tokens."""
     maps: list[AttentionMap] = []
     calls, size = held_attention_calls(trace), len(trace.tokens)
     for call in calls:
@@ -115,9 +115,9 @@ def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
 
 @dataclass(frozen=True)
 class WordLink:
-    """A token of another word, the weight that a word gives it in one head, and that head.
+    """A word's weight on a token of another word, in one head.
 
-    weight: a part of 1. others: what is expected, the larger of what others give at that distance and to that token.
+    weight: a fraction of 1. others: the expected weight, the larger of what others give there and to that token.
     """
 
     layer: int
@@ -129,10 +129,9 @@ class WordLink:
 
 
 def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
-    """Number the tokens of other words than one: not its own, no sinks, not special, with a letter or a digit.
+    """Return the numbers of other words' tokens: not own, no sinks, not special, with a letter or a digit.
 
-    What a tokenizer doesn't know isn't a word. own, sinks: the numbers of the word's tokens, and of those that are
-    attention sinks.
+    Unknown tokens aren't words. own, sinks: the numbers of the word's tokens, and of attention sinks.
     """
     return [
         number
@@ -145,10 +144,10 @@ def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection
 def keys_of_other_words(
     tokens: Sequence[Token], groups: Sequence[Sequence[int]], sinks: Collection[int] = ()
 ) -> Bool[Tensor, "g S"]:
-    """Find the tokens of other words than each of several, given by their tokens.
+    """Mark, for each of several words given by their tokens, the tokens of other words.
 
-    Left out are words that are spelled alike, since many heads look at what is repeated, and the other pieces of a word
-    of which its tokens are a part.
+    Left out are words that are spelled alike, since many heads look at repetitions, and the other pieces of a word to
+    which the tokens belong.
     """
     spans = words(tokens)
     names = [spelling(tokens, word).casefold() for word in spans]

@@ -1,4 +1,4 @@
-"""Compute every head's scores as means over texts: traces, a corpus, or repeated or exchanged random tokens.
+"""Average every head's scores over texts: traces, a corpus, or repeated or exchanged random tokens.
 
 Repeated random tokens: heads can only follow the repetition. This is the test of Olsson et al. 2022, "In-context
 Learning and Induction Heads": in a text w x y … w x y …, an induction head at the second w attends to x, the token
@@ -46,19 +46,19 @@ COUNTS = ("queries", "nexts", "duplicates", "inductions")
 OVER = {  # the others are means over all queries
     "next": "nexts", "duplicate": "duplicates", "induction": "inductions", "successor": "successors",
 }  # fmt: skip
-SHARE = "share"  # of a token's attention, from 0 to 1
-ALIKE = "likeness"  # of the attention of two texts, from 0 to 1
+SHARE = "share"  # a fraction of a token's attention, from 0 to 1
+ALIKE = "likeness"  # similarity of the attention of two texts, from 0 to 1
 CROSS_SCORES = ("written", "read", "successor", "special")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMeans(Tabular):
-    """The scores of every head by their names, (layers, H) each; NaN if no query has such a key.
+    """The mean scores of every head by name, (layers, H) each; NaN if no query has such a key.
 
-    entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with a
-    token after them (nexts), with an earlier token of their id (duplicates) and with one that has a token behind it
-    (inductions); of cross-attention those whose source has a token behind it (successors). layers: the layer of each
-    row, empty for 0, 1, 2, …. model, notes: of a store's, what read the texts, and what to know of them.
+    entropy is in nats, distance in tokens, the others are fractions from 0 to 1. counts: all queries, those followed by
+    a token (nexts), those with an earlier token of their id (duplicates), those with one that is followed by a token
+    (inductions); for cross-attention, those whose source is followed by a token (successors). layers: the layer of each
+    row, empty for 0, 1, 2, …. model, notes: for an embedding index, the model that read the texts, and notes on them.
     """
 
     scores: dict[str, Float[np.ndarray, "layers H"]]
@@ -72,11 +72,11 @@ class HeadMeans(Tabular):
         return self.layers[row] if self.layers else row
 
     def count(self, name: str) -> int:
-        """Over how many tokens a score is a mean."""
+        """Return how many tokens a score averages over."""
         return self.counts.get(OVER.get(name, "queries"), self.counts["queries"])
 
     def rows(self) -> list[Row]:
-        """List one row per head: layer, head, and every score."""
+        """Return one row per head: layer, head, and every score."""
         layers, heads = next(iter(self.scores.values())).shape
         return [
             {"layer": self.layer(row), "head": head}
@@ -88,9 +88,9 @@ class HeadMeans(Tabular):
     def best(
         self, name: str, count: int = 3, by: Float[np.ndarray, "layers H"] | None = None
     ) -> list[tuple[int, int, float]]:
-        """List the heads with the largest score of a name, or of `by` instead: (layer, head, score).
+        """Return the heads with the largest score of a name, or with the largest `by`: (layer, head, score).
 
-        Heads whose score, or whose `by`, is NaN are left out.
+        Heads whose score or `by` is NaN are left out.
         """
         table, ranked = self.scores[name], self.scores[name] if by is None else by
         ranked = np.where(np.isnan(table), np.nan, ranked)
@@ -100,7 +100,7 @@ class HeadMeans(Tabular):
 
 
 def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
-    """Average the head scores of several texts, each text counting by how many of its queries a score is of."""
+    """Average the head scores of several texts, weighted by the number of queries that a score averages over."""
     if not found:
         raise RegardError("mean_scores: got no scores, expected those of at least one text")
     calls = found[0].calls
@@ -168,7 +168,7 @@ MEANINGS = {
 
 
 def is_share(name: str) -> bool:
-    """Return whether a score is from 0 to 1, so that all such scores share a scale."""
+    """Check whether a score is from 0 to 1, so that it can share a scale with other such scores."""
     return MEANINGS[name].unit in (SHARE, ALIKE)
 
 
@@ -222,11 +222,11 @@ EXCHANGED = ("position", "content", "looked")
 
 
 def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) -> list[int]:
-    """Draw different tokens at random, `length` of them, `repeats` times the same, between the model's special tokens.
+    """Draw `length` different token ids at random, repeated `repeats` times, between the model's special tokens.
 
-    Tokens are those spelled with letters alone; of a model without a tokenizer any id that it has.
+    The tokens consist of letters alone; for a model without a tokenizer, any id is drawn.
 
-    model: whose vocabulary they are drawn from. seed: of the draw.
+    model: whose vocabulary to draw from. seed: of the random generator.
     """
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models with a single stack")
@@ -237,7 +237,7 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
     whole = length * repeats + len(before) + len(after)
     if model.limit is not None and whole > model.limit:
         raise RegardError(f"random tokens: got {whole} with special tokens, {model.name} takes at most {model.limit}")
-    pool = _plain_ids(model)
+    pool = _drawable_ids(model)
     if len(pool) < length:
         raise RegardError(f"random tokens: got {length}, but {model.name} has only {len(pool)} to draw from")
     drawn = np.random.default_rng(seed).choice(pool, length, replace=False).tolist()
@@ -245,7 +245,7 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
 
 
 def special_around(model: "Model") -> tuple[list[int], list[int]]:
-    """Return the ids of the special tokens that the tokenizer puts before and behind a text."""
+    """Return the ids of the special tokens that the tokenizer puts before and after a text."""
     if model._tokenizer is None:
         return [], []
     ids = model._tokenizer("a")["input_ids"]
@@ -255,12 +255,12 @@ def special_around(model: "Model") -> tuple[list[int], list[int]]:
     return ids[:first], ids[len(ids) - last :]
 
 
-def _plain_ids(model: "Model") -> Int[np.ndarray, " V"]:
-    """The ids that can be drawn."""
+def _drawable_ids(model: "Model") -> Int[np.ndarray, " V"]:
+    """Return the ids that can be drawn: of tokens that consist of letters, or any without a tokenizer."""
     count = model._session.original.get_input_embeddings().num_embeddings
     if model._tokenizer is None:
         return np.arange(count)
-    marks = "\u2581\u0120#"  # what begins a word, or goes on with one, in the vocabularies that are in use
+    marks = "\u2581\u0120#"  # marks of a word's start or continuation in common vocabularies
     spelled = enumerate(model._tokenizer.convert_ids_to_tokens(range(min(count, len(model._tokenizer)))))
     special = set(model._tokenizer.all_special_ids)
     plain = [n for n, each in spelled if n not in special and each is not None and each.strip(marks).isalpha()]
@@ -268,11 +268,11 @@ def _plain_ids(model: "Model") -> Int[np.ndarray, " V"]:
 
 
 def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS, seed: int = 0) -> HeadMeans:
-    """Score every head of a model on texts of random tokens, each `length` different ones twice over.
+    """Score every head of a model on texts of `length` different random tokens, repeated once.
 
     The scores are means over the texts, which seed draws.
     """
-    traces = (_trace(model, random_ids(model, length, 2, seed=seed + n)) for n in range(texts))
+    traces = (_trace_attention(model, random_ids(model, length, 2, seed=seed + n)) for n in range(texts))
     means = mean_scores([head_scores(trace) for trace in traces])
     return HeadMeans({name: means.scores[name] for name in REPEATED}, means.counts, means.layers)
 
@@ -280,11 +280,11 @@ def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS,
 def content_or_position(
     model: "Model", texts: Sequence[str] | Sequence[Sequence[int]], *, exchanges: int = EXCHANGES, seed: int = 0
 ) -> HeadMeans:
-    """Compare the attention of texts with that of the same texts with tokens exchanged, for every head.
+    """Compare every head's attention in texts and in the same texts with exchanged tokens.
 
-    Gives position, content, and looked: how much the queries looked at the tokens that changed places; if that is
-    next to nothing, the other two say little. They are means over texts and exchanges; NaN where a head looks at none
-    of these tokens.
+    Returns position, content, and looked: how much the queries attend to the tokens that changed positions; if that is
+    next to nothing, the other two say little. They are means over texts and exchanges; NaN if a head attends to none of
+    these tokens.
     """
     texts = list(check_texts(texts, "content_or_position", ", or a list of ids for each"))
     if not texts or exchanges < 1:
@@ -296,7 +296,7 @@ def content_or_position(
     tables, queried = [], 0
     calls: tuple[CallNumber, ...] = ()
     for text in texts:
-        trace = _trace(model, text)
+        trace = _trace_attention(model, text)
         places = [n for n, token in enumerate(trace.tokens) if not token.special]
         if len(places) < MIN_TOKENS:
             raise RegardError(f"content_or_position: a text has {len(places)} tokens, expected {MIN_TOKENS} or more")
@@ -304,10 +304,10 @@ def content_or_position(
         region, queries = torch.tensor(places[1:-stay]), torch.tensor(places[-stay:])
         ids = torch.tensor([token.id for token in trace.tokens])
         for _ in range(exchanges):
-            moved = _cycle_of_exchanged_tokens(len(region), random)
+            moved = _draw_cycle(len(region), random)
             changed = ids.clone()
             changed[region[moved]] = ids[region]
-            calls, found = compare(trace, _trace(model, changed.tolist()), queries, region, moved)
+            calls, found = compare(trace, _trace_attention(model, changed.tolist()), queries, region, moved)
             tables.append(found)
         queried += stay
     table = torch.stack(tables)
@@ -316,8 +316,8 @@ def content_or_position(
     return HeadMeans(dict(zip(EXCHANGED, mean, strict=True)), {"queries": queried}, tuple(layer for layer, _ in calls))
 
 
-def _trace(model: "Model", text: str | Sequence[int]) -> Trace:
-    """The trace of a text, or of ids: its attention alone."""
+def _trace_attention(model: "Model", text: str | Sequence[int]) -> Trace:
+    """Trace a text, or ids, for its attention alone."""
     given: Any = {"text" if isinstance(text, str) else "ids": text}
     return model.trace(**given, logits=False, attention_outputs=False)
 
@@ -327,8 +327,8 @@ def compare(
 ) -> tuple[tuple[CallNumber, ...], Float[Tensor, "3 layers H"]]:
     """Compare two traces' attention: position, content and looked, for every head of every call.
 
-    queries: the rows that are compared. region: the keys that changed places; moved: token region[n] stands at
-    region[moved[n]] in the other.
+    queries: the rows to compare. region: the keys that changed positions; moved: token region[n] is at region[moved[n]]
+    in the other trace.
     """
     refuse_pairs(other)
     calls = held_attention_calls(trace)
@@ -339,20 +339,20 @@ def compare(
         rows = (each.attention[call][:, first:last].cpu().double() for each in (trace, other))
         before, after = (each[:, queries - first][:, :, region] for each in rows)
         own = len(before)
-        table[0, row, :own] = _alike(before, after)
-        table[1, row, :own] = _alike(before, after[:, :, moved])
+        table[0, row, :own] = _bray_curtis_similarity(before, after)
+        table[1, row, :own] = _bray_curtis_similarity(before, after[:, :, moved])
         table[2, row, :own] = before.sum(2).mean(1)
     return calls, table
 
 
-def _alike(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[Tensor, " H"]:
-    """The Bray-Curtis similarity of two tables of each head; NaN where both are zero."""
+def _bray_curtis_similarity(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[Tensor, " H"]:
+    """Compute the Bray-Curtis similarity of two tables for each head; NaN if both are zero."""
     both = (one + other).sum((1, 2)) / 2
     return torch.minimum(one, other).sum((1, 2)) / torch.where(both > 0, both, torch.nan)
 
 
-def _cycle_of_exchanged_tokens(count: int, random: torch.Generator) -> Int[Tensor, " n"]:
-    """Where each of n tokens goes: all in one random circle, so that none stays."""
+def _draw_cycle(count: int, random: torch.Generator) -> Int[Tensor, " n"]:
+    """Draw a new position for each of n tokens, all in one random cycle, so that none stays."""
     order = torch.randperm(count, generator=random)
     moved = torch.empty_like(order)
     moved[order] = order.roll(-1)

@@ -11,12 +11,12 @@ causal models the first sees itself alone), each score is a mean over q of a par
     sinks       Σ w[i, j] over attention sinks j (`explain.weights.sinks`), with what the head's learned sink takes
                                                                         Xiao et al. 2023
     duplicate   Σ w[i, j] over j < i of the same token id               Wang et al. 2022
-    induction   Σ w[i, j] over j < i behind a token of the same id:     Olsson et al. 2022
+        induction   Σ w[i, j] over j < i after a token of the same id:      Olsson et al. 2022
                 id[j - 1] = id[i]
 
 The means of the last two are over the queries that have such a j. Olsson et al. measure induction ("prefix matching")
-on random tokens that are repeated, where only the repetition can be followed: `model.trace(ids=ids + ids)` gives
-that number; that of a natural text is of its own repetitions. A score says where a head looks, not what that does.
+on repeated random tokens, where a head can only follow the repetition: `model.trace(ids=ids + ids)` gives that number.
+A natural text's score is of its own repetitions. A score says where a head looks, not what that does.
 
 Clark et al. 2019, "What Does BERT Look At?"; Voita et al. 2019, "Analyzing Multi-Head Self-Attention" (who count how
 often the largest weight is at a position, where this is the mean weight); Olsson et al. 2022, "In-context Learning and
@@ -48,11 +48,11 @@ Scores = Float[Tensor, "layers H"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadScores(Tabular):
-    """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
+    """The scores of every head as defined above: (layers, heads) in float64, one row per attention call.
 
     calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
-    fewer heads than others. queries, nexts, duplicates, inductions: how many queries the means, those of next, of
-    duplicate and of induction are over. sink_tokens: the numbers of the tokens that are attention sinks.
+    fewer heads than others. queries, nexts, duplicates, inductions: how many queries the means, and those of next,
+    duplicate and induction, are over. sink_tokens: the numbers of the tokens that are attention sinks.
     """
 
     calls: tuple[CallNumber, ...]
@@ -72,15 +72,15 @@ class HeadScores(Tabular):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layer of each row."""
+        """Return the layer of each row."""
         return tuple(layer for layer, _ in self.calls)
 
     def by_name(self) -> dict[str, Scores]:
-        """Return the scores by their names, in the order of the definitions."""
+        """Return the scores by name, in the order of their definitions."""
         return {name: getattr(self, name) for name in NAMES}
 
     def rows(self) -> list[Row]:
-        """List one row per head: layer, call (which of the layer's), head, and every score."""
+        """Return one row per head: layer, call (which of the layer's), head, and every score."""
         scores, heads = self.by_name(), range(self.same.shape[1])
         return [
             {"layer": layer, "call": nth, "head": head}
@@ -95,9 +95,9 @@ NAMES = tuple(each.name for each in fields(HeadScores) if each.type is Scores)
 
 
 def head_scores(trace: Trace) -> HeadScores:
-    """Score every head of the layers that a trace holds; of an encoder-decoder give a side, `.encoder` or `.decoder`.
+    """Score every head of the layers that a trace holds; for an encoder-decoder, pass `.encoder` or `.decoder`.
 
-    Every weight is read once, some rows at a time: no tensor of all heads' L × S exists.
+    Every weight is read once, some rows at a time, without a tensor of all heads' L × S weights.
     """
     calls, maps = held_attention_calls(trace), maps_between_tokens(trace)
     ids = torch.tensor([token.id for token in trace.tokens])
@@ -112,9 +112,9 @@ def head_scores(trace: Trace) -> HeadScores:
 
 
 class _ScoreSums:
-    """The sums behind the scores of one map (H, L, L), from one pass over its rows.
+    """Sums of weights for the scores of one map (H, L, L), from one pass over its rows.
 
-    received: what each key gets from all queries (H, L). counted: what it gets from those that count.
+    received: each key's weights from all queries (H, L). counted: those from the queries that count.
     """
 
     def __init__(self, weights: AttentionMap, ids: Int[Tensor, " L"], special: Bool[Tensor, " L"]) -> None:
@@ -130,12 +130,12 @@ class _ScoreSums:
             part = weights[:, int(rows[0]) : int(rows[-1]) + 1].cpu().double()  # (H, r, L)
             self.received += part.sum(1)
             own = asks[rows]
-            self._add(part[:, own], rows[own], ids)
+            self._add_rows(part[:, own], rows[own], ids)
         if weights.given is None and weights.rule.sinks is not None:
             self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
 
-    def _add(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:
-        """Add the rows of some queries that count."""
+    def _add_rows(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:
+        """Add the rows of some queries that count to the sums."""
         self.counted += part.sum(1)
         for name, shift in POSITIONS.items():
             there = rows + shift < len(ids)
@@ -152,7 +152,7 @@ class _ScoreSums:
             self.counts[name] += int(spots.any(1).sum())
 
     def means(self, sink_tokens: list[int]) -> dict[str, Float[Tensor, " H"]]:
-        """Every score by its name."""
+        """Return every score by name, (H,) each: the sums divided by their number of queries."""
         means = {name: total / (self.counts[name] or math.nan) for name, total in self.followed.items()}
         sums = {
             "special": self.counted[:, self.special].sum(1),
@@ -162,5 +162,5 @@ class _ScoreSums:
         return means | {name: total / (self.queries or math.nan) for name, total in sums.items()}
 
 
-POSITIONS = {"previous": -1, "same": 0, "next": 1}  # which key is followed, from the query's own place
+POSITIONS = {"previous": -1, "same": 0, "next": 1}  # offset of the followed key from the query
 FOLLOWED = (*POSITIONS, "duplicate", "induction")

@@ -47,7 +47,7 @@ class HeadSteps:
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
 ) -> HeadSteps:
-    """Compute every step of one query of an attention map; value has the vectors that are weighted.
+    """Compute each step of one query through one head of an attention map. value: the vectors that are weighted.
 
     Raises:
         RegardError: there is no such query or head, or the record isn't within 1e-5 of the map's own weights.
@@ -88,7 +88,7 @@ def steps(
 
 
 def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | None = None) -> HeadSteps:
-    """Compute every step of one token of a trace in one layer and head; part "cross": on the encoder's tokens.
+    """Compute each step of one token's query in one layer and head of a trace; part "cross": on the encoder's tokens.
 
     Layers and heads count from 0, or from the end: -1 is the last.
 

@@ -32,14 +32,14 @@ from regard.trace.trace import PairTrace, Trace
 EXCESS = 0.2
 FIRST = 0.1
 SEEN_BY = 4
-HIDDEN = -1e30  # a bias from here down is a mask's
-BAND = 1 << 22  # cells of a map or a mask that are looked at at once
+HIDDEN = -1e30  # a bias of this or less masks a key
+BAND = 1 << 22  # cells of a map or a mask that are read at once
 
 
 @dataclass(frozen=True)
 class Sink:
-    """A token that is an attention sink. share: as the criterion has it, mean over heads; heads: the part of all heads
-    in which it takes far more than an equal share."""
+    """A token that is an attention sink. share: as in the criterion, mean over heads. heads: the fraction of all heads
+    in which it receives far more than an equal share."""
 
     token: int
     text: str
@@ -65,10 +65,9 @@ def sinks_of(
     itself: bool = True,
     received: Sequence[Float[Tensor, "_ S"]] | None = None,
 ) -> list[Sink]:
-    """Find the sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
+    """Find the sinks among the keys of some maps (H, L, S). itself: whether queries and keys are one text.
 
-    received: what the maps' `received()` gives, where it is known already. Maps whose keys aren't these tokens alone
-    don't count.
+    received: the maps' `received()`, if it is known already. Maps with other keys than these tokens don't count.
     """
     size = len(tokens)
     known = [None] * len(maps) if received is None else received
@@ -92,7 +91,7 @@ def sinks_of(
             few = math.prod(weights.shape) <= BAND  # then the matrix itself is quicker
             own = torch.stack([each.double().sum(0) for each in weights.dense().cpu()]) if few else weights.received()
         own, equal = own.cpu().double(), equal / queries
-        # What a token gives itself is in what it receives: without it no excess is larger, few need be looked up.
+        # `own` includes a token's weight on itself: no excess is larger without it, so few tokens need to be read.
         above.append((own / queries - equal) / (1 - equal).clamp(min=1e-9) >= least)
         parts.append((weights, own, queries, equal))
     enough = seen_by >= SEEN_BY
@@ -111,16 +110,16 @@ def sinks_of(
 
 
 def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:
-    """Count the queries that see each key, and sum what they would give it if they spread their weight evenly.
+    """Count the queries that see each key, and sum the weights it would receive if they attended evenly.
 
-    h is 1 where all heads see the same. itself: leave out what a query gives its own token.
+    h is 1 if all heads see the same keys. itself: leave out a query's weight on its own token.
     """
     heads, length, size = weights.shape
-    given = weights.given  # keys that have no weight at all are not seen
+    given = weights.given  # keys without any weight aren't seen
     bias, mask = (weights.rule.bias, weights.rule.mask) if given is None else (given.log(), None)
     if bias is None and (mask is None or mask.only_band):
         low, high = (None, None) if mask is None else (mask.low, mask.high)
-        seen, equal = _of_band(low, high, length, size, itself)
+        seen, equal = _band_shares(low, high, length, size, itself)
         return seen[None], equal[None]
     apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and mask.by_head)
     rows = heads if apart else 1
@@ -148,10 +147,10 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
 
 
 @lru_cache(maxsize=4)  # alike in all layers of a text
-def _of_band(low: int | None, high: int | None, length: int, size: int, itself: bool) -> tuple[Tensor, Tensor]:
-    """`equal_shares`, (S,) each, where query i sees the keys from i + low to i + high: differences of running sums.
+def _band_shares(low: int | None, high: int | None, length: int, size: int, itself: bool) -> tuple[Tensor, Tensor]:
+    """Compute `equal_shares`, (S,) each, if query i sees keys i + low to i + high: differences of running sums.
 
-    Kept: not to be written to.
+    The results are cached: don't write to them.
     """
     query = torch.arange(length)
     first = torch.zeros(length, dtype=torch.long) if low is None else (query + low).clamp(0, size)

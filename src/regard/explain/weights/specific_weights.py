@@ -1,4 +1,4 @@
-"""Weights that depend on both tokens: more than the distance or the key alone explains.
+"""Find weights that depend on both tokens: more than the distance or the key alone explains.
 
     divergence = weight · ln(weight / expected),  expected = the largest of (by distance, by key, equal)
 
@@ -38,16 +38,16 @@ NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
 DISTINCTIVE = 0.25  # nats from which on a pair's weight is distinctive
 SMALL = 1 << 22  # weights of a map that is read as a whole
 AT_ONCE = 64  # of them
-SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
+SAMPLED = 512  # queries that the means are over, evenly spaced in a longer text
 DivergenceMap = tuple[int, Float[Tensor, "H L L"], Float[Tensor, "H L L"]]  # of a layer: weights, divergences
 
 
 @dataclass(frozen=True)
 class SpecificWeight:
-    """The weight from a word (or a token: the mean over `queries`) to a key in a head.
+    """The weight from a word (or a token) to a key in one head.
 
-    weight: the mean over the queries. by_distance, by_key: means over other queries, and divergence, in nats, as the
-    module has them, each the mean over the queries.
+    weight: the mean over the queries. by_distance, by_key: means over other queries; divergence, in nats: as defined
+    above, each the mean over the queries.
     """
 
     layer: int
@@ -64,12 +64,12 @@ def specific_weights(
     trace: Trace, groups: Sequence[Sequence[int]] | None = None, apart: Collection[int] = (), *,
     layers: Sequence[int] | None = None, head: int | None = None, words_alone: bool = False,
 ) -> list[list[SpecificWeight]]:  # fmt: skip
-    """Find, in each layer, the weight of each word with the largest divergence; the largest of these first.
+    """Find each word's weight with the largest divergence, in each layer; the largest divergences first.
 
-    groups: the tokens of each word; by default every token that isn't special and not in apart is one, of more than
-    512 as many, evenly apart. apart: the numbers of the tokens that are attention sinks. layers: by default all that
-    the trace holds; head: one head of each, by default that with the largest divergence. words_alone: keys are tokens
-    of words that are spelled otherwise than the word, and no punctuation. Words with none above 0 are left out.
+    groups: the tokens of each word. Default: every token that isn't special or in apart, or 512 of more, evenly spaced.
+    apart: the numbers of the tokens that are attention sinks. layers: default: all that the trace holds. head: one head
+    of each layer. Default: that with the largest divergence. words_alone: keys are tokens of words that are spelled
+    differently, without punctuation. Words without a divergence above 0 are left out.
     """
     tokens = trace.tokens
     own = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
@@ -112,10 +112,10 @@ def specific_weights(
 def word_links(
     trace: Trace, words: Sequence[Sequence[int]], apart: Collection[int] = (), layers: Sequence[int] | None = None
 ) -> list[WordLink | None]:
-    """Find what each word's tokens give a token of another word with the largest divergence, of all heads.
+    """Find each word's weight on a token of another word with the largest divergence, over all heads.
 
-    words: the tokens of each; apart: the numbers of the tokens that are attention sinks; layers: by default all.
-    None if nothing is beyond the expected; of several alike the first layer's.
+    words: the tokens of each. apart: the numbers of the tokens that are attention sinks. layers: default: all. None if
+    no weight exceeds the expected weight; of equal ones the first layer's.
     """
     best: dict[tuple[int, ...], SpecificWeight] = {}
     for layer in specific_weights(trace, words, apart, layers=layers, words_alone=True):
@@ -142,7 +142,7 @@ def runs_of_layers(attention: Any, layers: Iterable[int]) -> list[list[int]]:
 
 
 def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor, "H L S"]:
-    """Return the weights of all heads of a run of layers as one tensor, which is read faster; a large map itself."""
+    """Return the weights of all heads of a run of layers as one tensor, which is read faster; a large map as it is."""
     if sum(math.prod(weights.shape) for weights in maps) > SMALL:
         return maps[0]
     return maps[0].dense().cpu() if len(maps) == 1 else torch.cat([weights.dense().cpu() for weights in maps])
@@ -151,13 +151,13 @@ def weights_at_hand(maps: Sequence[AttentionMap]) -> AttentionMap | Float[Tensor
 def divergences(
     weights: AttentionMap | Float[Tensor, "H L S"], pairs: Int[Tensor, "3 n"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """Return the weight and the divergence, in nats, of some heads, queries and keys."""
+    """Compute the weight and the divergence, in nats, of pairs of a query and a key in some head."""
     _, length, size = weights.shape
     if isinstance(weights, AttentionMap) and length > SAMPLED and weights.given is None and weights.rule.only_band:
         return _divergences_of_large_map(weights, pairs)
     head, query, key = pairs
     shifts = torch.tensor([0, *NEAREST])
-    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): its own place, and those beside it
+    queries, keys = query[:, None] + shifts, key[:, None] + shifts  # (n, 9): each pair, its neighbours
     rows, place, column = weights, queries.clamp(0, length - 1), keys.clamp(0, size - 1)
     inside = torch.from_numpy((place.numpy() == queries.numpy()) & (column.numpy() == keys.numpy()))
     if isinstance(weights, AttentionMap):
@@ -166,13 +166,13 @@ def divergences(
     values = rows[head[:, None], place, column].double() * inside
     weight, beside = values[:, 0], values[:, 1:]
     sample, by_distance, by_key = _sampled_sums(weights)
-    own = torch.stack([weight, _above(weight, 0).double()])
+    own = torch.stack([weight, _larger_than(weight, 0).double()])
     own = own if len(sample) == length else own * torch.isin(query, sample)
     expected = [
-        _mean(by_distance[:, head, key - query + length - 1] - own),
-        beside.sum(1) / _above(beside, 0).sum(1).clamp(min=1),
-        _mean(by_key[:, head, key] - own),
-        1 / _above(rows[head, place[:, 0]], 0).sum(-1).clamp(min=1),
+        _mean_or_0(by_distance[:, head, key - query + length - 1] - own),
+        beside.sum(1) / _larger_than(beside, 0).sum(1).clamp(min=1),
+        _mean_or_0(by_key[:, head, key] - own),
+        1 / _larger_than(rows[head, place[:, 0]], 0).sum(-1).clamp(min=1),
     ]
     return weight, torch.xlogy(weight, weight) - torch.xlogy(weight, torch.stack(expected).amax(0))
 
@@ -180,7 +180,7 @@ def divergences(
 def _divergences_of_large_map(
     weights: AttentionMap, pairs: Int[Tensor, "3 n"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """As `divergences`, from the few weights that are needed: largest of the row · exp(score - score of that one)."""
+    """Compute `divergences` from the few weights needed: a row's largest weight · exp(score - its score)."""
     heads, length, size = weights.shape
     largest, at = (tensor[..., 0].cpu() for tensor in weights.top(1))  # (H, L)
     mask, softcap = weights.rule.mask or Mask(), weights.rule.softcap
@@ -219,10 +219,10 @@ def _divergences_of_large_map(
 def divergence_maps(
     tokens: Sequence[Token], attention: Any, apart: Collection[int], layers: Sequence[int], heads: Sequence[int]
 ) -> Iterator[DivergenceMap]:
-    """Compute the weights of each layer of a short text, and their divergences: 0 where no word attends to another.
+    """Yield the weights of each layer of a short text, and their divergences: 0 unless one word attends to another.
 
-    attention: the weights of each layer. apart: the numbers of the tokens that are attention sinks. heads: the others
-    have divergences of 0.
+    attention: each layer's weights. apart: the numbers of the tokens that are attention sinks. heads: the heads to
+    keep, as other heads have divergences of 0.
     """
     asking = [word for word in words(tokens) if not tokens[word[0]].special and not set(word) <= set(apart)]
     allowed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
@@ -239,10 +239,10 @@ def divergence_maps(
 
 
 def distinctive_pairs(maps: Iterable[DivergenceMap]) -> list[tuple[int, int, int, int, float, float]]:
-    """Find the head in which each token's weight on another word has the largest divergence.
+    """Find, for each pair of tokens of two words, the head with the largest divergence.
 
-    maps: of each layer, as in `divergence_maps`. Returned are (query, key, layer, head, weight, divergence) of
-    pairs with a divergence of at least 0.25 nats, the largest first.
+    maps: each layer's, as in `divergence_maps`. Returns (query, key, layer, head, weight, divergence) of pairs with a
+    divergence of at least 0.25 nats, the largest first.
     """
     found: dict[tuple[int, int], tuple[int, int, int, int, float, float]] = {}
     for layer, weights, divergence in maps:
@@ -259,7 +259,7 @@ def largest_divergences(
 ) -> tuple[Float[Tensor, "n H 2 L"], Int[Tensor, "n H 2 L"]]:
     """Find each token's most distinctive link in every head of some layers: as a query, and as a key.
 
-    Returned are the divergences, and the tokens at the other ends.
+    Returns the divergences, and the tokens at the other ends.
     """
     both = [torch.stack([layer, layer.mT], 1).max(-1) for layer in divergences]
     return torch.stack([best.values for best in both]), torch.stack([best.indices for best in both])
@@ -268,17 +268,17 @@ def largest_divergences(
 def row_divergences(
     weights: AttentionMap | Float[Tensor, "H L S"], queries: Int[Tensor, " q"]
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
-    """What queries give each key, what others give at that distance and to that key, and the divergences in nats.
+    """Compute queries' weights, others' mean weights at that distance and on that key, and the divergences in nats.
 
-    What others give are means, 0 where there are none; at the same distance the larger of those over all and over the
-    eight nearest. A query counts where it gives a key any weight; of more than 512, 512 evenly apart are looked at.
+    Means without weights are 0; at the same distance, the larger of those over all and over the eight nearest counts. A
+    query counts if its weight on a key isn't 0; of more than 512 queries, 512 evenly spaced are read.
     """
     heads, length, size = weights.shape
     rows = weights[:, queries].cpu().double()
     sample, sums, columns = _sampled_sums(weights)
-    own = torch.stack([rows, _above(rows, 0).double()])
+    own = torch.stack([rows, _larger_than(rows, 0).double()])
     own = own if len(sample) == length else own * torch.isin(queries, sample).double()[:, None]
-    by_distance = _mean(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
+    by_distance = _mean_or_0(sums.unfold(2, size, 1)[:, :, length - 1 - queries] - own)
     total = torch.zeros(heads, len(queries), size, dtype=torch.float64)  # of the nearest that give it any weight
     many = torch.zeros_like(total, dtype=torch.uint8)
     for shift in NEAREST:
@@ -289,9 +289,9 @@ def row_divergences(
         if first < last:
             shifted = beside[:, :, first + shift : last + shift]
             total[:, :, first:last] += shifted
-            many[:, :, first:last] += _above(shifted, 0).byte()
-    by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean(columns[:, :, None] - own)
-    equal = 1 / _above(rows, 0).sum(-1, keepdim=True).clamp(min=1)
+            many[:, :, first:last] += _larger_than(shifted, 0).byte()
+    by_distance, by_key = torch.maximum(by_distance, total / many.clamp(min=1)), _mean_or_0(columns[:, :, None] - own)
+    equal = 1 / _larger_than(rows, 0).sum(-1, keepdim=True).clamp(min=1)
     most = torch.maximum(torch.maximum(by_distance, by_key), equal)
     return rows, by_distance, by_key, torch.xlogy(rows, rows) - torch.xlogy(rows, most)
 
@@ -299,7 +299,7 @@ def row_divergences(
 def _sampled_sums(
     weights: AttentionMap | Float[Tensor, "H L S"],
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, "2 H d"], Float[Tensor, "2 H S"]]:
-    """Return up to 512 queries, and the sum and count of their weights at each distance and on each key."""
+    """Return up to 512 queries, and the sum and number of their weights at each distance and on each key."""
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
@@ -314,26 +314,26 @@ def _sampled_sums(
             rows = seen[head : head + together].double()
             by_key[0, head : head + together] += rows.sum(1)
             by_distance[0, head : head + together].scatter_add_(1, at.expand(len(rows), -1), rows.flatten(1))
-        above = seen.numpy() > 0  # alike in all heads, most often
+        above = seen.numpy() > 0  # mostly the same in all heads
         counts = torch.from_numpy(above[:1] if (above == above[:1]).all() else above).double()
         by_key[1] += counts.sum(1)
         by_distance[1] += by_distance.new_zeros(len(counts), by_distance.shape[2]).index_add_(1, at, counts.flatten(1))
     return sample, by_distance, by_key
 
 
-def _mean(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
-    """Divide sums by how many numbers they are of, 0 if there are none."""
+def _mean_or_0(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
+    """Divide sums by their counts; 0 if a count is 0."""
     total, many = sums
-    return torch.where(_above(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
+    return torch.where(_larger_than(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
 
-def _above(numbers: Shaped[Tensor, "*n"], least: int | float) -> Bool[Tensor, "*n"]:
-    """Compare numbers by NumPy, which takes a tenth of PyTorch's time for it."""
+def _larger_than(numbers: Shaped[Tensor, "*n"], least: int | float) -> Bool[Tensor, "*n"]:
+    """Return which numbers are larger than `least`, by NumPy, which takes a tenth of PyTorch's time."""
     return torch.from_numpy(numpy.asarray(numbers.numpy() > least))
 
 
 def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
-    """Number the words that tokens are pieces of: tokens with no blank between them are of one word."""
+    """Return the word number of each token: tokens with no blank between them belong to one word."""
     numbers, number, end = [], -1, -1
     for token in tokens:
         if number < 0 or token.special or token.start > end or text[token.start : token.start + 1].isspace():
@@ -344,14 +344,14 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
 
 
 def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
-    """Choose the most informative layer and head for a whole text, by the weight with the largest divergence.
+    """Choose the most informative layer and head of a text, and return its weight with the largest divergence.
 
-    The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a
-    single large weight may be chance. found: of each layer, what `specific_weights` gives. None if none has any.
+    The layer has the largest sum of divergences over the text's words, and the head the largest part of it: a single
+    large weight may be chance. found: per layer, as `specific_weights` returns it. None if it found none.
     """
     chosen = [weight for weights in found for weight in weights]
     for name in ("layer", "head"):
-        totals = defaultdict[int, float](float)  # in the order in which they come: the first of several alike
+        totals = defaultdict[int, float](float)  # in order of appearance: of equal ones the first
         for weight in chosen:
             totals[getattr(weight, name)] += weight.divergence
         best = max(totals, key=lambda number: totals[number], default=None)
@@ -360,7 +360,7 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
 
 
 def text_choice(layer: int, head: int | None = None) -> str:
-    """Report why a layer was chosen for a text, of all layers or of those of one head."""
+    """Explain why a layer was chosen for a text, among all layers or those of one head."""
     whose = "its attention" if head is None else f"head {head} there"
     usual = "what the distance alone or the attended token alone predicts"
     return f"Layer {layer} was chosen because {whose} differs most from {usual}."
