@@ -1,8 +1,8 @@
-"""Build the trace of each text from a captured pass of a batch, its padding taken away.
+"""Build the trace of each text from a captured pass of a batch, without its padding.
 
-Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
-A pass has one `_Side`, of an encoder-decoder two: a text, and the stack of layers that read it. What a side's attention
-calls hold of a text is taken from them by `_Calls`: its own calls, and of a decoder those to the encoder.
+Traces are views of the batch's tensors: nothing is copied, and a batch's memory is freed with the last of its traces. A
+pass has one `_Side`, that of an encoder-decoder two: a text, and the stack of layers that read it. `_Calls` takes from
+a side's attention calls what they hold of a text: its own calls, and for a decoder those to the encoder.
 """
 
 from collections import Counter
@@ -43,18 +43,18 @@ WHOLE_TEXT = (
     "Tokens before the first change were recomputed, because this model can't reuse their keys and values alone."
 )
 REUSED = (FROM_WITHIN, WHOLE_TEXT)
-# Differences from which on weights and outputs are not the family's own. Rounding in float32 stays far below both; a
-# mask or a scale that was misread is far above.
+# From these differences on, weights and outputs aren't the model's own. Float32 rounding stays far below both; a
+# misread mask or scale is far above.
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5
 
 
 @dataclass
 class CapturedPass:
-    """One forward pass of a batch, and everything that was captured of it.
+    """One forward pass of a batch, and everything that was captured from it.
 
     calls, stacks, attention_outputs: those to show. call_ids: of its attention calls, None for joined passes. earlier:
-    of a pass that began within the text, what an earlier one gave for the tokens before. notes: for the status of every
-    trace. labels: of a classifier.
+    for a pass that began within the text, an earlier pass's results for the tokens before. notes: for every trace's
+    status. labels: of a classifier.
     """
 
     name: str
@@ -73,7 +73,7 @@ class CapturedPass:
 
 
 def trace_of(captured: CapturedPass, n: int) -> Trace:
-    """The trace of text n of a model that reads one sequence."""
+    """Build the trace of text n, for a model that reads one sequence."""
     stacks = list(captured.stacks.values())
     if isinstance(item := captured.sources[n], ModelInput) and item.text:
         # the stack that read the text comes after the one that read its picture
@@ -91,7 +91,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
 
 
 def pair_of(captured: CapturedPass, n: int) -> PairTrace:
-    """The traces of text n and its target of an encoder-decoder, cross-attention with the decoder."""
+    """Build the traces of text n and its target, for an encoder-decoder; the decoder's has the cross-attention."""
     assert captured.targets is not None
     if len(captured.stacks) != 2:
         paths = ", ".join(captured.stacks) or "none"
@@ -119,16 +119,16 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
 
 
 def check_finite(states: Mapping[int, Tensor], name: str) -> None:
-    """Raise RegardError naming the first layer of a model that leaves NaN or infinity."""
+    """Check that a model's states are finite, by number; the error names the first layer that isn't."""
     for number, state in states.items():
-        # a finite sum has finite terms, and is had sooner; an infinite one may still have them
+        # a finite sum has finite terms, and is faster to check; an infinite sum may have them too
         if not bool(torch.isfinite(state.sum()) or torch.isfinite(state).all()):
             where = "enters layer 0" if number == 0 else f"leaves layer {number - 1}"
             raise RegardError(f"model {name!r}: what {where} holds NaN or infinity, nothing after it means anything")
 
 
 def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
-    """Raise an error if a stack's tokens aren't the input's: with an added token, all weights would be off."""
+    """Check that a stack's tokens are the input's: with an added token, all weights would be off."""
     expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
     expected -= 0 if captured.earlier is None else captured.earlier.past
     if expected != length:
@@ -139,9 +139,9 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
 
 
 class _Side:
-    """Text n of a batch, and the stack of layers that read it: for an encoder-decoder, there are two of each.
+    """One text of a batch, number n, and the stack of layers that read it; an encoder-decoder has two sides.
 
-    run: the rows of the text's tokens, its padding left out. longest: how many there are with padding.
+    run: the rows of the text's tokens, without padding. longest: the number of rows with padding.
     """
 
     def __init__(self, captured: CapturedPass, n: int, texts: list[Encoded], stack: LayerStack) -> None:
@@ -156,7 +156,7 @@ class _Side:
         last: Float[Tensor, "B L M"] | None,
         logits: Float[Tensor, "B ..."] | None,
     ) -> Trace:
-        """The trace of the text. calls: those among its own tokens. last: what the stack gives after a final norm."""
+        """Build the text's trace. calls: those among its own tokens. last: the stack's output after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
             given, name = f"layers: got {', '.join(map(str, sorted(keep.layers)))}", captured.name
@@ -205,7 +205,7 @@ class _Side:
         )
 
     def _notes(self, calls: "_Calls", states: Mapping[int, Tensor]) -> Iterator[str]:
-        """Report what was left out, which layers attend, and to what, and what is particular to the model's family."""
+        """Yield the status's notes: what was left out, which layers attend and to what, and model peculiarities."""
         capture, depth, made = self.captured.capture, calls.depth, list(calls.calls.values())
         keep, model, comparison = capture.keep, self.captured.model, capture.comparison
         if keep.layers == NO_LAYERS:
@@ -253,7 +253,7 @@ class _Side:
         states = {number: state[n, run] for number, state in self.stack.numbered.items()}
         check_finite(states, self.captured.name)
         last_hidden_state = states[self.stack.count - 1]
-        if last is not None and last.shape[1] != self.longest:  # of a decoder with queries of its own, as in DETR
+        if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, as in DETR
             why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
             raise RegardError(f"model {self.captured.name!r}: {why}: it cannot be traced")
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
@@ -269,11 +269,11 @@ class _Side:
 class _Calls:
     """The attention calls of one kind that a side's layers made, by (layer, which of its calls).
 
-    depth: the number of layers. made: the numbers of all calls, those that were not kept among them.
+    depth: the number of layers. made: the numbers of all calls, including those that weren't kept.
     """
 
     def __init__(self, side: _Side, keys: _Side, *, cross: bool | None) -> None:
-        """keys: the side that they look at. cross: whether it is another than the side itself; None for all calls."""
+        """Find a side's calls. keys: the side they attend to. cross: whether it is the other side; None for all."""
         captured, self._side, self._keys, self._cross = side.captured, side, keys, bool(cross)
         counts: Counter[int] = Counter()
         numbers: dict[tuple[str, int], CallNumber] = {}
@@ -282,13 +282,13 @@ class _Calls:
                 numbers[path, nth] = layer, counts[layer]
                 counts[layer] += 1
         self.depth = side.stack.count - 1
-        # Where no layer is kept, some may not have been run at all: nothing is said then of which have attention.
+        # If no layer is kept, some may not have run at all, so that nothing is known of which have attention.
         nothing = captured.capture.keep.layers == NO_LAYERS
         self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
         self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
 
     def of_text(self, *names: str) -> tuple[Any, Any, Any]:
-        """The maps, values and outputs that the calls have of the side's text, as a trace holds them under these names.
+        """Return the text's maps, values and attention outputs, as a trace holds them under these names.
 
         There are no outputs if they weren't kept.
         """
@@ -298,7 +298,7 @@ class _Calls:
         values: dict[CallNumber, Tensor | None] = {}
         outputs: dict[CallNumber, AttentionOutput | UnverifiedOutput] = {}
         for number, call in self.calls.items():
-            size = call.weights.shape[-1]  # of keys; all are kept where a family attends to more than the tokens
+            size = call.weights.shape[-1]  # of keys; all are kept if a model attends to more than the tokens
             keys = self._keys.run if size == self._keys.longest else slice(0, size)
             weights = call.weights.crop(n, run, keys)
             if self._cross:
@@ -313,14 +313,14 @@ class _Calls:
         return self._by_layer(names[0], maps), self._by_layer(names[1], values), attention_outputs
 
     def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Any:
-        """One item a layer: a tuple where each made one call that was kept, else a sequence that refuses others."""
+        """Return one item per layer: a tuple if each made one kept call, else a sequence that raises for the others."""
         one_each = [(n, 0) for n in range(self.depth)]
         if list(items) == one_each:
             return tuple(items.values())
         return LayerSubset(name, self.depth, items, made=None if list(self.made) == one_each else self.made)
 
     def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
-        """The heads' outputs of the text in calls where they were ablated or patched; None if they aren't known."""
+        """Return the heads' outputs in calls where they were ablated or patched; None if they aren't known."""
         changed: dict[tuple[bool, int], Tensor] = {}
         for (layer, _), call in self.calls.items():
             if any(isinstance(ablation, (HeadAblation, CallPatch)) for ablation in call.ablations):

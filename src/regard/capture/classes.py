@@ -1,4 +1,4 @@
-"""The classes of a classifier: their names, its logits, and how it is given a text."""
+"""Read a classifier's class names and logits, and shape its inputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,9 +34,9 @@ def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | N
 
 
 def probabilities(logits: Float[Tensor, " C"], labels: Sequence[str], model: Any) -> Float[Tensor, " C"] | None:
-    """Return the probabilities of labels, or of tokens; None for logits that are no choice: a score, starts and ends.
+    """Return the probabilities of labels or tokens, (C,); None for logits without a choice: a score, starts and ends.
 
-    Labels that exclude each other share 1 (softmax). Each of several that may hold at once has its own (sigmoid).
+    Labels that exclude each other sum to 1 (softmax). Labels that may hold at once are independent (sigmoid).
     """
     if len(labels) == 1 or labels == SPAN:
         return None
@@ -45,13 +45,13 @@ def probabilities(logits: Float[Tensor, " C"], labels: Sequence[str], model: Any
 
 
 def one_choice(inputs: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Give a model for multiple choice its inputs as (B, 1, L): each text is the only choice of its row."""
+    """Reshape the inputs of a multiple-choice model to (B, 1, L): each text is the only choice of its row."""
     two = {name for name, x in inputs.items() if classes == CHOICE and isinstance(x, Tensor) and x.ndim == 2}
     return {name: x[:, None] if name in two else x for name, x in inputs.items()}
 
 
 def logits_note(labels: Sequence[str], logits: Tensor | None) -> tuple[str, ...]:
-    """Name the labels of a whole text with the largest logits; of a model with other logits nothing."""
+    """Return a note on the labels of a whole text with the largest logits; nothing for other logits."""
     if logits is None or logits.ndim != 1 or not labels:
         return ()
     best = sorted(zip(logits.tolist(), labels, strict=True), reverse=True)

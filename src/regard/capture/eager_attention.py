@@ -1,8 +1,8 @@
-"""Check and take the weights that a family reports itself, where its attention is code of its own.
+"""Check and take the attention weights that a model reports itself, if it computes attention in its own code.
 
-Nothing goes through `attend` there, so nothing can be computed lazily: the family writes its weights out, O(L × S)
-memory. They are believed where they are distributions over the tokens, where they are the very factor of a product of
-the forward pass, and where the pass without them gives the same result. Anything else is refused by name.
+Such attention doesn't go through `attend`, so nothing is lazy: the model writes its weights out, in O(L × S) memory.
+regard accepts them if they are distributions over the tokens and a factor of a product in the forward pass, and if the
+pass without them gives the same result. Anything else raises an error that names it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,19 +30,19 @@ ROUNDED = "The model rounds its weights to half precision. They are rescaled so 
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
 SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred roundings of float32
-# How far states may be apart, as a part of the largest, to be called the same: kernels sum in other orders, layer after
-# layer; a family that computes something else is off by far more.
+# How far states may differ, relative to the largest, to count as the same: kernels sum in other orders, layer after
+# layer; a model that computes something else is off by far more.
 SAME = 1e-4
 
 
 def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
-    """The attention setting of every config in a model of these modules."""
+    """Return every config in a model of these modules, with its attention setting."""
     candidates: list[Any] = []
     for module in modules:
         if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
             candidates.append(getattr(module, "config", None))
     configs: dict[int, Any] = {}
-    for config in candidates:  # which grows by the configs of parts
+    for config in candidates:  # which grows by the configs of submodels
         if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
             configs[id(config)] = config
             candidates += [getattr(config, name, None) for name in config.sub_configs]
@@ -51,17 +51,17 @@ def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | No
 
 @contextmanager
 def settings_put_back(modules: Iterable[nn.Module]) -> Iterator[list[Any]]:
-    """Give the configs in a model of these modules; their settings of attention are as before after the block."""
+    """Yield the configs in a model of these modules, and restore their attention settings after the block."""
     before = attention_settings(modules)
     try:
         yield [config for config, _ in before]
     finally:
-        for config, name in before:  # each its own: a part may not take what the whole has
+        for config, name in before:  # each its own: a submodel may not support the whole model's setting
             config._attn_implementation_internal = name
 
 
 class Products(OperationMode):
-    """Keeps the factors of every product of a pass, and counts every softmax as an attention call."""
+    """Keeps the factors of every matrix product in a pass, and counts every softmax as an attention call."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Products(OperationMode):
         return func(*args, **kwargs)
 
     def has(self, weights: Tensor) -> bool:
-        """Whether a tensor, or a view or a copy of it, was a factor."""
+        """Return whether a tensor, or a view or a copy of it, was a factor."""
         place = weights.untyped_storage().data_ptr()
         alike = [factor for factor in self.factors if factor.numel() == weights.numel()]
         return any(factor.untyped_storage().data_ptr() == place for factor in alike) or any(
@@ -85,9 +85,9 @@ class Products(OperationMode):
 
 @contextmanager
 def reporting(model: Any, capture: Capture) -> Iterator[Products]:
-    """Run a model with its own eager attention."""
+    """Run a model with its own eager attention inside the block, and yield the factors of its products."""
     with settings_put_back(model.modules()) as configs, Products(capture) as products:
-        for config in configs:  # not through set_attn_implementation, which passes such families over
+        for config in configs:  # not through set_attn_implementation, which skips such models
             config._attn_implementation_internal = "eager"
         yield products
 
@@ -102,7 +102,7 @@ def reported_calls(
     *,
     changed: bool = False,
 ) -> tuple[list[Call], dict[str, LayerStack]]:
-    """The calls that a pass reported, and the stack of layers of each sequence."""
+    """Return the attention calls that a pass reported, and the stack of layers of each sequence, by path."""
     if len(sizes) == 1:
         fields = [("attentions", "hidden_states", 0, 0)]
     else:
@@ -137,7 +137,7 @@ def reported_calls(
 
 
 def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
-    """A map that gives weights that are there: their logarithms are a bias, queries and keys are zero.
+    """Make a map of weights that are known: their logarithms are a bias, queries and keys are zero.
 
     itself: whether queries and keys are of one sequence.
     """
@@ -148,7 +148,7 @@ def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> 
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Raise an error for a model whose result changes when it is asked for its weights."""
+    """Check that a model's result doesn't change when it is asked for its weights."""
     with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
     difference = _difference_from_plain(output[0], plain)
@@ -167,7 +167,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
 
 
 def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
-    """The difference between a result and that of a plain pass, or None if it is rounding."""
+    """Return the difference between a result and that of a plain pass, or None if it is rounding."""
     difference = float((result - plain).abs().max())
     limit = _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0)
     return None if difference <= limit else difference
@@ -176,7 +176,7 @@ def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
 def _stack_of_reported_states(
     stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str
 ) -> LayerStack:
-    """The stack of count layers whose states are those that the family reports."""
+    """Return the stack of `count` layers whose states are those that the model reports."""
     are_tensors = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
     states = [state.detach() for state in states] if are_tensors and len(states) == count + 1 else None
     for stack in stacks.values():
@@ -201,14 +201,14 @@ def _stack_of_reported_states(
 
 
 def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:
-    """A limit meant for float32, as wide as a narrower dtype needs it."""
+    """Widen a limit meant for float32 to a narrower dtype's rounding."""
     return max(limit, 8 * torch.finfo(dtype).eps)
 
 
 def _check_reported_weights(
     weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str
 ) -> None:
-    """Raise an error unless weights are a (B, H, L, S) tensor of distributions that a product used."""
+    """Check that weights are a (B, H, L, S) tensor of distributions, and a factor of a product."""
     rows, cols = sizes
     if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
         raise RegardError(f"{what} aren't weights (B, H, L, S), so it can't be traced")

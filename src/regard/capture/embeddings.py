@@ -1,4 +1,4 @@
-"""Record what a model adds up before its first layer: learned, positional and segment embeddings."""
+"""Record what a model adds up before its first layer: token, position and segment embeddings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from regard.capture.state import ModuleIndex, of_transformers
 
 POSITIONAL = ("position", "wpe", "pos_emb")
-FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32,
-UNITS = 2  # or in half precision so many of its units
+FITS = 1e-5  # largest error of an accepted fit, relative to the largest input: rounding in float32,
+UNITS = 2  # or so many units in half precision
 
 
 @dataclass
 class EmbeddingParts:
-    """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model doesn't have.
+    """The embedding parts of a batch, (B, L, W) each at the width of their sum; None for parts a model doesn't have.
 
-    input: their sum as the model itself has it, where it enters the first norm or layer. Parts are scaled
-    as the model does.
+    input: their sum as the model computes it, where it enters the first norm or layer. Parts are scaled as in the
+    model.
     """
 
     token_embeddings: Float[Tensor, "B L W"] | None = None
@@ -34,12 +34,12 @@ class EmbeddingParts:
 
     @property
     def named(self) -> dict[str, Tensor]:
-        """The parts that there are."""
+        """Return the parts that the model has, by name."""
         parts = {name: getattr(self, name) for name in ("token_embeddings", "position_embeddings", "segment")}
         return {name: part for name, part in parts.items() if part is not None}
 
     def difference(self) -> float | None:
-        """Largest absolute difference between the sum of the parts and the input; None if there is no input."""
+        """Return the largest absolute difference between the sum of the parts and the input; None without an input."""
         if self.input is None or self.token_embeddings is None:
             return None
         if self._difference is None:  # asked for by every text of a batch
@@ -50,7 +50,7 @@ class EmbeddingParts:
         return self._difference
 
     def scale(self) -> None:
-        """Multiply each part by what the model multiplies it by, where a fit of the parts to the input is exact."""
+        """Scale each part as the model does, if a fit of the parts to the input is exact."""
         difference = self.difference()
         if difference is None or self.input is None:
             return
@@ -69,11 +69,11 @@ class EmbeddingParts:
 
 @contextmanager
 def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
-    """Record the embedding parts of a forward pass, one group for each tensor of token ids, in the order they are used.
+    """Record the embedding parts of a forward pass, one group per tensor of token ids, in the order they are used.
 
-    Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
-    embeddings that run before the first norm at the same width: positional by their name or by counting up along the
-    text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
+    Token embeddings are what a table gives for the ids themselves. Other tables, and leaf modules called embeddings,
+    count if they run before the first norm at the same width: as positions by their name or because they count up along
+    the text, else as segments. The hooks are removed after the block.
     """
     watch = _EmbeddingWatch(ids)
     tables, ends = index.once(_embedding_modules)
@@ -89,7 +89,7 @@ def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> 
 
 
 def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], list[nn.Module]]:
-    """The modules that may give a part, by their names; and those that may take the sum of them."""
+    """Find the modules that may give a part, with their names, and those that may take the sum of the parts."""
     tables, ends = [], []
     for name, module in model.named_modules():
         kind = type(module).__name__.lower()
@@ -103,9 +103,9 @@ def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], l
 
 @dataclass
 class _EmbeddingWatch:
-    """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids.
+    """Hooks of embedding modules, and of modules that may take the sum. groups: one for each tensor of ids.
 
-    group: the one at hand, until its sum is seen. early: what may belong to it, from before its ids were looked up.
+    group: the current one, until its sum is seen. early: parts that may belong to it, seen before its ids' look-up.
     """
 
     ids: Sequence[Int[Tensor, "B _"]]
@@ -144,12 +144,12 @@ class _EmbeddingWatch:
 
 
 def most_positions_of_model(model: Any) -> int | None:
-    """The most tokens a model has positions for, None if it has no such limit.
+    """Return the most tokens that a model has positions for, None if it has no such limit.
 
     Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
     """
-    others: tuple[str, ...] = ()  # paths of models inside it that its ids do not come to: of pictures, of sound
-    with suppress(NotImplementedError):  # of pictures or sound alone: there is no table of ids to tell towers by
+    others: tuple[str, ...] = ()  # paths of submodels that don't read the ids: of images, of sound
+    with suppress(NotImplementedError):  # models of images or sound alone have no table of ids
         table = model.get_input_embeddings()
         inside = {p: m for p, m in model.named_modules() if p and of_transformers(m, "PreTrainedModel")}
         others = tuple(f"{path}." for path, m in inside.items() if all(part is not table for part in m.modules()))
@@ -166,7 +166,7 @@ def most_positions_of_model(model: Any) -> int | None:
 
 
 def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
-    """Make an output a part of a group where it fits beside the token embedding."""
+    """Add an output to a group as a part, if it has the shape of the token embeddings."""
     learned = group.token_embeddings
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return

@@ -1,7 +1,7 @@
-"""Run one text through a model with gradients: what the token embeddings and every layer's states do to an outcome.
+"""Run one text through a model with gradients of an outcome by the token embeddings and every layer's states.
 
-The model's own fused attention runs and is differentiated, so nothing of n × n is made; where heads are to be told
-apart, regard's, through PyTorch's fused kernels. Parameters get no gradient.
+The model's own fused attention runs and is differentiated, so nothing of size n × n is made. For gradients by head,
+regard's attention runs, through PyTorch's fused kernels. Parameters get no gradient.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
-# Gives the token embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
+# Replaces the token embeddings of the n-th text that the model looks up (an encoder's first).
 Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
 
 
 @dataclass(frozen=True, eq=False)
 class HeadCall:
-    """One attention call. output: its heads', before W_O. value: one for each head, where heads share them too."""
+    """One attention call. output: of its heads, before W_O. value: one for each head, also if heads share them."""
 
     call: CallId
     output: Float[Tensor, "1 H L E"]
@@ -42,21 +42,21 @@ class HeadCall:
 
 @dataclass
 class HeadCalls:
-    """Stands around attention calls (`recording.CallHook`) and keeps what a trace shows of them, in order."""
+    """Hooks around attention calls (`recording.CallHook`) that keep what a trace shows of them, in order."""
 
     numbering: CallNumbering
     calls: list[HeadCall] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give each head keys and values of its own, for gradients by these to be told apart by head."""
+        """Repeat shared keys and values for each head, so that gradients can be told apart by head."""
         shared = query.shape[1] // value.shape[1]
         if shared > 1:
             key, value = (tensor.repeat_interleave(shared, 1) for tensor in (key, value))
         return query, key, value
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Keep the call."""
+        """Keep the call, if it is in a layer that a trace shows."""
         path = current_call_path()
         call = self.numbering(path, self._counts[path])
         self._counts[path] += 1
@@ -67,7 +67,7 @@ class HeadCalls:
 
 @contextmanager
 def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Iterator[HeadCalls]:
-    """Run attention through regard inside the block, and keep what its heads gave."""
+    """Run attention through regard inside the block, and keep the outputs of its heads."""
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks)
@@ -79,11 +79,11 @@ def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Itera
 
 @dataclass
 class GradientPass:
-    """What one pass computed, part of a graph that can be differentiated, of each stack (an encoder's first).
+    """The results of one pass, as parts of a graph that can be differentiated, per stack (an encoder's first).
 
-    embeddings: the token embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
-    end what leaves the last one, with the batch axis that the model has. last_hidden_state, logits: of the last stack.
-    heads: of each attention call in order, where they were requested.
+    embeddings: the token embeddings, as looked up or exchanged. states: the input of each layer, and the output of the
+    last, with the model's batch axis. last_hidden_state, logits: of the last stack. heads: each attention call, in
+    order, if requested.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
@@ -109,7 +109,7 @@ def gradient_pass(
 ) -> GradientPass:  # fmt: skip
     """Run a text, with the target of an encoder-decoder, through a model with gradients.
 
-    exchange: puts others in the place of token embeddings. heads: whether what each head gives is kept.
+    exchange: replaces token embeddings. heads: whether to keep the output of each head.
     """
     result, model, kept = GradientPass(), session.model, _KeptStates(session.model, stacks)
     inputs = session.inputs([source], None if target is None else [target], CaptureOptions())
@@ -138,7 +138,7 @@ def gradient_pass(
 
 @contextmanager
 def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> Iterator[None]:
-    """Make leaves of a graph of the token embeddings that are looked up inside the block."""
+    """Make the token embeddings that are looked up inside the block leaves of a graph."""
 
     def leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
         rows = output[0].detach()
@@ -146,7 +146,7 @@ def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> I
         result.embeddings.append(rows.clone().requires_grad_())
         return result.embeddings[-1][None]
 
-    # an encoder and a decoder may have tables of their own, or share one
+    # an encoder and a decoder may have separate tables, or share one
     parts = [model.get_input_embeddings()]
     for side in ("get_encoder", "get_decoder"):
         part = getattr(model, side, lambda: None)() if getattr(model.config, "is_encoder_decoder", False) else None
@@ -159,18 +159,18 @@ def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> I
 
 
 class _KeptStates(LayerHooks):
-    """Keeps what enters each layer, and what leaves the last one, of each stack."""
+    """Keeps the input of each layer, and the output of the last, for each stack."""
 
     def __init__(self, model: nn.Module, stacks: Stacks) -> None:
         super().__init__(model, stacks)
         self.states: list[list[Tensor]] = [[] for _ in stacks]
 
     def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep it in the place of what left the layer before."""
+        """Keep a layer's input in place of the previous layer's output."""
         self.states[stack][layer:] = [states]
         return states
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep it, until another layer is entered."""
+        """Keep a layer's output, until another layer is entered."""
         self.states[stack][layer + 1 :] = [states]
         return states

@@ -1,11 +1,11 @@
 """Run a Hugging Face model with `regard.attend`: an attention and a mask function, registered under one name.
 
-Score rules are taken from the call's arguments. While a pass is captured, a few query rows of every call are computed
-once more with the model family's own eager function; the largest difference goes into the trace's status.
+Score rules are taken from the call's arguments. During a captured pass, a few query rows of every call are computed
+once more with the model's own eager function; the largest difference goes into the trace's status.
 
-transformers describes a mask by a function of (batch, head, query, key) that is put together from a few known ones.
-Those are recognised by the function that made them; what isn't recognised is evaluated as it stands. A family that
-computes with its mask, as if it were a tensor, is recognised by `TensorMaskError`, which the specification raises.
+transformers describes a mask by a function of (batch, head, query, key), composed of a few known functions. They are
+recognised by the function that made them; an unknown function is evaluated as it is. A model that computes with its
+mask, as if it were a tensor, is recognised by `TensorMaskError`, which the specification raises.
 """
 
 import sys
@@ -44,9 +44,9 @@ def _refuse_mask_as_tensor(*_: Any, **__: Any) -> NoReturn:
 
 @dataclass(frozen=True, eq=False)
 class ModelMask(Mask):
-    """A mask specification that is handed to a model, which may only hand it on to the attention function.
+    """A mask specification for a model, which may only pass it on to the attention function.
 
-    key_count: how many keys it is for. skippable: whether PyTorch's kernels would do without it where it allows all.
+    key_count: how many keys it is for. skippable: whether PyTorch's kernels would skip a mask that allows all.
     """
 
     key_count: int = 0
@@ -54,12 +54,12 @@ class ModelMask(Mask):
 
     @classmethod
     def of(cls, mask: Mask, *, key_count: int, skippable: bool = False) -> "ModelMask":
-        """The same mask, to be handed to a model."""
+        """Return the same mask, to be passed to a model."""
         same = {item.name: getattr(mask, item.name) for item in fields(Mask)}
         return cls(**same, key_count=key_count, skippable=skippable)
 
     def __bool__(self) -> bool:
-        return True  # where a family asks whether there is a mask
+        return True  # some models ask whether there is a mask
 
     def __and__(self, other: Any) -> Mask:
         return super().__and__(other) if isinstance(other, Mask) else _refuse_mask_as_tensor()
@@ -77,7 +77,7 @@ class ModelMask(Mask):
 
 
 def specification(function: MaskFunction, query_start: int, key_start: int) -> Mask | None:
-    """The mask that a transformers mask function means, where it is put together from known patterns; else None.
+    """Return the mask that a transformers mask function describes, if it is composed of known patterns, else None.
 
     query_start, key_start: the positions of the first query and the first key of the call.
     """
@@ -108,19 +108,19 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
 NAME = "regard"
 
 
-CHECKED = 1 << 8  # masks of plain patterns that were compared with transformers' own: all texts of a length have one
+CHECKED = 1 << 8  # plain masks that were compared with transformers' own: all texts of one length share a mask
 
 _checked_masks: OrderedDict[Any, None] = OrderedDict()
 
 
-# A call's number, module, query, key and value, scaling and what else it was given; what `attend` gave, and rows of it.
+# A call's number, module, query, key and value, scaling and other arguments; the result of `attend`, and rows of it.
 _Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
 @contextmanager
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
-    """Run a model with regard's attention function; its own setting comes back after."""
+    """Run a model with regard's attention function inside the block, and restore its own setting after."""
     token = _capture.set(capture)
     index = capture.index or ModuleIndex(model)
     try:
@@ -143,9 +143,9 @@ def attention(
     dropout: float = 0.0,
     **rest: Any,
 ) -> tuple[Float[Tensor, "B L H E"], None]:
-    """The attention function that transformers calls: one call of `attend`, under the path of the module.
+    """Compute attention as transformers' attention function: one call of `attend`, under the path of the module.
 
-    All arguments are as transformers gives them.
+    All arguments are as transformers passes them.
     """
     if query.dtype != torch.float64 and torch.is_autocast_enabled(query.device.type):  # as for PyTorch's own attention
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
@@ -154,7 +154,7 @@ def attention(
     if rest.get("sinks") is not None:  # Inkling 2's: a score for each query, where s_aux is one for each head
         raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
     if isinstance(attention_mask, ModelMask):
-        if attention_mask.key_count != key.shape[2]:  # the family added keys, and did not add them to the mask
+        if attention_mask.key_count != key.shape[2]:  # the model added keys, and did not add them to the mask
             raise TensorMaskError(f"a Mask for {attention_mask.key_count} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
         if capture is not None and attention_mask.skippable and rest.get("is_causal") is None:
@@ -203,9 +203,9 @@ def mask(
     attention_mask: Bool[Tensor, "B S"] | None = None,
     **rest: Any,
 ) -> Mask | Tensor:
-    """The mask function that transformers calls: a specification where the pattern is known, else its own tensor.
+    """Make the mask as transformers' mask function: a specification if the pattern is known, else its own tensor.
 
-    All arguments are as transformers gives them.
+    All arguments are as transformers passes them.
     """
     starts = int(q_offset), int(kv_offset)
     skippable = bool(rest.get("allow_is_bidirectional_skip"))
@@ -213,7 +213,7 @@ def mask(
     known = specification(mask_function, *starts)
 
     def predicate(i: Tensor, j: Tensor) -> Any:
-        """Evaluate the mask function of one text as it stands, tile by tile."""
+        """Evaluate the mask function of one text, tile by tile."""
         batch = i.new_zeros(())
         return mask_function(batch, batch, i + starts[0], j + starts[1])
 
@@ -254,9 +254,9 @@ def mask(
 
 
 def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
-    """Compare a few rows of calls, of some of their texts, with the family's own eager function.
+    """Compare a few rows of calls, for some of their texts, with the model's own eager function.
 
-    Of calls without mask and bias that are of one shape, the rows are computed together: the same numbers, faster.
+    Rows of calls of one shape without mask and bias are computed together: the same numbers, faster.
     """
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for number, module, tensors, scaling, rest, result, context in calls:
@@ -294,7 +294,7 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
             continue
         ours = weights.rows(texts, rows)
         error, count = (theirs.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
-        if not plain:  # eager gives uniform weights where nothing may be attended to
+        if not plain:  # eager gives uniform weights if nothing may be attended to
             seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
             error, out, count = error.transpose(1, 2)[seen], out[seen], int(seen.sum())
         if count:

@@ -1,7 +1,7 @@
-"""Hook one forward pass of a model: its layers, what reads another sequence, and its last hidden states.
+"""Hook one forward pass of a model: its layers, attention to another sequence, and its last hidden states.
 
-A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack where attention was
-called in any of them. An encoder-decoder has two stacks. Nothing of this knows the model's family.
+A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack if any of them called
+attention. An encoder-decoder has two stacks. This holds for any architecture.
 """
 
 import inspect
@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from regard.capture.interventions.states import first_hidden_states
 from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
 
-_Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
+_Item = tuple[str, str, nn.Module]  # (path, path of its list, module)
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
-# How attention modules call the sequence that they take keys from, where it is another than their own.
+# The argument names of attention modules that take keys from another sequence.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
 def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleIndex | None:
-    """The index by which a pass of few tokens is watched, or that learns from it; None for any other pass.
+    """Return the index for a pass of few tokens, which uses or extends it; None for any other pass.
 
-    What modules did in other passes tells what they do in this, but beside others' hooks.
+    Modules do in this pass what they did in earlier passes, unless they have hooks that aren't regard's.
     """
     few = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
     for module in capture.index.modules if few and capture.index is not None else ():
@@ -40,7 +40,7 @@ def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleI
 def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[str, Tensor]]:
     """Record the base model's last hidden state, and its encoder's, of the pass inside the block.
 
-    head_input: whether what enters the language head may stand for it, where the pass goes round the base model.
+    head_input: whether the language head's input may replace it, if the pass doesn't call the base model.
     """
     last: dict[str, Tensor] = {}
 
@@ -50,7 +50,7 @@ def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[
                 last[name] = getattr(output, name)
 
     def keep_head_input(_module: Any, args: Any) -> None:
-        last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
+        last.setdefault("last_hidden_state", args[0])  # some heads don't call their base model, as OPT's
 
     with ExitStack() as hooks:
         for end in (model.base_model, model):  # what the model itself returns replaces what its base model returned
@@ -73,7 +73,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     items, readers = (capture.index or ModuleIndex(model)).once(_watched_modules)
     for path, parent, module in items:
         hooks.enter_context(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
-        # also where it raises, or the item would seem to run for ever
+        # also if it raises, or the item would seem to run for ever
         hooks.enter_context(module.register_forward_hook(partial(watch.leave, path), always_call=True))
     for path, module, names in readers:
         hooks.enter_context(module.register_forward_pre_hook(partial(watch.crosses, path, names), with_kwargs=True))
@@ -87,7 +87,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
 
 def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
-    """The items of a model's lists of modules; and its attention modules, with the names that arguments have there."""
+    """Find the items of a model's module lists, and its attention modules with the names of their arguments."""
     items: list[_Item] = []
     readers: list[_Reader] = []
     for path, module in model.named_modules():
@@ -101,9 +101,9 @@ def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
 
 @dataclass
 class _LayerWatch:
-    """Hooks of the items of lists, of which the outermost that runs is a layer, and of attention modules.
+    """Hooks of the items of module lists, of which the outermost that runs is a layer, and of attention modules.
 
-    running: of the items that run now, how many attention calls there were before, and what entered.
+    running: for each item that runs now, the number of attention calls before it, and the state that entered it.
     """
 
     capture: Capture

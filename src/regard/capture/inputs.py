@@ -1,4 +1,4 @@
-"""Check inputs that are no text, such as pixels or sound, and name their tokens, which the pass shows."""
+"""Check inputs that aren't text, such as pixels or sound, and name their tokens after the pass."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,10 @@ NUMBERED = "The input isn't text, so tokens are named by their number."
 
 @dataclass(frozen=True)
 class ModelInput(Encoded):
-    """Tensors that a model is given as they are, of one item; without a text it has no tokens before the pass.
+    """Tensors of one item that a model takes as they are; without a text it has no tokens before the pass.
 
-    text, tokens: what is read beside them. patches: of a picture, how it was cut; the number of the first patch's token
-    is known after the pass, where it doesn't stand in a text.
+    text, tokens: what the model reads with them. patches: how an image was cut; the number of the first patch's token
+    is known after the pass, unless the image is in a text.
     """
 
     tensors: Mapping[str, Tensor] | None = None
@@ -28,7 +28,7 @@ class ModelInput(Encoded):
 
 
 def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
-    """Check the tensors of one item."""
+    """Check the input tensors of one item, and move them to the model's device."""
     if not isinstance(inputs, Mapping) or not inputs or not all(isinstance(x, Tensor) for x in inputs.values()):
         raise RegardError("inputs: expected a mapping of names to tensors, such as {'pixel_values': ...}")
     ids = [key for key in inputs if key.endswith("input_ids")]
@@ -45,7 +45,7 @@ def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> 
 
 
 def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
-    """The error for tensors that a model could not read: what was given, and what the model says is needed."""
+    """Return the error for tensors that a model can't read, with their shapes and the model's own message."""
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {x.dtype}" for key, x in tensors.items())
     without = "" if item.tokens or model.main_input_name in tensors else f" without {model.main_input_name!r}"
@@ -56,9 +56,9 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
 def named_tokens(
     item: ModelInput, config: Any, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
 ) -> ModelInput:
-    """Name the tokens that an item turned out to have in its stack of layers: for an encoder-decoder, the first.
+    """Name the tokens that an item has in its stack of layers; for an encoder-decoder, in the first stack.
 
-    Those of a picture are named by their patches, others by their number.
+    Tokens of an image are named by their patches, others by their number.
     """
     if item.tokens:
         return replace(item, tensors=None)

@@ -1,4 +1,4 @@
-"""Run a forward pass as a linear function of what is written into its residual stream.
+"""Run a forward pass as a linear function of the vectors that are written into its residual stream.
 
 Every tensor of the pass is one of three kinds:
 
@@ -45,10 +45,10 @@ Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bia
 
 @dataclass(eq=False)
 class Leaf:
-    """The output that one place wrote into the stream. layer: its layer, None outside of layers.
+    """The output that one component wrote into the residual stream. layer: its layer, None outside of layers.
 
     sequence: the number of the ids that were looked up last before it. weights, value, cross: of attention, whose
-    context the tensor, (1, H, L, E), is; cross: whether it looks at another sequence.
+    context is the tensor, (1, H, L, E). cross: whether it attends to another sequence.
     """
 
     kind: Kind
@@ -61,14 +61,14 @@ class Leaf:
 
 
 class ReachedError(Exception):
-    """The attention call that the pass was run for has its query and key: nothing after it is needed."""
+    """Ends a pass at the wanted attention call, whose query and key are known: nothing after it is needed."""
 
 
 class LinearPass(operations.OperationMode):
-    """Makes leaves, and keeps all that follows from them linear, up to one attention call, or to the end.
+    """Makes leaves, and keeps all tensors made from them linear, up to one attention call, or to the end.
 
     ids: what the model reads. wanted: the call, None for the whole pass. leaves: in the order they were written. query,
-    key: of the wanted call, (1, H, L, D) and (1, G, S, D), None before it was reached.
+    key: of the wanted call, (1, H, L, D) and (1, G, S, D), None before it is reached.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LinearPass(operations.OperationMode):
         self.spoiled: str | None = None
         self.holds_activations = False  # those of a classifier's head: see the table above
         self._ids, self._numbering, self._capture = ids, numbering, capture
-        self._others = WeakTensorKeyDictionary()  # those tensors that are "other" -> the operation that made them so
+        self._others = WeakTensorKeyDictionary()  # tensors that are "other" -> the operation that made them so
         self._written: dict[int, tuple[Tensor, str]] = {}  # storages that "other" numbers were written into, kept alive
         self._attended = WeakTensorKeyDictionary()  # linear tensors that follow from attention's context alone
         self._own: set[int] = set()  # ids of the leaves' tensors, which live as long as this does
@@ -91,18 +91,18 @@ class LinearPass(operations.OperationMode):
         self._passed: set[tuple[int, bool]] = set()  # (sequence, whether in a layer) of the leaves so far
 
     def is_linear(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a linear function of leaves. Parameters, which have gradients of their own, aren't."""
+        """Return whether a tensor is a linear function of leaves. Parameters, with their own gradients, aren't."""
         return tensor.requires_grad and (not tensor.is_leaf or id(tensor) in self._own)
 
     def reason(self, tensor: Tensor) -> str | None:
-        """The operation that made a tensor something else than linear, None if none did."""
+        """Return the operation that made a tensor "other" than linear, None if none did."""
         reason: str | None = self._others.get(tensor)
         if reason is None and (written := self._written.get(storage_of(tensor))) is not None:
             reason = written[1]
         return reason
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Stop at the wanted call; any other computes without gradients."""
+        """Stop at the wanted call; compute any other call without gradients."""
         with torch._C.DisableTorchFunction():
             path = current_call_path()
             self._call = self._numbering(path, self._calls[path])
@@ -113,16 +113,16 @@ class LinearPass(operations.OperationMode):
             return query.detach(), key.detach(), value.detach()
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Make a leaf of the context."""
+        """Return the context of an attention call as a leaf."""
         with torch._C.DisableTorchFunction():
-            leaf = self._leaf("attention", output)
+            leaf = self._make_leaf("attention", output)
             made = self.leaves[-1]
             made.weights, made.value = weights, value
             made.cross = self._call is not None and self._call.part == "cross"
             self._attended[leaf] = True
             return leaf
 
-    def _leaf(self, kind: Kind, tensor: Tensor) -> Tensor:
+    def _make_leaf(self, kind: Kind, tensor: Tensor) -> Tensor:
         leaf = tensor.detach().clone().requires_grad_()
         layer = None if self._capture.layer is None else self._capture.layer[1]
         sequence = max(self._read, default=0)
@@ -137,9 +137,9 @@ class LinearPass(operations.OperationMode):
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
         if name in operations.MOVES and name not in operations.JOINS:
-            read = read[:1]  # what else there is says where to, or of what shape and dtype
+            read = read[:1]  # the other arguments give a position, shape or dtype
         if any(self.is_linear(tensor) for tensor in read):
-            result = self._of_linear(func, name, args, kwargs)
+            result = self._linear_result(func, name, args, kwargs)
             if result is not None:
                 made = list(operations.tensors_within(result))
                 for tensor in made:
@@ -165,11 +165,11 @@ class LinearPass(operations.OperationMode):
                 if not self.is_linear(tensor):
                     self._others[tensor] = reason
         elif name == "embedding" and isinstance(result, Tensor) and result.is_floating_point():
-            return self._leaf(self._kind(args, kwargs), result)
+            return self._make_leaf(self._embedding_kind(args, kwargs), result)
         return result
 
-    def _of_linear(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """The result of a linear operation, None if it isn't linear."""
+    def _linear_result(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Return the result of a linear operation, None if it isn't linear."""
         with torch.enable_grad():
             if name in operations.MOVES:
                 return func(*args, **kwargs)
@@ -181,7 +181,7 @@ class LinearPass(operations.OperationMode):
             if name in operations.WRITES:
                 return self._write(func, args, kwargs)
             if name in operations.IN_PLACE:
-                return self._replaced(args[0], self._of_linear(func, operations.IN_PLACE[name], args, kwargs))
+                return self._write_result(args[0], self._linear_result(func, operations.IN_PLACE[name], args, kwargs))
             if name in operations.SUMS:
                 return self._sum(operations.SUMS[name], args, kwargs)
             if name in operations.PRODUCTS or name in operations.QUOTIENTS:
@@ -192,11 +192,11 @@ class LinearPass(operations.OperationMode):
                     return func(*operations.still(args, self.is_linear), **kwargs)
                 return None
             if (linear := operations.linear_operation_arguments(name, args, kwargs)) is not None:
-                return self._map(*linear)
+                return self._linear_map(*linear)
             if (normed := operations.norm(name, args, kwargs)) is not None:
                 if not self.is_linear(normed["input"]):
                     return None
-                return self._plus(*operations.norm_with_fixed_statistics(name, normed))
+                return self._add_bias(*operations.norm_with_fixed_statistics(name, normed))
             if name in operations.ACTIVATIONS and self.holds_activations and self._capture.layer is None:
                 x = args[0].detach()
                 return args[0] * torch.where(x == 0, 0, func(x, *args[1:], **kwargs) / x)
@@ -208,7 +208,7 @@ class LinearPass(operations.OperationMode):
         return None
 
     def _write(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Linear numbers written over others, as an empty tensor is filled by pieces; or zeros over linear ones."""
+        """Write linear numbers over others, as when an empty tensor is filled by pieces, or zeros over linear ones."""
         target, value = args[0], args[-1]
         if kwargs or self.reason(target) is not None:
             return None
@@ -217,8 +217,8 @@ class LinearPass(operations.OperationMode):
         func(*args)
         return args[0]
 
-    def _replaced(self, target: Tensor, result: Tensor | None) -> Tensor | None:
-        """A tensor with other numbers written into it: those of a linear one."""
+    def _write_result(self, target: Tensor, result: Tensor | None) -> Tensor | None:
+        """Write a linear result into a tensor, which then is linear; None if it doesn't fit."""
         if result is None or result.shape != target.shape or result.dtype != target.dtype:
             return None
         self._others.pop(target, None)
@@ -232,7 +232,7 @@ class LinearPass(operations.OperationMode):
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
     def _term(self, term: Any, other: Any) -> Any:
-        """A term of a sum: a leaf, where it isn't linear itself."""
+        """Return a term of a sum, as a leaf unless it is linear itself."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
         if not isinstance(term, Tensor):
@@ -240,15 +240,15 @@ class LinearPass(operations.OperationMode):
         elif not term.is_floating_point():
             term = term.to(other.dtype)
         if self.reason(term) is not None:
-            return self._leaf("feed-forward", term)
+            return self._make_leaf("feed-forward", term)
         varies = term.ndim > 1 and term.shape[-2] > 1
-        return self._leaf("position" if varies and self._capture.layer is None else "bias", term)
+        return self._make_leaf("position" if varies and self._capture.layer is None else "bias", term)
 
-    def _plus(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        return x if bias is None else x + self._leaf("bias", bias)
+    def _add_bias(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        return x if bias is None else x + self._make_leaf("bias", bias)
 
     def _is_times_constant(self, first: Tensor, second: Tensor) -> bool:
-        """Whether one of two tensors is linear and the other constant."""
+        """Return whether one of two tensors is linear and the other constant."""
         is_product = self.is_linear(first) != self.is_linear(second)
         return is_product and self.reason(first) is None and self.reason(second) is None
 
@@ -273,17 +273,17 @@ class LinearPass(operations.OperationMode):
         factor = factor.detach() if isinstance(factor, Tensor) else factor
         return x / factor if divides else x * factor
 
-    def _map(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Any:
-        """A linear map with its bias."""
+    def _linear_map(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Any:
+        """Apply a linear map with its bias; None if its input isn't linear or its weight isn't constant."""
         if not self.is_linear(x) or not self._is_times_constant(x, weight):
             return None
         if bias is not None and (self.is_linear(bias) or self.reason(bias) is not None):
             return None
         weight = weight.detach()
-        return self._plus(x @ weight if transposed else torch.nn.functional.linear(x, weight), bias)
+        return self._add_bias(x @ weight if transposed else torch.nn.functional.linear(x, weight), bias)
 
-    def _kind(self, args: Any, kwargs: Any) -> Kind:
-        """Which embedding a look-up is of: of the ids themselves, of positions (they count up), or of segments."""
+    def _embedding_kind(self, args: Any, kwargs: Any) -> Kind:
+        """Return what a look-up embeds: the ids themselves, positions (they count up), or segments."""
         index = operations.operation_arguments(("input", "weight"), args, kwargs)["input"]
         same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
         if same:

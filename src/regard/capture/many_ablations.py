@@ -1,12 +1,12 @@
-"""Run one text under many ablations, or other changes: in batches, and without computing again what stays as it was.
+"""Run one text under many ablations, or other changes, in batches, without repeating unchanged computations.
 
-A plain pass of the text alone keeps what every layer gave. In a batch whose changes all begin in layer k or later,
-the layers before k give that again, a row each. Where tokens attend to none after them, and all changes begin at token
-p or later, the pass begins at p, with the keys and values of the tokens before it (`regard.capture.prefix`).
+A plain pass of the text alone keeps the output of every layer. In a batch whose changes all begin in layer k or later,
+the layers before k return that output again, for each row. If no token attends to later tokens, and all changes begin
+at token p or later, the pass begins at p, with the keys and values of the tokens before it (`regard.capture.prefix`).
 
-Each is checked: a row without changes, and all rows before their first change, have to be as in the plain pass. Where a
-family's layers don't pass everything on through what they give, or keep more of earlier tokens than keys and values,
-they aren't, or the pass fails; then all tokens, or all layers, are computed.
+Each batch is checked: a row without changes, and all rows before their first change, have to be as in the plain pass.
+If layers pass on something besides their output, or keep more of earlier tokens than keys and values, the rows differ,
+or the pass fails; then all tokens, or all layers, are computed.
 """
 
 import math
@@ -30,13 +30,13 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
 BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
-# Of a vector's length: how far a row without ablations may be from the plain pass. Batches of other sizes round
-# otherwise; where a layer lacks what an earlier one left for it, it is off by far more.
+# Relative to a vector's length: how far a row without ablations may be from the plain pass. Batches of other sizes
+# round differently; a layer that lacks something from an earlier layer is off by far more.
 SAME = 1e-4
 SMALL = 0.25  # of the largest batch: below it, sets of later starts join
-PASS_TOKENS = 64  # what a pass costs beside its tokens, in tokens
+PASS_TOKENS = 64  # the cost of a pass besides its tokens, in tokens
 
-Start = tuple[int, int, int]  # the stack (1: a decoder's) and the layer in it that a set begins in, and its first token
+Start = tuple[int, int, int]  # where a set of changes begins: stack (1: a decoder's), layer in it, first token
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LayerOutputs:
     call_ids: CallIds
 
     def before(self, start: Start) -> list[str]:
-        """The paths of the layers that run before an ablation of this start."""
+        """Return the paths of the layers that run before an ablation of this start."""
         stack, layer, _ = start
         if stack >= len(self.layers):  # a decoder's, which there is none of: the pass says so
             return []
@@ -59,7 +59,7 @@ class LayerOutputs:
 
     @contextmanager
     def repeated(self, model: nn.Module, paths: Sequence[str], rows: int, past: int) -> Iterator[None]:
-        """Have layers repeat what they gave in the plain pass for each token but the first, for so many rows."""
+        """Have layers return their outputs of the plain pass, for `rows` rows and without the first `past` tokens."""
         layers = {path: model.get_submodule(path) for path in paths}
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
@@ -74,10 +74,10 @@ class LayerOutputs:
 
 
 class _Text:
-    """One text that is run many times, and what its plain pass gave.
+    """One text that is run many times, and the results of its plain pass.
 
-    plain: what its layers gave, None if they and attention don't go one by one. keys: what attention took, None
-    if no pass can begin within the text. keep: what of each pass is kept.
+    plain: the outputs of its layers, None unless layers and attention calls correspond. keys: attention's keys and
+    values, None if no pass can begin within the text. keep: what to keep of each pass.
     """
 
     def __init__(self, passes: Session, source: Encoded, target: Encoded | None, *, logits: bool) -> None:
@@ -94,7 +94,7 @@ class _Text:
         return self._passes.run([self._source] * len(sets), targets, sets, self.keep, reuse)
 
     def run_plain(self, *, within: bool) -> None:
-        """Make the plain pass. within: whether passes are to begin within the text."""
+        """Run the plain pass. within: whether later passes are to begin within the text."""
         passes, outputs = self._passes, dict[str, list[Any]]()
         reuse = PassReuse(context=partial(kept_layer_outputs, passes.model, outputs))
         targets = None if self._target is None else [self._target]
@@ -112,7 +112,7 @@ class _Text:
         if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
             return
         outputs.clear()  # before memory is needed for another pass
-        # the text once more, with a cache, which is kept where it is what it has to be
+        # the text once more, with a cache, which is kept if the states are the same
         cached = KeptKeys()
         try:
             again = self.run([()], PassReuse(inputs=cached.inputs))
@@ -126,9 +126,9 @@ class _Text:
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
 
     def run_from(self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]) -> CapturedPass | None:
-        """Run from a layer and a token on; gives the pass, whose first row has no changes.
+        """Run sets of changes from a layer and a token on, after a first row without changes; return the pass.
 
-        firsts: the first token that each set changes. None if it doesn't come to what running all comes to.
+        firsts: the first token that each set changes. None if results differ that have to be those of the plain pass.
         """
         assert self.plain is not None
         past, rows = start[2], [(), *sets]
@@ -163,7 +163,7 @@ class _Text:
 def ablated(
     passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
-    """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch)."""
+    """Run a text once for each set of ablations; yield passes, each with its (number of the set, row of the batch)."""
     starts = [_start_of_changes(interventions, source if target is None else None) for interventions in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
@@ -195,7 +195,7 @@ def ablated(
 
 
 def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
-    """Whether a call's module belongs to the layer that made the call."""
+    """Return whether a call's module belongs to the layer that made the call."""
     if call is None:  # outside the layers that are shown: nothing of it is skipped
         return True
     stack = layers[0 if call.part in (None, "encoder") else 1]
@@ -204,7 +204,7 @@ def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[
 
 @contextmanager
 def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
-    """Keep what the items of all lists of modules give inside the block, in the order they run, by their paths."""
+    """Keep the outputs of all items of module lists inside the block, in the order they run, by their paths."""
     outputs.clear()  # of a pass that had to be made once more
     with ExitStack() as hooks:
         for path, module in model.named_modules():
@@ -215,9 +215,9 @@ def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Itera
 
 
 def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
-    """What a layer gave one text, given for several: copies, for what comes after may write into them.
+    """Return a layer's output for one text as output for several rows, copied because it may be written into.
 
-    It stands in for the layer's forward, whatever that is called with.
+    It replaces the layer's forward, whatever that is called with.
     """
     if isinstance(output, Tensor):
         return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
@@ -227,7 +227,7 @@ def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
 
 
 def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Start:
-    """Where a set begins: stack, layer, and the first token that it changes. text: None for no tokens, all are 0."""
+    """Return where a set of changes begins: stack, layer, first token. text: None to begin at token 0."""
     starts: list[tuple[tuple[int, int], int]] = []
     for change in interventions:
         first = 0
@@ -253,10 +253,10 @@ def _same_layer_states(a: Tensor, b: Tensor) -> bool:
 
 
 def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield the numbers of sets that run together from token 0, at most so many, and the first start among them.
+    """Yield the numbers of at most `most` sets that run together from token 0, and the first start among them.
 
-    They are of one layer, but where that makes a small batch, those of the next layers join it: what is then computed
-    again for them costs less than a pass of their own.
+    A batch has sets of one layer. If that makes a small batch, sets of the next layers join it: repeating layers for
+    them costs less than another pass.
     """
     layers = [(stack, layer, 0) for stack, layer, _ in starts]
     order = sorted(range(len(layers)), key=lambda n: (layers[n], n))
@@ -272,13 +272,13 @@ def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tu
 
 
 def by_position(starts: Sequence[Start], length: int, depth: int, most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield the numbers of sets that run together from their first token on, at most so many, and where they begin.
+    """Yield the numbers of at most `most` sets that run together from their first token on, and where they begin.
 
-    Sets stand in the order of their layers, and within a layer of their tokens; that order is cut where all passes
-    together compute least.
+    Sets are ordered by layer, and within a layer by token; that order is cut where all passes together compute
+    least.
     """
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
-    # least[n]: what the first n sets of the order cost; cut[n]: where the last batch of them begins
+    # least[n]: the cost of the first n sets in order; cut[n]: where their last batch begins
     least, cut = [0.0], [0]
     for stop in range(1, len(order) + 1):
         best, at, first = math.inf, stop - 1, length

@@ -1,12 +1,12 @@
-"""Learn from plain passes what interventions need to know of a model, and translate them with it.
+"""Learn a model's structure from plain passes, and translate interventions with it.
 
-That is: its stacks of layers, the modules that give feed-forward outputs, and what those gave in a trace.
+The structure is its stacks of layers, the modules that give feed-forward outputs, and these outputs in a trace.
 
-A feed-forward module is found without knowing the family. One plain pass is watched: a layer ends by adding the
-feed-forward output to the residual, alone or (parallel blocks) after it was added to the attention's. The module is the
-innermost one whose output is a term of such a sum, or times a number is one (Granite): a patch puts in what the module
-gave in another run, which is multiplied alike. What is written into after a module gave it (Llama 4 adds its experts to
-the shared one's output) is the output of a module further out.
+A feed-forward module is found in any architecture by watching one plain pass: a layer ends by adding the feed-forward
+output to the residual, alone or (parallel blocks) after it was added to the attention's. The module is the innermost
+one whose output is a term of such a sum, or becomes a term when multiplied by a number (Granite): a patch inserts the
+module's output in another run, which is multiplied alike. An output that is written into later (Llama 4 adds its
+experts to the shared one's output) is the output of a module further out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,12 +35,12 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
-Sum = tuple[list[int], int, int]  # storages of the terms and of what they gave, and when they were added
-ModuleOutput = tuple[int, str, int]  # storage of what a module gave, its path below the layer, and when it gave it
+Sum = tuple[list[int], int, int]  # storages of the terms and of their sum, and when they were added
+ModuleOutput = tuple[int, str, int]  # storage of a module's output, path below the layer, time
 
 
 class _SumLog(OperationMode):
-    """Keeps the sums of two tensors of a layer that runs: their terms, what they gave, and when.
+    """Keeps the sums of two tensors of a layer that runs: their terms, their results, and when they were added.
 
     A tensor times a number counts as the tensor. written: when each storage was written into. time: in operations.
     """
@@ -51,11 +51,11 @@ class _SumLog(OperationMode):
         self.running, self.time = False, 0
 
     def begin(self, size: int) -> None:
-        """Begin with a layer whose states have so many numbers."""
+        """Begin a layer whose states have `size` numbers."""
         self.running, self.size = True, size
         self.sums: list[Sum] = []
         self.written: list[tuple[int, int]] = []
-        self.scaled: dict[int, int] = {}  # from what a tensor times a number is to the tensor
+        self.scaled: dict[int, int] = {}  # from the storage of a tensor times a number to that of the tensor
         self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -88,31 +88,31 @@ class _FeedForwardSearch(LayerHooks):
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Watch the pass inside the block."""
+        """Search the pass inside the block."""
         with ExitStack() as hooks:
             for path, _ in self._stacks:
                 for n, layer in self._model.get_submodule(path).named_children():
                     for below, module in layer.named_modules():
                         if below and not any(f"{path}.{n}.{below}.".startswith(f"{p}.") for p in self._attention):
-                            hooks.enter_context(module.register_forward_hook(partial(self._gave, below)))
+                            hooks.enter_context(module.register_forward_hook(partial(self._note_output, below)))
             hooks.enter_context(super().opened(past))
             hooks.enter_context(self._sums)
             yield
 
     def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Begin with the sums of a layer."""
+        """Begin to collect the sums of a layer."""
         self._sums.begin(states.numel())
         self._order = []
         return states
 
-    def _gave(self, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
+    def _note_output(self, below: str, _module: nn.Module, _args: Any, output: Any) -> None:
         first = next(tensors_within(output), None)
         if first is not None and first.numel() == self._sums.size and first.is_floating_point():
             self._order.append((storage_of(first), below, self._sums.time))
             self._sums.held.append(first)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Look for the module that gave a term of the last sum."""
+        """Find the module whose output is a term of the layer's last sum."""
         self._sums.running = False
         path = _last_feed_forward_term(self._sums.sums, self._order, self._sums.written)
         if path is not None and [below for _, below, _ in self._order].count(path) == 1:  # XMOD runs one twice
@@ -128,7 +128,7 @@ class _FeedForwardOutputs(LayerHooks):
         self.outputs: dict[tuple[int, int], Tensor] = {}
 
     def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep one."""
+        """Keep the feed-forward output of a layer."""
         self.outputs[stack, layer] = states.detach().clone()
         return states
 
@@ -136,12 +136,12 @@ class _FeedForwardOutputs(LayerHooks):
 def _last_feed_forward_term(
     sums: Sequence[Sum], order: Sequence[ModuleOutput], written: Sequence[tuple[int, int]]
 ) -> str | None:
-    """The path of the module whose output is the newest term of a layer's last sum, or of a sum that is its term."""
+    """Return the path of the module whose output is the newest term of a layer's last sum, or of a sum in it."""
     if len(sums) < 2:  # the attention's alone
         return None
 
     def first(term: int, added: int) -> int | None:
-        """Which module was the first to give a term as it was added, with nothing written into it between."""
+        """Return the number of the first module that gave a term as it was added, not written into in between."""
         changed = max((time for storage, time in written if storage == term and time < added), default=0)
         outputs = (n for n, (storage, _, time) in enumerate(order) if storage == term and changed <= time <= added)
         return next(outputs, None)
@@ -154,7 +154,7 @@ def _last_feed_forward_term(
 
 
 def feed_forward_not_found(layer: int, name: str) -> str:
-    """The sentence that refuses a layer whose feed-forward output was not found."""
+    """Return the error message for a layer whose feed-forward output was not found."""
     return (
         f"interventions: what the feed-forward block of layer {layer} of {name} adds is no module's output: it cannot "
         "be patched"
@@ -176,7 +176,7 @@ class ModelStructure:
         self._outputs: WeakKeyDictionary[Trace, dict[tuple[int, int], Tensor]] = WeakKeyDictionary()
 
     def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
-        """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
+        """Return the paths of the model's stacks of layers and how many layers run, learned from these texts."""
         if self._stacks is None:
             done = self._pass(source, target, nullcontext)
             stacks = shown_stacks(done.stacks, pairs=self._pairs)
@@ -194,7 +194,7 @@ class ModelStructure:
         return self._stacks
 
     def feed_forwards(self, source: Encoded, target: Encoded | None) -> FeedForwardPaths:
-        """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
+        """Return the paths of modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
         if self._feed_forwards is None:
             search = _FeedForwardSearch(self._model, self.stacks(source, target), self._attention)
             self._pass(source, target, search.opened)
@@ -202,7 +202,7 @@ class ModelStructure:
         return self._feed_forwards
 
     def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
-        """What the feed-forward block of a layer added in a trace, found by running its tokens again, once."""
+        """Return the feed-forward output of a layer in a trace, found by running its tokens again, once."""
         sides = source.sides
         if sides[-1] not in self._outputs:  # a pair cannot be a key
             if (len(sides) == 2) != self._pairs:
@@ -224,7 +224,7 @@ class ModelStructure:
     def changes(
         self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]
     ) -> Changes:
-        """The changes for each text of a batch; see `resolve`."""
+        """Resolve the interventions of each text of a batch; see `resolve`."""
         changes = Changes()
         for n, (source, of_text) in enumerate(zip(sources, interventions, strict=True)):
             target = None if targets is None else targets[n]
@@ -237,9 +237,9 @@ class ModelStructure:
     def hooks(
         self, changes: Changes, source: Encoded, target: Encoded | None
     ) -> Callable[[int], AbstractContextManager[Any]]:
-        """What makes the changes of states in a pass that begins after so many tokens.
+        """Return a function that makes the changes of states in a pass that begins after so many tokens.
 
-        source, target: a text, for what has to be learned first.
+        source, target: a text to learn the structure from, if it isn't known.
         """
         if not changes.states:
             return nullcontext

@@ -1,7 +1,7 @@
-"""Report what the operations of a forward pass are, by the names of torch's functions, and read their arguments.
+"""Classify the operations of a forward pass by the names of torch's functions, and read their arguments.
 
-One table for all that watches the operations of a pass; and what one `Operation` is that read a followed tensor: a sum,
-a linear map, a norm, or a product with known factors.
+Everything that watches operations uses these tables. An `Operation` that read a followed tensor may be a sum, a linear
+map, a norm, or a product with known factors.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from regard.trace.attention_output import Norm
 
 CASTS = ("to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda")
-# Operations that put the numbers of their first argument elsewhere, or sum them, and no more.
+# Operations that only move the numbers of their first argument, or sum them.
 MOVES = frozenset((
     "__get__", "__getitem__", "broadcast_to", "chunk", "clone", "contiguous", "expand", "expand_as", "flatten", "flip",
     "gather", "index_select", "mean", "moveaxis", "movedim", "narrow", "neg", "__neg__", "permute", "positive",
@@ -24,14 +24,14 @@ MOVES = frozenset((
     "view_as", "view_as_complex", "view_as_real", *CASTS,
 ))  # fmt: skip
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack"))
-# Operations that read a tensor's shape and dtype alone.
+# Operations that read only a tensor's shape and dtype.
 LIKE = frozenset((
     "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "new_zeros", "new_ones", "new_empty", "new_full",
     "new_tensor", "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "element_size",
     "data_ptr", "__len__", "storage_offset", "untyped_storage", "get_device", "ndimension",
 ))  # fmt: skip
 WRITES = frozenset(("copy_", "__setitem__"))  # the last argument into the first
-# Of a sum the signs of its terms.
+# The signs of a sum's terms.
 SUMS = {"add": (1, 1), "__add__": (1, 1), "__radd__": (1, 1), "sub": (1, -1), "subtract": (1, -1), "__sub__": (1, -1),
         "rsub": (-1, 1), "__rsub__": (-1, 1)}  # fmt: skip
 PRODUCTS = frozenset(("mul", "multiply", "__mul__", "__rmul__"))
@@ -54,35 +54,35 @@ EPS = {"layer_norm": 1e-5, "normalize": 1e-12}  # where none is given
 
 
 class OperationMode(TorchFunctionMode):
-    """Hands every operation of a pass to `_operation`, by its name; what that returns is the result."""
+    """Passes every operation to `_operation`, with its name; what that returns is the result."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._operation(func, getattr(func, "__name__", ""), args, kwargs or {})
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Compute func(*args, **kwargs), and do what the mode is for."""
+        """Compute func(*args, **kwargs), and do the work of the mode."""
         raise NotImplementedError
 
 
 def operation_writes_in_place(name: str) -> bool:
-    """Whether an operation of this name writes into its first argument."""
+    """Return whether an operation of this name writes into its first argument."""
     return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") or name == "__setitem__"
 
 
 def is_norm_statistic(factor: Tensor, x: Tensor) -> bool:
-    """Whether a factor is one number for each vector, as a norm's statistics are."""
+    """Return whether a factor is one number for each vector, as a norm's statistics are."""
     return factor.numel() == 1 or (factor.shape[-1] == 1 and x.shape[-1] > 1)
 
 
 def operation_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of an operation by their names."""
+    """Return the arguments of an operation by name."""
     return dict(zip(names, args, strict=False)) | kwargs
 
 
 def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
-    """(input, weight, bias, transposed) of nn.Linear's call, or of addmm as GPT-2's Conv1D writes it.
+    """Return (input, weight, bias, transposed) of nn.Linear's call, or of addmm as GPT-2's Conv1D writes it.
 
-    weight: (M, C), transposed: (C, M). bias: of any shape that is added. None for any other operation.
+    weight: (M, C), transposed: (C, M). bias: of any shape that can be added. None for any other operation.
     """
     if name not in LINEAR_MAPS:
         return None
@@ -96,7 +96,7 @@ def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tenso
 
 
 def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
-    """The arguments of a norm over the last axis alone, with its eps; None for any other operation."""
+    """Return the arguments of a norm over the last axis alone, with its eps; None for any other operation."""
     if name not in NORMS:
         return None
     arguments = operation_arguments(NORMS[name], args, kwargs)
@@ -111,7 +111,7 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
 
 
 def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """What a norm makes of its input without its bias, with fixed statistics, and the bias. given: as `norm` reads.
+    """Return a norm's output with fixed statistics and without its bias, and the bias. arguments: as `norm` reads them.
 
     Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
     Normalization Layers into Analysis of Masked Language Models").
@@ -130,7 +130,7 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
 
 
 def tensors_within(values: object) -> Iterator[Tensor]:
-    """The tensors among values, in lists of them too."""
+    """Yield the tensors among values, also in lists of them."""
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
@@ -139,7 +139,7 @@ def tensors_within(values: object) -> Iterator[Tensor]:
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
-    """The same values, tensors detached unless they are to be kept as they are."""
+    """Return values with their tensors detached, unless `keeps` says to keep them."""
     if isinstance(values, Tensor):
         return values if keeps(values) else values.detach()
     return type(values)(still(value, keeps) for value in values) if isinstance(values, (list, tuple)) else values
@@ -147,7 +147,7 @@ def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
 
 @dataclass
 class Operation:
-    """One operation that read a followed tensor. args are as they were before it, also where it wrote into one."""
+    """One operation that read a followed tensor. args are as before it, even if it wrote into one of them."""
 
     name: str
     args: tuple[Any, ...]
@@ -158,12 +158,12 @@ class Operation:
 
     @property
     def adds(self) -> bool:
-        """Whether it is the plain sum of two tensors."""
+        """Return whether it is the plain sum of two tensors."""
         return self.name in ADDS and len(self.storages) == 2 and 0 not in self.storages and not self.kwargs
 
     @property
     def measures(self) -> bool:
-        """Whether it reads the followed tensor for a statistic of it, as an RMS norm does: its square, its dtype."""
+        """Return whether it reads the followed tensor for a statistic, as an RMS norm does: its square, its dtype."""
         squares = self.name in PRODUCTS and len(self.storages) == 2 and self.storages[0] == self.storages[1]
         like = self.name in CASTS and self.storages[0] != self.storage
         return squares or like or self.name in STATISTICS
@@ -178,12 +178,12 @@ class Factors:
 
     @property
     def plain(self) -> bool:
-        """Whether there were none."""
+        """Return whether there are no factors."""
         return isinstance(self.scale, float) and isinstance(self.gain, float) and self.scale * self.gain == 1.0
 
 
 def factors(seen: Operation, before: Factors) -> Factors | None:
-    """The factors after an operation that gives a multiple of the followed vectors; None for any other operation.
+    """Return the factors after an operation that multiplies the followed vectors; None for any other operation.
 
     The result has to have the followed tensor's shape, and a factor that isn't a number has to be one for each token or
     one for each component: a gate (a factor for each component of each token) is none.
@@ -219,7 +219,7 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
 
 
 def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """(input, weight (M, C), bias) of a linear map of the followed tensor."""
+    """Return (input, weight (M, C), bias) of a linear map of the followed tensor; None for any other operation."""
     arguments = linear_operation_arguments(seen.name, seen.args, seen.kwargs)
     if arguments is None or storage_of(arguments[0]) != seen.storage:
         return None
@@ -228,7 +228,7 @@ def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None]
 
 
 def followed_layer_norm(seen: Operation) -> Norm | None:
-    """The layer norm, where it is one over the last axis."""
+    """Return the followed tensor's layer norm over the last axis; None for any other operation."""
     arguments = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
     if arguments is None or storage_of(arguments["input"]) != seen.storage:
         return None
@@ -237,7 +237,7 @@ def followed_layer_norm(seen: Operation) -> Norm | None:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """Where a tensor's numbers lie; 0 for one that has none (inside vmap, without elements)."""
+    """Return the address of a tensor's storage; 0 if it has none (inside vmap, without elements)."""
     try:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
@@ -245,5 +245,5 @@ def storage_of(tensor: Tensor) -> int:
 
 
 def write_counts_of_tensors(*tensors: Tensor | None) -> tuple[int, ...]:
-    """The number of writes to each tensor. Inference tensors don't say."""
+    """Return the number of writes to each tensor; 0 for inference tensors, which don't count them."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)

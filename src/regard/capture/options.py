@@ -1,4 +1,4 @@
-"""Choose what of a forward pass is kept, such as which layers and whether logits, and how it is run."""
+"""Choose what to keep of a forward pass, such as layers and logits, and how to run it."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,7 +15,7 @@ from regard.errors import RegardError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
+NO_LAYERS: frozenset[int] = frozenset()  # of layers: only the last hidden state is kept, and perhaps logits
 
 
 class TensorMaskError(TypeError, AttributeError):
@@ -23,7 +23,7 @@ class TensorMaskError(TypeError, AttributeError):
 
 
 def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Have a function of `written_masks` called again with masks written out, where a model computes with its mask."""
+    """Have a function called again with `written_masks=True`, if the model computes with its mask."""
 
     @functools.wraps(run)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -38,16 +38,16 @@ def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
+    """What to keep of a forward pass, and how to run it.
 
-    attention_outputs: whether what the model does with each attention call's context is kept, for contributions.
-    statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
-    parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
-    the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
-    attention: whether attention and values are kept at all; without them states alone are, of all layers.
+    layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
+    attention_outputs: whether the path of each attention call's context is kept, for contributions. statistics: of
+    every attention map, computed with the pass, None for none. embeddings: whether to keep the parts of the model's
+    input. compare: whether to compare a few rows of every kept call with the model's own attention. call_ids: whether
+    to number every call as a trace does, for interventions. attention: whether to keep attention, or states alone.
 
-    How the pass is run, see the table in `session.py`: reported: attention is what the model reports of itself, instead
-    of going through regard's function. written_masks: masks are tensors. last_row: logits are those of the last row.
+    How to run the pass, see the table in `session.py`: reported: attention is what the model itself reports, and
+    doesn't go through regard's function. written_masks: masks are tensors. last_row: logits are those of the last row.
     """
 
     layers: frozenset[int] | None = None
@@ -71,7 +71,7 @@ class CaptureOptions:
         config: Any,
         name: str,
     ) -> "CaptureOptions":
-        """The options that were requested, checked against the model's config as far as it says."""
+        """Return the requested options, checked against the model's config as far as possible."""
         wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
@@ -91,27 +91,27 @@ class CaptureOptions:
 
     @property
     def has_comparisons(self) -> bool:
-        """Whether `compare` is on and there are calls: those that are kept."""
+        """Return whether `compare` is on and calls are kept."""
         return self.compare and self.attention and self.layers != NO_LAYERS
 
     def call(self, path: str) -> bool:
-        """Whether the attention call of a module of this path is kept."""
+        """Return whether the attention call of a module of this path is kept."""
         return self.attention and (self.layers is None or layer_of_call_path(path) in self.layers)
 
     def state(self, number: int) -> bool:
-        """Whether state number (it enters layer number, it leaves the previous one) is kept."""
+        """Return whether a state is kept: it enters layer `number`, and leaves the previous layer."""
         return self.layers is None or number in self.layers or number - 1 in self.layers
 
 
 def statistics_to_capture(request: bool | Statistics) -> Statistics | None:
-    """Return the statistics that `statistics=` asks for, None for none. Raises RegardError for anything else."""
+    """Return the statistics that `statistics=` requests, None for none; raise a RegardError for anything else."""
     try:
         return Statistics.of(request)
     except TypeError as error:
         raise RegardError(str(error)) from error
 
 
-# Of a plain pass that shows what the layers of a model are.
+# For a plain pass that shows the layers of a model.
 LAYERS_ALONE = CaptureOptions(
     None, logits=False, attention_outputs=False, embeddings=False, compare=False, call_ids=True
 )
@@ -119,7 +119,7 @@ LAYERS_ALONE = CaptureOptions(
 
 @contextmanager
 def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
-    """Call progress with each layer's share of the pass as it ends; never where the layers aren't found."""
+    """Call progress with each layer's fraction of the pass as it ends; never if the layers aren't found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
     with ExitStack() as hooks:

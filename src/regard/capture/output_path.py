@@ -19,16 +19,16 @@ The context is followed through the operations themselves, whatever the modules 
 
 Unverified structures are noted. They raise an error only when you request contributions.
 
-To follow every operation of a pass costs a short text a fifth of its forward pass, and finds the
-same modules each time. The second pass of a model notes which they are; later ones of few tokens watch these alone, as
-long as the model has the very modules and nobody else's hooks. regard checks the following in every pass:
+Following every operation costs a short text a fifth of its forward pass, and finds the same modules each time. The
+second pass of a model notes these modules; later passes of few tokens watch them alone, as long as the model has the
+same modules and only regard's hooks. regard checks the following in every pass:
 
     module               gets                                                          gives
     -------------------  ------------------------------------------------------------  -------------------
     the output map, W_O  the very tensor that the attention call gave                  the projection
     the reader           to the bit the state that entered the layer + the projection
 
-Where anything is otherwise, the pass is made again and followed operation by operation, as are all after it.
+If anything differs, the pass is made again and followed operation by operation, as are all later passes.
 """
 
 import functools
@@ -56,7 +56,7 @@ OTHERWISE = "its output did not take the way that it took in earlier passes"
 
 @dataclass(frozen=True)
 class KnownOutput:
-    """The modules of one attention call: its output map, and what reads the residual with the projection added.
+    """The modules of one attention call: its output map, and the reader of the residual with the projection added.
 
     kind: of the block. A post-norm block's reader is its norm.
     """
@@ -66,7 +66,7 @@ class KnownOutput:
     kind: Literal["post-norm", "pre-norm"]
 
     def output(self, residual: Tensor, projected: Tensor) -> AttentionOutput:
-        """The output of a call, from the tensors of a pass."""
+        """Return the attention output of a call, from the tensors of a pass."""
         weight, bias, norm = self.projection.weight.detach(), _detached(self.projection.bias), None
         weight = weight if isinstance(self.projection, nn.Linear) else weight.T
         if self.kind == "post-norm":
@@ -76,9 +76,9 @@ class KnownOutput:
 
 
 class KnownWatch:
-    """Watches the modules that are known in one pass, and takes what attention calls give, in order.
+    """Watches the known modules in one pass, and takes the contexts of its attention calls, in order.
 
-    index: of the model. Its outputs are forgotten where a call's doesn't take its way.
+    index: the model's. Its known outputs are forgotten if a call's context takes another path.
     """
 
     def __init__(self, index: ModuleIndex) -> None:
@@ -86,15 +86,15 @@ class KnownWatch:
         self.known: tuple[KnownOutput, ...] = index.outputs or ()
         self._context: Tensor | None = None
         self._seen: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []  # residual, projection, write counts
-        self._read = 0  # calls whose sum was read as it has to be
+        self._read = 0  # calls whose sum was read as expected
 
     def follow(self, context: Tensor, entered: Tensor | None) -> None:
-        """Take what the next attention call gives, and the state that entered its layer."""
+        """Take the context of the next attention call, and the state that entered its layer."""
         self._context = context
         self._seen.append((context if entered is None else entered, None, ()))
 
     def projected(self, n: int, _projection: nn.Module, args: Any, output: Any) -> None:
-        """Take what call n's output map gives, where it got what the call gave."""
+        """Take the output of call n's output map, if its input is the call's context."""
         context, self._context = self._context, None
         if len(self._seen) == n + 1 and context is not None and isinstance(output, Tensor):
             read, residual = args[0], self._seen[n][0]
@@ -102,14 +102,14 @@ class KnownWatch:
                 self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
 
     def read(self, n: int, _reader: nn.Module, args: Any) -> None:
-        """Check what call n's reader gets."""
+        """Check that call n's reader gets the residual with the projection added."""
         if len(self._seen) == n + 1 and self._read == n and args:
             residual, projected, _ = self._seen[n]
             if projected is not None and projected.shape == residual.shape:
                 self._read += torch.equal(args[0], residual + projected)
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
-        """The outputs of all calls; unverified where one did not take its way."""
+        """Return the outputs of all calls; all are unverified if one took another path."""
         pairs = [(x, y) for x, y, counts in self._seen if y is not None and write_counts_of_tensors(x, y) == counts]
         if not len(self._seen) == len(pairs) == self._read == len(self.known):
             self.index.outputs = ()
@@ -131,7 +131,7 @@ def known_outputs(
     outputs: Sequence[AttentionOutput | UnverifiedOutput],
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
-    """The modules of all calls of a pass that was followed; none where those of a call aren't told for sure."""
+    """Find the modules of all calls in a pass that was followed; none if those of a call aren't certain."""
     places: dict[int, list[Any]] = {}
     for module in index.modules:
         if type(module) is nn.Linear or of_transformers(module, "Conv1D"):
@@ -175,7 +175,7 @@ _open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower
 def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
     """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order.
 
-    index: of the model, where passes before may tell its modules, and this one those of later passes.
+    index: the model's, if earlier passes may know its modules, and later passes may learn them from this one.
     """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
     follower = KnownWatch(index) if index is not None and index.outputs else _Follower(index)
@@ -189,9 +189,9 @@ def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionO
 
 
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
-    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`.
+    """Follow a context tensor that a module's attention returns; does nothing outside `follow_outputs`.
 
-    module: whose it is. entered: the state that entered its layer, if known.
+    module: the attention module. entered: the state that entered its layer, if known.
     """
     follower = _open.get()
     if isinstance(follower, KnownWatch):
@@ -206,13 +206,13 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered
 
 @dataclass(eq=False)
 class _ContextPath:
-    """How far one context, (batch, length, ..., width), was followed, and what was found there. name: of its module.
+    """The path of one context, (batch, length, ..., width), as far as it was followed. name: of its module.
 
     parts: the residual, what is added to it, and that before its factors; versions: how often each was written to.
     norm: the one reader of residual + added, as long as it is that. read: whether something has read that sum.
-    newer: storages of tensors computed since the attention call. held: what is followed now: a tensor, or a weak
-    reference to it, by its storage. entered, readers: where the pass is learned from, the state that entered the layer,
-    and the modules that read residual + added.
+    newer: storages of tensors computed since the attention call. followed: what is followed now, by its storage: a
+    tensor, or a weak reference to it. entered, readers: if later passes learn from this one, the state that entered the
+    layer, and the modules that read residual + added.
     """
 
     name: str
@@ -236,7 +236,7 @@ class _ContextPath:
     readers: list[nn.Module] = field(default_factory=list)
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
-        """The verified output, or why it could not be verified."""
+        """Return the verified output, or the reason why it could not be verified."""
         if self.reason is None and operations.write_counts_of_tensors(*self.parts) != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
@@ -250,7 +250,7 @@ class _ContextPath:
         return AttentionOutput(self.kind, weight, bias, residual, projected, norm, self.scaling)
 
     def add_to_residual(self, residual: Tensor, added: Tensor, factors: Factors) -> str | None:
-        """Take the terms of a sum for the residual and for what attention adds to it; returns why they can't be."""
+        """Take the terms of a sum as residual and attention's addition to it; return the reason if they can't be."""
         if residual.shape != added.shape or residual.shape[:-1] != (self.batch, self.length):
             return f"projection and residual have the shapes {tuple(added.shape)} and {tuple(residual.shape)}"
         self.residual = residual
@@ -270,7 +270,7 @@ class _ContextPath:
 class _Follower(TorchFunctionMode):
     """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage).
 
-    index: of the model. learns: whether later passes shall know the modules by this one.
+    index: the model's. learns: whether later passes know the modules from this one.
     """
 
     def __init__(self, index: ModuleIndex | None) -> None:
@@ -316,7 +316,7 @@ class _Follower(TorchFunctionMode):
             yield
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
-        """The outputs of all calls."""
+        """Return the outputs of all calls."""
         outputs = [path.result() for path in self.paths]
         if self.index is not None:
             self.index.followed += 1
@@ -326,7 +326,7 @@ class _Follower(TorchFunctionMode):
         return outputs
 
     def _note_reader(self, module: nn.Module, args: Any) -> None:
-        """Note a module that is given the sum of a residual and what attention adds to it."""
+        """Note a module whose input is the sum of a residual and attention's addition to it."""
         if args and isinstance(args[0], Tensor):
             path, act = self._followed.get(storage_of(args[0]), (None, None))
             if path is not None and act == self._sum_read:
@@ -346,7 +346,7 @@ class _Follower(TorchFunctionMode):
         return self.follow(path, seen.result, functools.partial(self._projected_read, Factors()))
 
     def _context_read_again(self, path: _ContextPath, seen: Operation) -> None:
-        """Something else than the projection reads the context too: an adapter, whose share would be missing."""
+        """Give up if an operation besides the projection reads the context: an adapter's share would be missing."""
         if not seen.measures:
             self._give_up(path, f"{seen.name!r} reads the context beside the output projection")
 
@@ -369,7 +369,7 @@ class _Follower(TorchFunctionMode):
         return self.follow(path, seen.result, self._sum_read)
 
     def _joined_read(self, factors: Factors, added: Tensor, path: _ContextPath, seen: Operation) -> None:
-        """The sum of the projection and something computed beside it was read: by the sum with the residual?"""
+        """Take the sum of the projection and a parallel output as parallel if it is added to the residual."""
         if seen.adds and seen.storages[0] != seen.storages[1]:
             mine = seen.storages.index(seen.storage)
             if seen.storages[1 - mine] not in path.newer:

@@ -1,9 +1,8 @@
 """Keep the keys and values of a text's plain pass, so that another pass of the same text can begin within it.
 
-Where every token attends to itself and to earlier ones alone, a change at token p leaves all before p as it was: a pass
-that begins at p needs of them only the keys and values that each layer's attention took. Those are what a KV cache
-holds; one of transformers' own is filled by the plain pass, and a part of it is given to the later ones, which add to
-it without writing into it.
+If every token attends only to itself and to earlier tokens, a change at token p leaves all tokens before p as they
+were: a pass that begins at p needs only their keys and values in each layer. A KV cache holds these: the plain pass
+fills a cache of transformers, and later passes get a part of it, which they extend without writing into it.
 """
 
 from collections.abc import Callable
@@ -18,16 +17,16 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.interventions.names import CallIds
 
-MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
+MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that isn't a band of positions is written out to look at it
 
 
 @dataclass(frozen=True)
 class PassReuse:
     """The results that a pass reuses from an earlier pass, so that some layers aren't computed.
 
-    call_ids: those of its attention calls, None if they are found out. skipped: paths of layers that repeat what
-    they gave before. context: opened around the forward call of the model. inputs: what is done to the model's inputs.
-    past: how many tokens of the text it begins after.
+    call_ids: of its attention calls, None to find them. skipped: paths of layers that repeat their earlier outputs.
+    context: opened around the model's forward. inputs: changes the model's inputs. past: after how many tokens of the
+    text the pass begins.
     """
 
     call_ids: CallIds | None = None
@@ -47,7 +46,7 @@ class KeysValues:
     layers: tuple[tuple[Float[Tensor, "1 G L D"], Float[Tensor, "1 G L E"]], ...]
 
     def continued(self, inputs: dict[str, Any], past: int) -> dict[str, Any]:
-        """The inputs of a pass that begins at token past, with the keys and values of those before it."""
+        """Return the inputs of a pass that begins at token past, with the keys and values of the tokens before it."""
         from transformers import DynamicCache
 
         rows = inputs["input_ids"].shape[0]
@@ -58,22 +57,22 @@ class KeysValues:
 
 
 class KeptKeys:
-    """Has a model's plain pass fill a cache: `inputs` is done to its inputs, `of` gives what the cache then holds."""
+    """Has a model's plain pass fill a cache: `inputs` adds it to the model's inputs, `of` returns its contents."""
 
     def __init__(self) -> None:
         self._cache: Any = None
 
     def inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs with an empty cache. It keeps all keys, also of layers that look at the newest alone."""
+        """Return the inputs with an empty cache, which keeps all keys, also in layers that see only the newest."""
         from transformers import DynamicCache
 
         self._cache = DynamicCache()
         return inputs | {"past_key_values": self._cache, "use_cache": True}
 
     def of(self, depth: int, length: int) -> KeysValues | None:
-        """The cached keys and values of a text's tokens, None if the cache doesn't have the keys of each layer."""
+        """Return the cached keys and values of a text's tokens, None if the cache lacks the keys of a layer."""
         layers = [] if self._cache is None else self._cache.layers
-        # kinds of it keep a window, or rounded keys
+        # some caches keep a window, or rounded keys
         if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
             return None
         kept = tuple((layer.keys, layer.values) for layer in layers)
@@ -82,7 +81,7 @@ class KeptKeys:
 
 
 def attends_back(call: Call) -> bool:
-    """Whether no token of a call attends to a later one."""
+    """Return whether no token of a call attends to a later token."""
     length, size = call.weights.shape[-2:]
     mask = call.weights.rule.mask
     if length != size or mask is None:
@@ -97,7 +96,7 @@ def attends_back(call: Call) -> bool:
 
 
 def without_first(output: Any, past: int) -> Any:
-    """A layer's output for one text, with states (1, L, M) of all but the first tokens."""
+    """Return a layer's output for one text without the states (1, L, M) of the first tokens."""
     if isinstance(output, Tensor):
         return output[:, past:] if past and output.ndim == 3 and len(output) == 1 else output
     if type(output) in (tuple, list):
@@ -117,13 +116,13 @@ class EarlierRows:
     logits: Float[Tensor, "..."] | None
 
     def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
-        """The rows of the whole text. name: "last_hidden_state" or "logits"."""
+        """Return the rows of the whole text: the earlier rows and these. name: "last_hidden_state" or "logits"."""
         earlier = getattr(self, name)
         return torch.cat([earlier[: self.past], rows])
 
 
 def _earlier_layer(key: Tensor, value: Tensor, rows: int) -> Any:
-    """The cache of one layer: earlier keys and values, which new ones are joined to, and not kept."""
+    """Return the cache of one layer: earlier keys and values, to which new ones are joined, but not kept."""
     from transformers.cache_utils import DynamicLayer
 
     layer: Any = DynamicLayer()

@@ -30,7 +30,7 @@ AT_ONCE = 1 << 20  # numbers of keys that are compared at a time
 
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
-    """Compare and follow every attention call inside the block; the hooks are taken off after."""
+    """Compare and follow every attention call inside the block, by hooks that are removed after it."""
     capture.comparison.reference = DEFINITION
     with ExitStack() as hooks:
         for path, module in model.named_modules():
@@ -46,7 +46,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
 def _see_context(
     module: MultiHeadAttention, path: str, capture: Capture, _output: nn.Module, args: tuple[Tensor, ...]
 ) -> None:
-    """Compare and follow a module's context, (B, L, H · E), where it enters its output projection."""
+    """Compare and follow a module's context, (B, L, H · E), as it enters its output projection."""
     capture.count_call(path)
     if not capture.keep.call(path):
         return
@@ -63,7 +63,7 @@ def _see_context(
 
 
 def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:
-    """Compare the calls of a pass that is over: those without mask and bias that are of one shape as one call."""
+    """Compare the calls of a finished pass; calls of one shape without mask and bias are compared as one call."""
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for call, context, texts in seen:
         query, key, rule = call.weights.query, call.weights.key, call.weights.rule
@@ -81,15 +81,15 @@ def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, sl
 def compare_with_definition(
     comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"], texts: slice = EVERY
 ) -> None:
-    """Compute a few rows of a call by the definition and remember the largest differences. texts: of its batch."""
+    """Compute a few rows of a call by the definition and keep the largest differences. texts: of its batch."""
     weights, value = call.weights, call.value
-    if value is None or call.ablations:  # what is ablated is not what the definition gives
+    if value is None or call.ablations:  # the definition knows no ablations
         return
     query, key, rule = weights.query[texts], weights.key[texts], weights.rule
     rows, keys = sampled_rows(query.shape[2]).to(query.device), slice(0, key.shape[2])
     share = query.shape[1] // key.shape[1]
     ours = weights.rows(slice(*texts.indices(len(weights.query))), rows)
-    # in float64 the keys of all heads take much memory in a long text: as many at a time as are small
+    # in float64 the keys of all heads take much memory in a long text: a few heads at a time
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
         some, heads = slice(group, group + step), slice(group * share, (group + step) * share)

@@ -1,8 +1,8 @@
-"""Split the query and the key of one attention score into what was written into the residual streams they are made of.
+"""Split the query and the key of one attention score by what was written into the residual streams before.
 
-Both are linear functions of that, once the norms' statistics are held fixed (`linear_pass`): the gradient of each of
-their D components, times what was written, is its part in that component. One pass up to the attention call, and 2 · D
-passes back over what is linear.
+Both are linear functions of that, if the norms' statistics are held fixed (`linear_pass`): the gradient of each of
+their D components, times what was written, is its part in that component. This takes one pass up to the attention call,
+and 2 · D backward passes over the linear operations.
 
 `outcome_path` splits a logit, a difference of two or a cosine likewise, up to the last hidden state or the logits.
 """
@@ -36,9 +36,9 @@ AT_ONCE, NUMBERS = 16, 1 << 26  # components whose gradients are computed togeth
 class Writer:
     """The writer of a component: an embedding, a head's attention to a source token, a feed-forward layer, or biases.
 
-    layer: None before the first layer, and of "final bias", behind the last. "feed-forward" is all that a layer adds
-    beside its attention and its biases. side: for an encoder-decoder, whose stream it was written into first, None
-    where that isn't known. cross: whether the head looks at the encoder's tokens.
+    layer: None before the first layer, and for "final bias", after the last. "feed-forward" is all that a layer adds
+    besides its attention and its biases. side: for an encoder-decoder, the stream it was written into first, None if
+    unknown. cross: whether the head attends to the encoder's tokens.
     """
 
     kind: Kind
@@ -51,9 +51,9 @@ class Writer:
 
 @dataclass(frozen=True, eq=False)
 class SideParts:
-    """The parts of a query, or of a key: vectors that sum to whole, what the model computed. In float64.
+    """The components of a query, or of a key, in float64: vectors that sum to whole, the model's own vector.
 
-    tokens: whose mean it is.
+    tokens: those that it is the mean of.
     """
 
     writers: tuple[Writer, ...]
@@ -71,7 +71,7 @@ def score_path(
     query: Sequence[int],
     keys: Sequence[Sequence[int]],
 ) -> tuple[SideParts, list[SideParts]]:
-    """Run the text up to an attention call, and split the mean query of some tokens in a head, and some mean keys."""
+    """Run a text up to an attention call, and split a head's mean query of some tokens, and some mean keys."""
     name = f"score_sources of layer {call.layer} of {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard: its queries and keys are not seen")
@@ -100,7 +100,7 @@ def run_linearly(
     *,
     written_masks: bool = False,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
-    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen."""
+    """Run a pass up to a call (None: to its end); return it, its logits, and the last hidden states that were seen."""
     keep = CaptureOptions(
         logits=call is None, attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks,
         last_row=call is not None and "logits_to_keep" in session.takes,
@@ -137,7 +137,7 @@ def split_rows(
     what: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """The parts of the mean of some tokens' vectors."""
+    """Split the mean of some tokens' vectors into components, by writer."""
     if not done.is_linear(vectors):
         raise RegardError(f"{what} isn't a linear function of the residual stream: {reason!r} is in between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)
@@ -154,7 +154,7 @@ def split_rows(
     if not any(bool(torch.cat(grads).any()) for grads in embedded):
         raise RegardError(f"{what} isn't a linear function of the token embeddings: a lower layer doesn't add to them")
     places: dict[Writer, int] = {}
-    order: list[int] = []  # the place of each row of the blocks
+    order: list[int] = []  # the number of each row's writer
     blocks: list[Tensor] = []
     for leaf, grads in zip(done.leaves, gathered, strict=True):
         if grads:
@@ -169,13 +169,13 @@ def split_rows(
 def _gradients_of_components(
     whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
 ) -> list[Tensor | None]:
-    """The gradients, (n, ...) each, of some components with respect to each tensor; None if there is none."""
+    """Compute the gradients, (n, ...) each, of some components by each tensor; None if there is none."""
     options = {"retain_graph": True, "allow_unused": True}
     if len(directions) == 1:
         return [None if g is None else g[None] for g in torch.autograd.grad(whole, tensors, directions[0], **options)]
     try:
         return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
-    except RuntimeError:  # an operation that knows no batches of gradients
+    except RuntimeError:  # an operation that supports no batches of gradients
         grads = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
         return [None if some[0] is None else torch.stack(some) for some in zip(*grads, strict=True)]
 
@@ -183,7 +183,7 @@ def _gradients_of_components(
 def _kept_leaf_gradients(
     leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str
 ) -> Float[Tensor, "n ..."]:
-    """What is kept of a leaf's gradients: for attention its rows of the tokens, (n, H, r, E), else leaf · gradient."""
+    """Return what to keep of a leaf's gradients: attention's rows of the tokens, (n, H, r, E), else leaf · gradient."""
     if leaf.kind != "attention":
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     of_tokens = grad[:, 0, :, list(tokens)].double()
@@ -195,7 +195,7 @@ def _kept_leaf_gradients(
 def _parts_of_leaf(
     leaf: Leaf, gradients: Tensor, side: Side | None, tokens: tuple[int, ...]
 ) -> tuple[list[Writer], Float[Tensor, "P D"]]:
-    """The parts of one leaf, of attention by head and source token, those that are zero left out."""
+    """Split one leaf into components, without zeros; attention by head and source token."""
     if leaf.weights is None or leaf.value is None:
         keep = bool(gradients.any())
         return [Writer(leaf.kind, leaf.layer, side=side)] * keep, gradients[None].expand(int(keep), -1)
@@ -220,7 +220,7 @@ class AttributionTarget:
 def outcome_path(
     session: Session, source: Encoded, target: Encoded | None, outcome: AttributionTarget, tokens: Sequence[int]
 ) -> SideParts:
-    """Run the text, and split the mean outcome of some tokens: vectors of one component.
+    """Run a text, and split the mean outcome of some tokens, by writer, into vectors of one number.
 
     For a cosine, the length of the mean state is held fixed, like a norm's statistics.
     """
@@ -256,7 +256,7 @@ def outcome_path(
 
 
 def _outcome_at_rows(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:
-    """The outcome at every row; of a cosine as some of them make it together."""
+    """Compute the outcome at every row; for a cosine, its part in the cosine of the rows' mean."""
     if outcome.token is not None:
         return ends[:, outcome.token] - (0 if outcome.against is None else ends[:, outcome.against])
     assert outcome.direction is not None

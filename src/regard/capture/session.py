@@ -1,4 +1,4 @@
-"""Run captured forward passes of a model, one at a time, on a copy of its modules: the model stays as it is.
+"""Run captured forward passes of a model, one at a time, on a copy of its modules, so that the model doesn't change.
 
 `CaptureOptions` fix how a pass is run before it starts. If a pass needs more, regard runs another pass:
 
@@ -9,11 +9,11 @@
     the interface       any              any          no call, or one of two stacks    weights that the model reports
     reported weights    the model's own  any          weights that can't be believed  none: RegardError
 
-The last but one is remembered of the first pass: all later ones begin with it.
+After a first pass of the last kind but one, all later passes begin with reported weights.
 
-In half precision the model's own attention is compared on queries and keys that are rounded already, so the difference
-of weights that a status tells says nothing of that rounding. So the model runs twice over the beginning of a text: as
-it is, and with every weight raised to float32 where it is used, which copies none of the large ones.
+In half precision, the model's own attention is compared on queries and keys that are already rounded, so the difference
+of weights in a status doesn't include that rounding. So the model runs twice over the beginning of a text: as it is,
+and with every weight converted to float32 where it is used, which copies none of the large ones.
 """
 
 import inspect
@@ -58,13 +58,12 @@ _capturing: ContextVar[bool] = ContextVar("regard_capturing", default=False)
 class Session:
     """Runs the captured passes of one model.
 
-    filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
-    of the parameters of its forward. model: the copy that passes are made with, see `Twin`; original: what it is of.
-    index: of its modules, as they were in the last pass. reports_weights: whether the model's attention
-    can't be called, so that its weights are those that it reports itself; known from its class, else from the first
-    pass, and None before that. reads_padding: whether padding changes a text's states, None before that was tried
-    (`regard.models.runner`). labels: of a classifier. watch: opened around a pass, captures the attention calls of this
-    kind of model.
+    filler: the id that pads shorter texts of a batch. pairs: whether it is an encoder-decoder. takes: the names of its
+    forward's parameters. model: the copy that passes are made with, see `Twin`; original: the model itself. index: of
+    its modules, as they were in the last pass. reports_weights: whether the model's attention can't be called, so that
+    its weights are those that it reports itself; known from its class, else from the first pass, and None before that.
+    reads_padding: whether padding changes a text's states, None before that was tested (`regard.models.runner`).
+    labels: of a classifier. watch: opened around a pass, captures the attention calls of this kind of model.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
@@ -84,14 +83,14 @@ class Session:
 
     @staticmethod
     def watch(model: Any, capture: Capture) -> AbstractContextManager[None]:
-        """Capture the attention calls of a model of transformers, which is imported for no other."""
+        """Capture the attention calls of a transformers model; no other model imports transformers."""
         from regard.capture.hf_attention import through_interface
 
         return through_interface(model, capture)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let this thread alone use the copy inside the block, which is brought up to date first, as is the index."""
+        """Reserve the copy for this thread inside the block, after bringing the copy and its index up to date."""
         if _capturing.get():
             raise RegardError(
                 f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
@@ -118,7 +117,7 @@ class Session:
 
     @cached_property
     def structure(self) -> ModelStructure:
-        """The model structure that interventions need, made at the first intervention."""
+        """Return the model structure that interventions need, made at the first intervention."""
         return ModelStructure(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
@@ -129,7 +128,7 @@ class Session:
         keep: CaptureOptions | None = None,
         reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:
-        """Make one captured pass of a batch; more of them where the first shows that it needs other options."""
+        """Run one captured pass of a batch, and again if the first pass shows that it needs other options."""
         keep = keep or CaptureOptions()
         with self.alone():
             changed = any(interventions)
@@ -162,7 +161,7 @@ class Session:
     def capture_attention(
         self, capture: Capture, *, reported: bool = False
     ) -> Iterator[eager_attention.Products | None]:
-        """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
+        """Capture the model's attention inside the block; for reported weights, yield the factors of products."""
         token = _capturing.set(True)
         try:
             with (eager_attention.reporting if reported else self.watch)(self.model, capture) as factors:
@@ -171,7 +170,7 @@ class Session:
             _capturing.reset(token)
 
     def _check_reported(self, keep: CaptureOptions, changes: Changes) -> None:
-        """Raise RegardError for what can't be kept or changed where a model computes attention itself."""
+        """Check that nothing is to be kept or changed that a model's own attention code doesn't allow."""
         if keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
         if changes.calls:
@@ -184,17 +183,17 @@ class Session:
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, reuse: PassReuse,
         keep: CaptureOptions,
     ) -> CapturedPass:  # fmt: skip
-        """Make one pass: open what watches or changes it, outermost first, run the model, collect what was seen."""
+        """Run one pass: open what watches or changes it, outermost first, run the model, collect the results."""
         # of states; a pass of its own may have to show where they are changed
         hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
         capture = Capture(self.index, keep, skipped_layers=reuse.skipped)
         inputs = reuse.inputs(self.inputs(sources, targets, keep))
         ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
-        tokens = sum(tensor.numel() for tensor in ids) if ids else sys.maxsize  # how many a picture makes is not known
+        tokens = sum(tensor.numel() for tensor in ids) if ids else sys.maxsize  # unknown for images
         capture.to_compare = [] if tokens <= FEW else None
         if keep.reported:  # the weights are to be those of the plain pass
             inputs |= {"output_attentions": True, "output_hidden_states": True}
-        # of a batch with padding, each text's statistics are computed once the padding is away
+        # in a batch with padding, each text's statistics are computed after the padding is removed
         even = all(len({len(text.tokens) for text in texts}) <= 1 for texts in (sources, targets or ()))
         applying = None
         with ExitStack() as opened:
@@ -241,9 +240,9 @@ class Session:
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
         read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | None,
     ) -> CapturedPass:  # fmt: skip
-        """Take together what was seen of a pass that is over. Raises RegardError if it isn't what it has to be.
+        """Collect the results of a pass that is over; raise a RegardError if they aren't as expected.
 
-        read: how many sequences of ids the model read. factors: those of all products, where weights are reported.
+        read: how many sequences of ids the model read. factors: those of all products, if weights are reported.
         """
         keep, calls, stacks = capture.keep, list(capture.calls.values()), capture.stacks
         if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
@@ -271,11 +270,11 @@ class Session:
     def _plain_pass(
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]
     ) -> CapturedPass:
-        """A pass of one text without interventions, of which states alone are kept."""
+        """Run a pass of one text without interventions, and keep its states alone."""
         return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, PassReuse(context=context))
 
     def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, keep: CaptureOptions) -> dict[str, Any]:
-        """Padded ids (B, L), their mask and segments as far as the model takes them, and the outputs to return."""
+        """Return the model's inputs: padded ids (B, L), mask and segments if it takes them, and output options."""
         device = self.model.device
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:
@@ -301,10 +300,10 @@ class Session:
 
 
 def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: CaptureOptions) -> CapturedPass:
-    """Make a pass; again with masks or logits written out, where it needs them."""
+    """Run a pass, and again with masks or logits written out if it needs them."""
     try:
         done = run_once(keep)
-    except TensorMaskError:  # the family computes with its mask, and a specification of positions is no tensor
+    except TensorMaskError:  # the model computes with its mask, and a specification of positions isn't a tensor
         keep = replace(keep, written_masks=True)
         done = run_once(keep)
     outputs = done.attention_outputs.values()
@@ -326,14 +325,14 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
     its dtype.
     """
     model = session.model
-    first, written = _beginning(source), None if target is None else [_beginning(target)]
+    first, written = _first_tokens(source), None if target is None else [_first_tokens(target)]
     keep = CaptureOptions(logits=False, attention_outputs=False)
     with session.alone():
         half = session.run([first], written, [()], keep)
         try:
             with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
-                full = session.run([_widened(first)], written, [()], keep)
-        except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
+                full = session.run([_with_float32_tensors(first)], written, [()], keep)
+        except (RegardError, RuntimeError, TypeError) as error:  # models insist on their own dtype in many ways
             return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
     weights = [
         float((ours.weights.dense() - theirs.weights.dense()).abs().max())
@@ -350,15 +349,15 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
     )
 
 
-def _beginning(text: Encoded) -> Encoded:
-    """The first tokens of a text; other inputs whole."""
+def _first_tokens(text: Encoded) -> Encoded:
+    """Return the first tokens of a text; other inputs whole."""
     if isinstance(text, ModelInput):
         return text
     return replace(text, tokens=text.tokens[:FIRST], segments=None if text.segments is None else text.segments[:FIRST])
 
 
-def _widened(text: Encoded) -> Encoded:
-    """The same input, its tensors in float32."""
+def _with_float32_tensors(text: Encoded) -> Encoded:
+    """Return an input with its tensors in float32."""
     if not isinstance(text, ModelInput) or text.tensors is None:
         return text
     wide = {name: tensor.float() if tensor.dtype in HALVES else tensor for name, tensor in text.tensors.items()}
@@ -367,7 +366,7 @@ def _widened(text: Encoded) -> Encoded:
 
 @contextmanager
 def _computing_in_float32(model: nn.Module) -> Iterator[None]:
-    """Inside the block a model's weights are raised to float32 where they are used; its own come back after it."""
+    """Convert a model's weights to float32 where they are used inside the block; restore its own after it."""
     replaced: list[tuple[Any, str, Tensor]] = []
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):

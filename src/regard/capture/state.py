@@ -1,4 +1,4 @@
-"""Store what is known of a model's modules, and what is observed while it runs one captured pass."""
+"""Hold what is known of a model's modules, and what is observed during one captured pass."""
 
 import functools
 import math
@@ -17,28 +17,28 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 Result = TypeVar("Result")
 
-FEW = 1 << 10  # tokens of a pass, up to which what Python does takes longer than what it does it for
-ROWS = 4  # query rows of each call that are compared: the family computes these a second time, so there are few
+FEW = 1 << 10  # tokens of a pass, up to which Python's own time is larger than that of the computations
+ROWS = 4  # query rows of each call that are compared: the model computes these a second time, so there are few
 SAME_INPUTS = "the model's own attention on the same queries and keys"
 
 
 @functools.cache
 def sampled_rows(length: int) -> Int[Tensor, " r"]:
-    """The query rows that are compared: the first, the last and some between. Shared: don't write into them."""
+    """Return the query rows to compare: the first, the last and some between. Cached: don't write into them."""
     return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
 
 
 def compared_batch_texts(call: int, count: int) -> slice:
-    """The texts of a batch of count that are compared in a pass's n-th call, from 1: two or a quarter of them.
+    """Return which texts of a batch of count are compared in a pass's n-th call, from 1: two or a quarter of them.
 
-    Successive calls take successive texts, for what differs from text to text is its padding.
+    Successive calls take successive texts, because texts differ in their padding.
     """
     some = min(count, max(2, -(-count // 4)))
     return slice(start := min((call - 1) * some % count, count - some), start + some)
 
 
 def of_transformers(value: object, name: str) -> bool:
-    """Whether a value is of the class of this name in transformers, which isn't imported for that."""
+    """Return whether a value is of the transformers class of this name, without importing transformers."""
     kind: Any = type(value)
     return _below_class(kind, name)
 
@@ -49,7 +49,7 @@ def _below_class(kind: Any, name: str) -> bool:
 
 
 def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
-    """The dtype that a model computes in now, and what a status calls it. Autocast leaves float64 as it is."""
+    """Return the dtype that a model computes in now, and its name for a status. Autocast leaves float64 as it is."""
     dtype, kind, how = model.dtype, model.device.type, ""
     if kind != "meta" and dtype != torch.float64 and torch.is_autocast_enabled(kind):
         dtype, how = torch.get_autocast_dtype(kind), " (autocast)"
@@ -57,12 +57,12 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
 
 
 class ModuleIndex:
-    """A model's modules and what was learned of them: to look through them in each pass takes as long as a layer does.
+    """A model's modules and facts learned about them, since searching them in each pass takes as long as a layer.
 
-    modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
-    them: where one is replaced, added or given another forward, this is the index of another model (`current`).
-    outputs: by which modules each attention call's output goes on; empty if they aren't told, None before a second
-    pass was followed. followed: how many passes were, operation by operation.
+    modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: of each: if a module is
+    replaced, added or given another forward, this index is of another model (`current`). outputs: the modules that each
+    attention call's output goes through; empty if they aren't certain, None before a second pass was followed.
+    followed: how many passes were followed, operation by operation.
     """
 
     def __init__(self, model: Any) -> None:
@@ -75,7 +75,7 @@ class ModuleIndex:
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
-        """This index, as long as the model has the very modules that it is of, else a new one."""
+        """Return this index if the model still has the same modules, else a new one."""
         modules: list[nn.Module] = []
         waiting: list[nn.Module | None] = [self.model]
         seen: set[nn.Module] = set()
@@ -89,7 +89,7 @@ class ModuleIndex:
         return self if same else ModuleIndex(self.model)
 
     def once(self, find: Callable[[Any], Result]) -> Result:
-        """Return what `find` finds in the model, looked for when it is first asked for."""
+        """Return what `find` finds in the model, searched the first time only."""
         if find not in self._results:
             self._results[find] = find(self.model)
         return self._results[find]
@@ -97,11 +97,11 @@ class ModuleIndex:
 
 @dataclass
 class Comparison:
-    """The largest absolute differences of weights and of outputs so far; NaN counts as infinitely far.
+    """The largest absolute differences of weights and of outputs so far; NaN counts as infinite.
 
     reference: what the rows are compared with, in words. weights: None before any row was compared. outputs: 0 before.
     rows: how many query rows were compared. widened: whether half-precision queries and keys were compared in float32,
-    in which weights are computed here.
+    in which regard computes weights.
     """
 
     reference: str
@@ -118,15 +118,15 @@ class Comparison:
 
     @property
     def compared_with(self) -> str:
-        """The reference that rows were compared with, empty if there was none."""
+        """Return the reference that rows were compared with, empty if there was none."""
         return "" if self.weights is None else self.reference + (", in float32" if self.widened else "")
 
 
 @dataclass
 class LayerStack:
-    """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
+    """The states of one stack's layers, (B, L, M), in the order they ran: the input of the first, the output of each.
 
-    dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
+    dropped: the numbers of states that weren't to be kept; hidden_states has the others, and always the last one.
     calls: the layer that each attention call was made in, by (path of its module, n-th call of that path).
     """
 
@@ -138,17 +138,17 @@ class LayerStack:
 
     @property
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
-        """The states that were kept, by their numbers."""
+        """Return the states that were kept, by their numbers."""
         numbers = [n for n in range(self.count) if n not in self.dropped]
         return dict(zip(numbers, self.hidden_states, strict=True))
 
     @property
     def count(self) -> int:
-        """The number of states, one more than layers."""
+        """Return the number of states, one more than layers."""
         return len(self.hidden_states) + len(self.dropped)
 
     def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
-        """The next state; the previous one is let go of where it isn't to be kept."""
+        """Add the next state; drop the previous state if it isn't to be kept."""
         last = self.count - 1
         if last >= 0 and not keep.state(last):
             self.hidden_states.pop()
@@ -157,7 +157,7 @@ class LayerStack:
 
 
 def shown_stacks(stacks: Mapping[str, LayerStack], *, pairs: bool) -> list[LayerStack]:
-    """The stacks that a trace shows: those of an encoder-decoder (pairs), of other models the one with most layers."""
+    """Return the stacks that a trace shows: both of an encoder-decoder (pairs), else the one with most layers."""
     found = list(stacks.values())
     return found if pairs or not found else [max(found, key=lambda stack: stack.count)]
 
@@ -170,9 +170,9 @@ class Capture:
         index: of the model's modules, None if each function that needs one makes it.
         keep: what of the pass is kept, and how it is run.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
-        to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
-            tokens, which is faster then; None to compare it at once.
-        hooks: those of regard's own that are on the model's modules before the pass is recorded.
+        to_compare: a list that collects what to compare of each call after the pass, which is faster for few tokens;
+            None to compare it at once.
+        hooks: regard's own on the model's modules before the pass is recorded.
 
     Observed during it:
         call_count: how many attention calls were made. calls: those that were recorded.

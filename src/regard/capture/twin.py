@@ -69,7 +69,7 @@ class Twin:
         return copy
 
     def _copy_callable(self, value: Any) -> Any:
-        """As `_copy`; of a method, function or object put in the place of a method, one that calls the copy's."""
+        """Copy like `_copy`; a method, function or object in place of a method becomes one that calls the copy's."""
         kind = type(value)
         if kind is MethodType:
             return MethodType(self._copy_callable(value.__func__), self._copy_callable(value.__self__))
@@ -99,13 +99,13 @@ class Twin:
             made = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
             made.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
             made.__dict__ = value.__dict__
-        if calling and reused and _parts(before) == _parts(made):
+        if calling and reused and _held_ids(before) == _held_ids(made):
             made = before  # the same object, so that facts about the modules stay valid
         self._copies[id(value)] = value, made
         return made
 
     def _copy_item(self, value: Any) -> Any:
-        """As `_copy_callable`; a list or dictionary itself: it may be written to."""
+        """Copy like `_copy_callable`, but return a list or dictionary itself, which may be written to."""
         return value if type(value) in (dict, OrderedDict, list, tuple) else self._copy_callable(value)
 
     def _copy_cell(self, cell: CellType) -> CellType:
@@ -117,7 +117,7 @@ class Twin:
         return cell if copy is contents else CellType(copy)
 
 
-def _parts(calling: Any) -> list[Any]:
+def _held_ids(calling: Any) -> list[Any]:
     """List the ids of everything that a function or partial holds; for a method those of its function and object."""
     if isinstance(calling, partial):
         values = [calling.func, *calling.args, *calling.keywords.values()]

@@ -1,6 +1,6 @@
-"""Report which attention calls of a pass are ablated and patched, apply that, and check that each met what it means.
+"""Apply ablations and patches to the attention calls of a pass, and check that each met the call that it names.
 
-`attend` knows calls by names; those of a pass are spelled here, by `call_name`, and nowhere taken apart again.
+`attend` knows calls by name; only `call_name` spells these names for the calls of a pass.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from regard.errors import OutOfRangeError, RegardError
 
 @dataclass(frozen=True, eq=False)
 class CallChange:
-    """Changes to the attention calls of a stack, in some layers (None for all).
+    """A change to the attention calls of a stack, in some layers (None for all).
 
-    change: as in `attend`, of one text of the batch, without layers; its queries, keys and positions are that
-    text's tokens. nth: which of each layer's calls, None for all of them.
+    change: as in `attend`, for one text of the batch, without layers; its queries, keys and positions are that text's
+    tokens. nth: which of each layer's calls, None for all of them.
     """
 
     part: Part | None
@@ -30,9 +30,9 @@ class CallChange:
     nth: int | None = None
 
     def for_attend(self, past: int = 0) -> Ablation:
-        """The change of the calls that are meant, named by `call_name`.
+        """Return the change for `attend`, with its calls named by `call_name`.
 
-        past: how many tokens are before the queries of the calls; nothing is done to these.
+        past: how many tokens are before the queries of the calls; these tokens aren't changed.
         """
         layers = [None] if self.layers is None else self.layers
         names = tuple(call_name(self.part, layer, self.nth) for layer in layers)
@@ -40,7 +40,7 @@ class CallChange:
         moved: dict[str, Any] = {}
         if isinstance(change, EdgeAblation) and change.queries is not None:
             moved = {"queries": tuple(place - past for place in change.queries)}
-        elif isinstance(change, CallPatch) and change.what != "values":  # of keys there are all
+        elif isinstance(change, CallPatch) and change.what != "values":  # a call has all keys
             moved = {"positions": tuple(place - past for place in change.positions)}
         return replace(change, layers=names, **moved)
 
@@ -49,7 +49,7 @@ class CallChange:
 class AppliedAblations:
     """The ablations of one forward pass, for `check` after it.
 
-    call_ids: those of the pass's calls. name: the model's. past: how many tokens of the text the pass begins after.
+    call_ids: the numbering of the pass's calls. name: the model's. past: after how many tokens the pass begins.
     """
 
     ablations: Sequence[CallChange]
@@ -59,7 +59,7 @@ class AppliedAblations:
     past: int = 0
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
-        """Raise an error for a pass in which an ablation met something else than what it means.
+        """Check that each ablation of a pass met the calls and tokens that it names.
 
         lengths: tokens of the padded text, and of the target of an encoder-decoder.
         """
@@ -73,7 +73,7 @@ class AppliedAblations:
         depths = [stack.count - 1 for stack in stacks.values()]
         for ablation in self.ablations:
             count = max(depths, default=0) if ablation.part is None else depths[ablation.part != "encoder"]
-            for layer in ablation.layers or (0,):  # all layers: of a part that may have none at all
+            for layer in ablation.layers or (0,):  # all layers: of a stack that may have none at all
                 if layer >= count:
                     there = f"{self.name} has no layers"
                     there = numbers_there("layer", count, f"{self.name} has") if count else there
@@ -123,5 +123,5 @@ def applied(
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:
-    """The name under which `attend` knows the calls of a part, those of one of its layers, or one of these."""
+    """Return the name under which `attend` knows a stack's calls, those of one layer, or one of these."""
     return ".".join([part or "attention", *(str(number) for number in (layer, nth) if number is not None)])

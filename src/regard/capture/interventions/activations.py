@@ -1,4 +1,4 @@
-"""Name changed activations of a run: `interventions=[patch("values", layer=3, …), steer(vector, layer=6)]`.
+"""Define changes to a run's activations: `interventions=[patch("values", layer=3, …), steer(vector, layer=6)]`.
 
 A patch inserts activations of another run:
 
@@ -60,7 +60,7 @@ class Patch:
 
     @property
     def state(self) -> int:
-        """The number of the hidden state that is meant: 0 enters layer 0, n + 1 leaves layer n."""
+        """Return the number of the hidden state to patch: 0 enters layer 0, n + 1 leaves layer n."""
         return 0 if self.layer == "input" else self.layer + 1
 
     def __str__(self) -> str:
@@ -162,7 +162,7 @@ class Steer:
 
     @property
     def state(self) -> int:
-        """The number of the hidden state that is meant: 0 enters layer 0, n + 1 leaves layer n."""
+        """Return the number of the hidden state to steer: 0 enters layer 0, n + 1 leaves layer n."""
         return 0 if self.layer == "input" else self.layer + 1
 
     def __str__(self) -> str:

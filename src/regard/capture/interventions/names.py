@@ -27,7 +27,7 @@ Places = tuple[Place, ...]
 MAX_LISTED_PLACES = 8  # places that a status names
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: tuple[Part, ...] = get_args(Part)
-STACKS: tuple[Part, ...] = ("encoder", "decoder")  # each reads a text of its own
+STACKS: tuple[Part, ...] = ("encoder", "decoder")  # each reads its own text
 OF: dict[Part | None, str] = {
     None: "",
     "encoder": " of the encoder",
@@ -35,7 +35,7 @@ OF: dict[Part | None, str] = {
     "cross": " of the cross-attention",
 }
 PLURALS = {"head": "heads", "query": "queries", "key": "keys"}
-TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # what they read is called
+TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # names of their texts
 
 
 @dataclass(frozen=True)
@@ -157,20 +157,20 @@ def edge(
 
 
 def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> None:
-    """Raise RegardError for a part of another name, or one that isn't among those needed."""
+    """Check that a part has a known name, and is among those needed."""
     if part is not None and part not in needs:
         raise RegardError(f"part: got {part!r}, expected one of {', '.join(map(repr, needs))}")
 
 
 def check_number(what: str, value: object) -> int:
-    """The number. Raises RegardError, naming what it is of, for what isn't a number from 0 on."""
+    """Return a number after checking that it is a whole number of 0 or more. what: its name in an error."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise RegardError(f"{what}: got {value!r}, expected a number of 0 or more")
     return value
 
 
 def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
-    """The numbers, None for all. Raises RegardError as `check_number`, and for none."""
+    """Return numbers, None for all, after checking each as `check_number` does, and that there is one."""
     if value is None:
         return None
     numbers = tuple(check_number(what, number) for number in ((value,) if isinstance(value, (int, str)) else value))
@@ -180,7 +180,7 @@ def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
 
 
 def places_of_intervention(name: str, value: Any) -> Places | None:
-    """The places of an argument: one, a list of them, or None for all positions."""
+    """Return the places of an argument as a tuple: one, a list of them, or None for all positions."""
     if value is None:
         return None
     places = list(value) if isinstance(value, (list, range, set)) else [value]
@@ -196,7 +196,7 @@ def places_of_intervention(name: str, value: Any) -> Places | None:
 
 
 def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
-    """The numbers of the tokens at places of a text, place by place; a word stands for all its occurrences.
+    """Return the numbers of the tokens at places of a text, place by place; a word means all its occurrences.
 
     name: of the argument, for error messages.
     """
@@ -217,7 +217,7 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
 
 
 def written(places: Places | None) -> str:
-    """Return places in the wording of a status."""
+    """Write places for a status: "all positions", "token 3", “bank”."""
     if places is None:
         return "all positions"
     if len(places) > MAX_LISTED_PLACES:
@@ -226,7 +226,7 @@ def written(places: Places | None) -> str:
 
 
 def named_place(place: Place) -> str:
-    """A place in a sentence: “bank”, “bank” (occurrence 1), or the number of a token."""
+    """Name a place in a sentence: “bank”, “bank” (occurrence 1), or the number of a token."""
     if isinstance(place, tuple):
         return f"{quoted(place[0])} (occurrence {place[1]})"
     return str(place) if is_whole(place) else quoted(place.text if isinstance(place, Word) else str(place))
@@ -252,9 +252,9 @@ CallIds = Mapping[Recorded, CallId | None]
 
 
 class CallNumbering:
-    """Gives the calls of one forward pass their ids. A call outside the layers that a trace shows has None.
+    """Numbers the attention calls of one forward pass; a call outside the layers that a trace shows has None.
 
-    ids: of the calls made so far. known: those of an earlier pass, which was checked, of which this makes some again.
+    ids: of the calls made so far. known: those of an earlier, checked pass, of which this pass repeats some.
     """
 
     def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool, known: CallIds | None = None) -> None:
@@ -267,7 +267,7 @@ class CallNumbering:
         self._counts: Counter[tuple[Part | None, int]] = Counter()  # of the calls of each part and layer
 
     def __call__(self, path: str, nth: int) -> CallId | None:
-        """The id of the n-th call of a path. Each call has to be asked for while it is made, inside its layer."""
+        """Return the id of a path's n-th call. It has to be requested during the call, inside its layer."""
         if self._known is not None:
             return self._known[path, nth]
         if (path, nth) not in self.ids:
@@ -280,7 +280,7 @@ class CallNumbering:
         return self.ids[path, nth]
 
     def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
-        """Whether the trace numbers these calls in the same way, now that the pass is over and its stacks are known."""
+        """Return whether the trace numbers these calls in the same way, after the pass, when its stacks are known."""
         if self._known is not None:
             return True
         traced = [stack.path for stack in shown_stacks(stacks, pairs=self._pairs)]
@@ -290,7 +290,7 @@ class CallNumbering:
         )
 
     def _part(self, path: str) -> tuple[bool, Part | None]:
-        """Whether a trace shows the calls of this path, and the part that they belong to."""
+        """Return whether a trace shows the calls of this path, and the part that they belong to."""
         names = path.split(".")
         above = [".".join(names[:n]) for n in range(1, len(names) + 1)]  # the modules around it, the outermost first
         stack = next((item.rpartition(".")[0] for item in above if item in self._items), None)
@@ -308,5 +308,5 @@ class CallNumbering:
         return True, ("encoder", "decoder")[place]
 
     def _crosses(self, path: str) -> bool:
-        """Whether calls of this path are known so far to take keys from another sequence."""
+        """Return whether calls of this path are known so far to take keys from another sequence."""
         return path in self._capture.cross_paths

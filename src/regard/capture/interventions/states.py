@@ -1,7 +1,7 @@
-"""Follow the layers of a model while it runs, by hooks, and change hidden states and feed-forward outputs.
+"""Hook the layers of a model while it runs, and change hidden states and feed-forward outputs.
 
-Layers are counted as they run, as `capture/hooks.py` counts them: a module that is every layer (ALBERT) is
-changed in the one that is meant.
+Layers are counted as they run, as `capture/hooks.py` counts them: a module that serves as every layer (ALBERT) is
+changed only in the layer that is meant.
 """
 
 from collections import Counter
@@ -23,10 +23,10 @@ FeedForwardPaths = Mapping[tuple[int, int], str]  # (stack, layer) -> the path o
 
 @dataclass(frozen=True, eq=False)
 class StateChange:
-    """Rows that are put in the place of states, or added to them.
+    """Rows that replace states, or are added to them.
 
-    stack: 0, or 1 for a decoder behind an encoder. number: of the state (it enters layer number, it leaves the one
-    before), of a feed-forward output the number of its layer. positions: None for all. rows: (k or 1, M or 1).
+    stack: 0, or 1 for a decoder after an encoder. number: of the state (it enters layer `number`, it leaves the layer
+    before), or of a feed-forward output's layer. positions: None for all. rows: (k or 1, M or 1).
     """
 
     stack: int
@@ -39,10 +39,10 @@ class StateChange:
 
 
 class LayerHooks:
-    """Hooks of the layers of a model's stacks: a subclass looks at the states in its passes, or changes them.
+    """Hooks of the layers of a model's stacks: a subclass reads the states in its passes, or changes them.
 
-    `entered`, `left` and `fed` get a stack's number, the number of the layer that runs, and states (B, L, M). What they
-    return goes on in the place of these. feed_forwards: of the modules whose outputs `fed` gets.
+    `entered`, `left` and `fed` get a stack's number, the running layer's number, and states (B, L, M). The model
+    continues with the states that they return. feed_forwards: paths of the modules whose outputs `fed` gets.
     """
 
     def __init__(self, model: nn.Module, stacks: Stacks, feed_forwards: FeedForwardPaths | None = None) -> None:
@@ -50,20 +50,20 @@ class LayerHooks:
         self._shape, self._past = torch.Size(), 0
 
     def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Take the states that enter a layer."""
+        """Return the states that enter a layer, changed or as they are."""
         return states
 
     def left(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Take the states that leave a layer."""
+        """Return the states that leave a layer, changed or as they are."""
         return states
 
     def fed(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Take the feed-forward output of a layer."""
+        """Return the feed-forward output of a layer, changed or as it is."""
         return states
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Call the methods in what runs inside the block. past: how many tokens of the text it begins after."""
+        """Call the methods in passes inside the block. past: after how many tokens of the text they begin."""
         self._past, self._count, self._depth = past, Counter[int](), Counter[int]()
         with ExitStack() as hooks:
             hooked: set[nn.Module] = set()
@@ -76,7 +76,7 @@ class LayerHooks:
                         hooks.enter_context(layer.register_forward_hook(partial(self._leave, stack)))
                     for name, module in layer.named_modules() if below else ():
                         if name in below and module not in hooked:
-                            hooks.enter_context(module.register_forward_hook(partial(self._give, stack, name)))
+                            hooks.enter_context(module.register_forward_hook(partial(self._feed_hook, stack, name)))
                             hooked.add(module)
                     hooked.add(layer)
             yield
@@ -103,7 +103,7 @@ class LayerHooks:
         self._count[stack] += 1
         return change_first_hidden_states(output, lambda states: self.left(stack, self._count[stack] - 1, states))
 
-    def _give(self, stack: int, path: str, _module: nn.Module, _args: Any, output: Any) -> Any:
+    def _feed_hook(self, stack: int, path: str, _module: nn.Module, _args: Any, output: Any) -> Any:
         layer = self._count[stack]
         if self._feed_forwards.get((stack, layer)) != path:
             return None
@@ -117,7 +117,7 @@ class LayerHooks:
 
 
 class StateHooks(LayerHooks):
-    """The changes of a model's states, made in the passes inside `opened`. name: the model's."""
+    """Hooks that change a model's states in the passes inside `opened`. name: the model's."""
 
     def __init__(
         self, model: nn.Module, stacks: Stacks, paths: FeedForwardPaths, changes: Sequence[StateChange], name: str
@@ -126,19 +126,19 @@ class StateHooks(LayerHooks):
         self._changes, self._name = changes, name
 
     def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Change what enters the first layer."""
-        return states if layer else self._changed(stack, 0, states)
+        """Change the states that enter the first layer."""
+        return states if layer else self._apply_changes(stack, 0, states)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Change what leaves a layer."""
-        return self._changed(stack, layer + 1, states)
+        """Change the states that leave a layer."""
+        return self._apply_changes(stack, layer + 1, states)
 
     def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Change a feed-forward output."""
-        return self._changed(stack, layer, states, feed_forward=True)
+        """Change the feed-forward output of a layer."""
+        return self._apply_changes(stack, layer, states, feed_forward=True)
 
-    def _changed(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
-        """The states with what is to be changed in them."""
+    def _apply_changes(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
+        """Return states with all changes of this stack and number applied."""
         mine = [
             change
             for change in self._changes
@@ -149,11 +149,11 @@ class StateHooks(LayerHooks):
         with torch._C.DisableTorchFunction():  # what is done here is no operation of the model
             states = states.clone()
             for change in mine:
-                self._put(change, states)
+                self._apply_change(change, states)
         return states
 
-    def _put(self, change: StateChange, states: Tensor) -> None:
-        """Make one change in states (B, L, M), in place."""
+    def _apply_change(self, change: StateChange, states: Tensor) -> None:
+        """Apply one change to states (B, L, M), in place."""
         if states.ndim != 3:
             raise RegardError(
                 f"interventions: a token's states in {self._name} are {states.shape[2]} streams: they cannot be changed"
@@ -176,18 +176,18 @@ class StateHooks(LayerHooks):
 
 
 def is_hidden_states(value: object, least: int = 3) -> bool:
-    """Whether something is a tensor of hidden states, with at least this many axes."""
+    """Return whether a value is a tensor of hidden states, with at least this many axes."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
 
 
 def first_hidden_states(values: Any) -> Tensor | None:
-    """The first tensor of hidden states among some values, or in what a module gave."""
+    """Return the first tensor of hidden states among some values, or in a module's output."""
     values = values if isinstance(values, (tuple, list)) else (values,)
     return next((value for value in values if is_hidden_states(value)), None)
 
 
 def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> Any:
-    """What a module gave, with a function of its first tensor of states in that one's place; None for no change."""
+    """Return a module's output with its first tensor of states replaced by a function of it; None for no change."""
     several = isinstance(output, (tuple, list))
     for n, value in enumerate(output if several else (output,)):
         if is_hidden_states(value, least):

@@ -1,9 +1,9 @@
 """Find where an attention call is made: the path of its module, and the file and line.
 
-The Python stack says it, not hooks: a frame of a method whose first argument is a module names that module. That is
-right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists, and leaves the model alone.
+It is read from the Python stack, without hooks: a frame of a method whose first argument is a module names that module.
+That is right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists.
 
-PyTorch's private names that watching needs are here, too: no public ones say the same.
+PyTorch's private names that watching needs are here, too: no public names do the same.
 """
 
 import ast
@@ -24,12 +24,12 @@ functorch = torch._C._functorch
 
 
 def in_backward_pass() -> bool:
-    """Whether this runs inside a backward pass, where checkpointing computes calls a second time."""
+    """Return whether this runs inside a backward pass, where checkpointing computes calls a second time."""
     return torch._C._current_graph_task_id() != -1
 
 
 def in_transform() -> bool:
-    """Whether this runs inside vmap, grad or another transform of torch.func."""
+    """Return whether this runs inside vmap, grad or another transform of torch.func."""
     return functorch.peek_interpreter_stack() is not None
 
 
@@ -86,14 +86,14 @@ WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
 
 class Site(NamedTuple):
-    """Where a call is made. path: of its module. where: file:line."""
+    """The place where a call is made. path: of its module. where: file:line."""
 
     path: str
     where: str
 
 
 class CallSites:
-    """Finds the sites of calls of a module, or of everything that runs (root None)."""
+    """Finds the sites of calls inside a module, or in everything that runs (root None)."""
 
     def __init__(self, root: nn.Module | None) -> None:
         self.root = root

@@ -6,8 +6,7 @@ Each tensor on the way has a `Track`, which says which of its axes is the softma
 to `claim` if it is attention (`judge`). The softmax keeps the reason if none of its products is.
 
 A product is judged by its axes: each axis of the two factors and of the result gets a letter, as in an einsum. The
-decision reads no numbers, so that it
-doesn't depend on the data and doesn't wait for a GPU.
+decision reads no numbers, so it doesn't depend on the data and doesn't wait for a GPU.
 """
 
 import math
@@ -29,7 +28,7 @@ Axes = tuple[Axis, ...]
 
 
 class Product(NamedTuple):
-    """Two factors and the letters of their axes and of the result's."""
+    """A product of two factors, with the letters of their axes and of the result's."""
 
     factors: tuple[Tensor, Tensor]
     letters: tuple[list[str], list[str]]
@@ -37,7 +36,7 @@ class Product(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which axes of weights are batch and heads, which are queries, and which is the keys'. By letters."""
+    """The roles of weights' axes, by letter: which are batch and heads, which are queries, and which is the keys'."""
 
     axes: list[str]
     batch: list[str]
@@ -46,7 +45,7 @@ class Layout(NamedTuple):
 
     @property
     def order(self) -> list[int]:
-        """The axes in the order batch, query, key. Axes of size 1 that broadcast come last."""
+        """Return the axes in the order batch, query, key; axes of size 1 that broadcast come last."""
         named = [*self.batch, *self.query, self.key]
         return [self.axes.index(letter) for letter in (*named, *(x for x in self.axes if x not in named))]
 
@@ -70,7 +69,7 @@ class Layout(NamedTuple):
 
 
 def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Product | None:
-    """Return the factors and letters of a call of one of `PRODUCTS`; None if it has not two factors."""
+    """Return the factors and letters of a call of one of `PRODUCTS`; None if it doesn't have two factors."""
     operands = [*args, *kwargs.values()]
     if name == "einsum":
         equation, *operands = operands
@@ -141,7 +140,7 @@ def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned
 
 
 class View:
-    """A view of a tensor whose axes are known. It keeps shapes and strides, and neither tensor."""
+    """A view of a tensor whose axes are known. It keeps shapes and strides, but neither tensor."""
 
     def __init__(self, of: Any, function: Callable[..., Any], n: int, args: Any, kwargs: Any, view: Tensor) -> None:
         """Describe a view: what function(*args, **kwargs) returned. of: the `Track` of argument n."""
@@ -155,7 +154,7 @@ class View:
                 self._make_again()
 
     def axes(self) -> Axes:
-        """Return what each axis is, by its stride."""
+        """Return the role of each axis of the view, by its stride."""
         if self.call is not None:
             self._make_again()
         known = [axis for axis in zip(self.strides, self.shape, self.of.axes, strict=True) if axis[1] > 1]
@@ -166,7 +165,7 @@ class View:
         return tuple(result)
 
     def _make_again(self) -> None:
-        """Make the view of a contiguous tensor without numbers. If that fails, no axis is known."""
+        """Make the view again of a contiguous tensor without numbers. If that fails, no axis is known."""
         function, args, n, kwargs = self.call
         self.call, probe = None, torch.empty(self.shape, device="meta")
         self.strides = probe.stride()
@@ -223,7 +222,7 @@ class Softmax:
 class Track:
     """The known properties of a tensor. kind: of KINDS.
 
-    known_axes: what each axis is, or the view that says so. softmax: of weights and what was made of them. learned,
+    known_axes: the role of each axis, or the view that gives it. softmax: of weights and their results. learned,
     of_product: what made scores. log: weights of log_softmax. undropped: the weights without dropout. exponential: what
     an exp and its sums have in common. row_axis: that sums were taken over, from the right. factors: of terms.
     """
@@ -241,14 +240,14 @@ class Track:
         vars(self).update(known)
 
     def but(self, **changes: Any) -> "Track":
-        """Return the same with some changes."""
+        """Return a copy with some changes."""
         track = object.__new__(Track)
         track.__dict__ = self.__dict__ | changes
         return track
 
     @property
     def axes(self) -> Axes:
-        """The meaning of each axis."""
+        """Return the role of each axis."""
         if isinstance(self.known_axes, View):
             self.known_axes = self.known_axes.axes()
         return self.known_axes
@@ -268,7 +267,7 @@ class SoftmaxTracker:
         self._tracks: dict[int, tuple[weakref.ref[Tensor], Track]] = {}
 
     def prepare(self, name: str, args: Any, kwargs: Any) -> Prepared:
-        """Look at a call of `PREPARED` before it runs."""
+        """Look at a call of `PREPARED` before it runs; return its arguments and the track of its result."""
         if name in DROPOUTS:
             return args, kwargs, self._before_dropout(name, args, kwargs)
         if name == "sum":
@@ -309,17 +308,17 @@ class SoftmaxTracker:
                 self._follow(function, "narrow", args, kwargs, part)
 
     def note(self, tensor: Tensor, track: Track) -> None:
-        """Remember what is known of a tensor, as long as it lives."""
+        """Remember the track of a tensor, as long as the tensor lives."""
         key, tracks = id(tensor), self._tracks
         tracks[key] = weakref.ref(tensor, lambda _: tracks.pop(key, None)), track
 
     def track_of(self, tensor: object) -> Track | None:
-        """Return what is known of a tensor; None for anything else."""
+        """Return the track of a tensor; None for anything else."""
         noted = self._tracks.get(id(tensor))
         return noted[1] if noted is not None and noted[0]() is tensor else None
 
     def _begin(self, scores: Track | None, of_parameter: bool, dim: int, result: Tensor, *, log: bool = False) -> None:
-        """Note weights: a tensor that sums to 1 along an axis. scores: what is known of those they were made of."""
+        """Note weights: a tensor that sums to 1 along an axis. scores: the track of the scores behind them."""
         site = self._sites.find() if result.ndim else None
         if site is None:
             return
@@ -333,7 +332,7 @@ class SoftmaxTracker:
         self.note(result, Track("weights", axes, softmax=softmax, log=log))
 
     def _before_dropout(self, name: str, args: Any, kwargs: Any) -> Track | None:
-        """Keep weights without dropout."""
+        """Return the track of a dropout's result, with the weights before dropout."""
         track = self.track_of(args[0]) if args else None
         if track is None or track.kind != "weights" or track.undropped is not None:
             return track
@@ -343,7 +342,7 @@ class SoftmaxTracker:
         return track.but(undropped=args[0].detach().clone() if in_place else args[0].detach())
 
     def _before_sum(self, args: Any, kwargs: Any) -> Prepared:
-        """Look at a sum: of weights · values, or of weights, which are then divided by it."""
+        """Look at a sum before it runs: of weights · values, or of weights, which are then divided by it."""
         track = self.track_of(args[0]) if args else None
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
@@ -360,7 +359,7 @@ class SoftmaxTracker:
         return args, kwargs, None
 
     def _before_weighted_sum(self, track: Track, product: Product, n: int, args: Any, kwargs: Any) -> Prepared:
-        """Look at a product of weights, factor n, with something else: claim it if it is attention."""
+        """Look at a product of weights, factor n, with something else before it runs: claim it if it is attention."""
         softmax, weights, other = track.softmax, product.factors[n], product.factors[1 - n]
         learned_value = is_learned(other) and not softmax.of_product
         layout = judge(track.axes, product, n, learned_scores=softmax.learned, learned_value=learned_value)
@@ -422,17 +421,17 @@ class SoftmaxTracker:
 
 
 def is_learned(tensor: Tensor) -> bool:
-    """Whether a tensor is a parameter or a view of one."""
+    """Return whether a tensor is a parameter or a view of one."""
     return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)
 
 
 def _shared(track: Track) -> object:
-    """The properties that weights or an exp share with their sums."""
+    """Return the object that weights or an exp share with their sums."""
     return track.exponential or track.softmax
 
 
 def _replaced(arguments: Any, old: Tensor, new: Tensor) -> Any:
-    """Put a tensor in the place of another in arguments, also in a list of them."""
+    """Replace a tensor by another in arguments, also in a list of them."""
     if isinstance(arguments, list | tuple):
         return type(arguments)(_replaced(argument, old, new) for argument in arguments)
     return new if arguments is old else arguments

@@ -1,4 +1,4 @@
-"""`watch` records the attention of any PyTorch module, unchanged, or of everything that runs in this thread."""
+"""Record the attention of any PyTorch module, unchanged, or of everything that runs in this thread."""
 
 import json
 import math
@@ -107,7 +107,7 @@ def watching(mode: WatchMode) -> Iterator[None]:
 
 
 def _as_ablation(intervention: object) -> Ablation:
-    """Return what `regard.ablate` named as an ablation of calls."""
+    """Convert an intervention of `regard.ablate` to an ablation of calls."""
     if isinstance(intervention, Ablation):
         return intervention
     if not isinstance(intervention, Ablate):
@@ -189,7 +189,7 @@ class StepLogger:
             self._log(self.step, rows)
 
     def _after_update(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Note an update. Kernels that get pointers leave the versions of tensors as they were."""
+        """Note an update of the weights. Kernels that get pointers leave the versions of tensors as they were."""
         if any(id(p) in self._parameters for group in optimizer.param_groups for p in group["params"]):
             self._updated = True
             self._warn_of_no_pass()
@@ -242,7 +242,7 @@ def log_function(log: Any) -> Callable[[int, list[dict[str, Any]]], object]:
             warn(f"watch: step {step} wasn't logged: {error}", stacklevel=2)  # training goes on
 
     if isinstance(log, str | os.PathLike):
-        append(0, [])  # what can't be written is said before training
+        append(0, [])  # an error in writing is raised before training
         return append
     if not (callable(log) or hasattr(log, "add_scalar")):
         raise RegardError(f"watch: log: got {type(log).__name__}, expected a path, a SummaryWriter or a function")

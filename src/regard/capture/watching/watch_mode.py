@@ -1,8 +1,8 @@
 """See attention calls as they are computed: a function mode that runs each function as it was written.
 
-It observes and doesn't answer: outputs, gradients and random numbers stay the same to the bit. Next to each call it
-keeps a lazy map, of query and key where the call says them, else of the weights that the program computed. A call is
-answered differently only if an ablation applies to it.
+It observes and doesn't answer: outputs, gradients and random numbers stay the same to the bit. For each call it keeps a
+lazy map, of query and key if the call has them, else of the weights that the program computed. A call is answered
+differently only if an ablation applies to it.
 """
 
 import re
@@ -77,7 +77,7 @@ class WatchMode(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """List the softmaxes that turned out to be no attention."""
+        """List the softmaxes that turned out not to be attention."""
         self.seen.passed_over = [softmax for softmax in self._tracker.softmaxes.values() if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
@@ -119,7 +119,7 @@ class WatchMode(TorchFunctionMode):
         return output
 
     def _ablated_sdpa(self, site: Site, named: dict[str, Any]) -> Tensor | None:
-        """Compute a call with what the open blocks ablate; None if they ablate nothing of it."""
+        """Compute a call with the ablations of the open blocks; None if they ablate nothing in it."""
         query, value = named["query"], named["value"]
         if query.is_nested:
             raise RegardError(f"{site.path}: {ONLY_WATCHED}")
@@ -182,7 +182,7 @@ class WatchMode(TorchFunctionMode):
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
     ) -> Tensor:
-        """Keep weights that were computed by hand, and return them with what is ablated taken away."""
+        """Keep weights that were computed by hand, and return them after ablation."""
         new, plain, heads = weights, weights if undropped is None else undropped, self._heads
         if blocks := open_blocks.get():
             if softmax.ablations is None:
@@ -221,7 +221,7 @@ class WatchMode(TorchFunctionMode):
 
 
 def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, named: dict[str, Any]) -> tuple[ScoreRule, int | None]:
-    """Return the rule and offset of what PyTorch calls attn_mask, is_causal and scale."""
+    """Return the rule and offset for PyTorch's attn_mask, is_causal and scale."""
     causal, boolean = bool(named["is_causal"]), mask is not None and mask.dtype == torch.bool
     return score_rule(
         q, k.shape[2], mask=mask if boolean else None, bias=None if boolean else mask, causal=causal,
@@ -258,7 +258,7 @@ def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scor
 def ablated_weights(
     ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Return (weights to multiply by, weights to show) without what is ablated.
+    """Return (weights to multiply by, weights to show) after ablation.
 
     plain: the weights before dropout. The weights of an ablated edge go to what is left of its row, and to what the row
     lacks of 1 (a sink). An ablated head has weights 0, and is shown as it attends.
