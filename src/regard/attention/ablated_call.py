@@ -1,11 +1,11 @@
-"""Compute one attention call with what the open blocks ablate and patch in it.
+"""Compute one attention call with the ablations and patches of the open blocks.
 
-Changes to a call, in this order: values are put in, edges are left out of the softmax, rows of weights are put in
+Changes to a call, in this order: values are inserted, edges are left out of the softmax, rows of weights are inserted
 with their outputs, then the heads' outputs are changed, in the order of the list that the blocks were given.
 
 In a call with ablated edges, only the rows that lose edges are computed again. The rows come from the same kernels,
-under the same rule, with a mask of their own few rows. Where gradients are wanted, or so many rows lose edges that
-little is saved, the whole call goes by the rule without the edges.
+under the same rule, with a mask of their own few rows. If gradients are wanted, or so many rows lose edges that little
+is saved, the whole call is computed by the rule without the edges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from regard.attention.recording import layer_of_call_path
 from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 from regard.errors import OutOfRangeError
 
-MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is the faster one
+MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is faster
 
 Box = tuple[slice, slice, tuple[int, ...]]  # texts, heads and queries
 
@@ -37,7 +37,7 @@ def compute(
     dropout: float,
     removed: tuple[Edges, ...],
 ) -> tuple[KernelResult, ScoreRule]:
-    """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too."""
+    """Compute a call like `dispatch.compute`, by the rule without the removed edges; return that rule, too."""
     mask = (rule.mask or Mask()) & Mask(removed=removed)
     ablated = replace(rule, mask=mask)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
@@ -109,7 +109,7 @@ Shape = tuple[int, int, int, int]  # (B, H, L, S)
 class CallAblations(NamedTuple):
     """The ablations and patches that apply to one call, every number of them checked against its shape.
 
-    outputs: those of the heads' outputs, in their order. weights: the rows of weights that are given, None for none.
+    outputs: the changes of the heads' outputs, in order. weights: the given rows of weights, None for none.
     """
 
     ablations: tuple[Ablation, ...] = ()
@@ -128,7 +128,7 @@ class CallAblations(NamedTuple):
         wanted: Statistics | None,
         offset: int | None,
     ) -> tuple[Tensor, Tensor, Tensor, ScoreRule, KernelResult]:
-        """Compute the call with these done to it; return what its map has to be made of, and what the kernel gave."""
+        """Compute the call with these changes; return what its map has to be made of, and the kernel's result."""
         if self.values:
             value = value.clone()  # a cache may hold the tensor itself
             for patch in self.values:
@@ -141,7 +141,7 @@ class CallAblations(NamedTuple):
             self.weights.check(rule, query.device)
             output = self.weights.put_outputs(result.output, value)
             query, key = self.weights.as_scores(query, key, rule)
-            # row sums and statistics are of the other weights
+            # row sums and statistics are of the original weights
             result = KernelResult(output, result.logsumexp, result.kernel)
         if wanted is not None and result.statistics is None:
             result = dispatch.add_statistics(query, key, rule, result, wanted, offset)
@@ -151,7 +151,7 @@ class CallAblations(NamedTuple):
 
 
 def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape, key_heads: int) -> CallAblations:
-    """Count a call, which is made now, in every block; return what is done to it.
+    """Count a call, which is made now, in every block; return the changes that apply to it.
 
     blocks: those that are open now. path, shape (B, H, L, S), key_heads: of the call.
     """
@@ -185,7 +185,7 @@ def _changed_outputs(output: Tensor, changes: tuple[HeadAblation | CallPatch, ..
 
 
 def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
-    """The rows of weights that patches give, without the edges that are ablated after them; None for none."""
+    """Return the rows of weights that patches give, without edges ablated after them; None if no patch gives any."""
     weights = GivenWeights()
     for ablation in ablations:
         if isinstance(ablation, EdgeAblation):

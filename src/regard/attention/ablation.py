@@ -1,14 +1,14 @@
-"""Ablate heads and edges of the attention calls inside a block, or patch them: `attend` applies what is open.
+"""Ablate or patch heads and edges of the attention calls inside a block: `attend` applies what is open.
 
 with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as block:
     model(**inputs)
 block.unmet          # ablations that applied to no call: a layer or path that doesn't exist
 
-An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
-its weight out among what is left, including sinks; a query that loses every key has output and weights 0. A
-`CallPatch` is in the same list; what is done to the same place is done in the list's order.
+An ablated head still attends, but its output is zero. An ablated edge has the score -inf, so that the softmax gives its
+weight to the remaining keys and sinks; a query that loses every key has output and weights 0. A `CallPatch` is in the
+same list; changes of the same place are made in the list's order.
 
-A patch puts given rows in the place of what a call has:
+A patch replaces rows of a call by given rows:
 
     what          rows                 in the place of                          before or after the softmax
     ------------  -------------------  ---------------------------------------  ---------------------------
@@ -16,8 +16,8 @@ A patch puts given rows in the place of what a call has:
     weights       (n, k, S)            weights of k queries, the output with it in its place
     head_outputs  (n, k, E)            weights @ values of k queries            after
 
-Nothing of L × S is made: a query of given weights selects a column of its own, its log weights, which is added to the
-keys of the call's map.
+No L × S tensor is made: a query of given weights selects its own column, its log weights, which is added to the keys of
+the call's map.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,12 +38,12 @@ NOTHING = -3e4  # the score of a weight of 0 in a given row: its exponential is 
 
 
 class PatchError(ValueError):
-    """A patch that a call can't have; the message says why."""
+    """Raised for a patch that a call can't have; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CallPatch:
-    """Rows that are put in the place of those at some positions.
+    """Rows that replace those at some positions of a call.
 
     rows: (heads or 1, positions or 1, width). heads: the numbers of query heads, of "values" those of key heads, None
     for all. layers, batch: as in `HeadAblation`. S of weights may be less than a call's: the text's own keys are first.
@@ -58,12 +58,12 @@ class CallPatch:
 
     @property
     def queries(self) -> tuple[int, ...] | None:
-        """The positions, where they are those of queries."""
+        """Return the positions if they are those of queries, else None."""
         return None if self.what == "values" else self.positions
 
     @property
     def keys(self) -> tuple[int, ...] | None:
-        """The positions, where they are those of keys."""
+        """Return the positions if they are those of keys, else None."""
         return self.positions if self.what == "values" else None
 
     def put(self, tensor: Float[Tensor, "B n L w"]) -> None:
@@ -82,13 +82,13 @@ class CallPatch:
 
 
 class GivenWeights:
-    """Rows of weights that are given, one for each (text, head, query); the later of two patches counts."""
+    """Given rows of weights, one for each (text, head, query); of two patches the later counts."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[int, int, int], Float[Tensor, " S"]] = {}
 
     def take(self, patch: CallPatch, shape: tuple[int, int, int, int]) -> None:
-        """Take the rows of a patch, in a call of this shape (B, H, L, S)."""
+        """Take the rows of a patch for a call of this shape (B, H, L, S)."""
         batch, heads, _, size = shape
         numbers = tuple(range(heads)) if patch.heads is None else patch.heads
         rows = patch.rows
@@ -104,7 +104,7 @@ class GivenWeights:
                     self.rows[text, head, place] = rows[n, k]
 
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
-        """Leave edges (queries × keys) out of the rows: what is left shares their weight, including sinks.
+        """Leave edges (queries × keys) out of the rows: the rest of a row shares their weight, including sinks.
 
         batch, heads: the numbers of the texts and heads in which the edges are.
         """
@@ -117,7 +117,7 @@ class GivenWeights:
                 self.rows[text, head, place] = row / left if float(left) > 0 else row
 
     def check(self, rule: ScoreRule, device: torch.device) -> None:
-        """Raise PatchError if a row gives weight to a key that the mask forbids, or the rule can't say it."""
+        """Check that no row gives weight to a key that the mask forbids, and that the rule supports given rows."""
         if rule.softcap is not None or rule.sinks is not None:
             what = "a softcap" if rule.softcap is not None else "sinks"
             raise PatchError(f"the model's scores have {what}, so rows of its weights can't be replaced")
@@ -135,7 +135,7 @@ class GivenWeights:
     def put_outputs(
         self, output: Float[Tensor, "B H L E"], value: Float[Tensor, "B G S E"]
     ) -> Float[Tensor, "B H L E"]:
-        """Return the output with weights @ values of the given rows in it, in place."""
+        """Write weights @ values of the given rows into the output, in place, and return it."""
         share = output.shape[1] // value.shape[1]
         groups: dict[tuple[int, int], list[int]] = {}
         for text, head, place in self.rows:
@@ -150,9 +150,9 @@ class GivenWeights:
     def as_scores(
         self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
     ) -> tuple[Float[Tensor, "B H L d"], Float[Tensor, "B G S d"]]:
-        """Queries and keys whose scores under the rule are the logarithms of the given rows, the others as they were.
+        """Return queries and keys whose scores under the rule are the logs of the given rows, the others unchanged.
 
-        A given row's query is zero except for one component of its own, in which the keys have its log weights.
+        A given row's query is zero except for its own component, in which the keys have its log weights.
         """
         batch, heads, length, _ = query.shape
         groups, size = key.shape[1], key.shape[2]
@@ -181,12 +181,12 @@ class GivenWeights:
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
 CallPlace = int | str | Call  # a layer's number, a call's path or the scope around it, or (path, n)
-Names = Callable[[str, int], str]  # what the n-th call of a path is called
+Names = Callable[[str, int], str]  # the name of a path's n-th call
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadAblation:
-    """The output of heads is zero.
+    """An ablation that sets the output of heads to zero.
 
     layers: which calls: a layer's number, a call's path or the scope around it ("decoder"), or (path, n) for the n-th
     call of a path since the block was opened (layers that share their weights have one path). heads, and batch for the
@@ -203,7 +203,7 @@ class HeadAblation:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeAblation:
-    """The scores from every one of the queries to every one of the keys are -inf.
+    """An ablation that sets the scores from every one of the queries to every one of the keys to -inf.
 
     queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadAblation`.
     """
@@ -222,7 +222,7 @@ Ablation = HeadAblation | EdgeAblation | CallPatch
 
 
 class OpenAblations:
-    """The ablations of one block, and which of them applied to a call so far."""
+    """The ablations of one block, and which of them have applied to a call so far."""
 
     def __init__(self, ablations: Sequence[Ablation], names: Names | None = None) -> None:
         self.ablations, self._names = tuple(ablations), names
@@ -231,7 +231,7 @@ class OpenAblations:
 
     @property
     def unmet(self) -> tuple[Ablation, ...]:
-        """The ablations that applied to no call so far."""
+        """Return the ablations that applied to no call so far."""
         return tuple(ablation for n, ablation in enumerate(self.ablations) if n not in self._met)
 
     def match(self, path: str, layer: int | None) -> list[Ablation]:
@@ -254,8 +254,8 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
     Blocks nest: their ablations add up.
 
-    names: what the n-th call of a path is called here, where paths don't tell calls apart; the layers of an ablation
-    are then such names, or what they begin with, and no numbers. It is asked once for every call, in order.
+    names: returns the name of a path's n-th call, if paths don't distinguish calls; the layers of an ablation are then
+    such names, or their beginnings, and no numbers. It is called once for every call, in order.
     """
     token = open_blocks.set((*open_blocks.get(), OpenAblations(ablations, names)))
     try:

@@ -1,4 +1,4 @@
-"""Check what `attend` is called with, and turn it into the tensors and the ScoreRule that kernels take."""
+"""Check the arguments of `attend`, and turn them into the tensors and the ScoreRule that kernels take."""
 
 import math
 from typing import Any
@@ -118,7 +118,7 @@ def score_rule(
 
 
 def check_attention_dropout(dropout: Any) -> None:
-    """Raise TypeError or ValueError where dropout is no probability."""
+    """Check that dropout is a probability."""
     if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
 

@@ -128,7 +128,7 @@ def attend(
 
 
 def _outside_the_graph() -> Callable[..., "Attention"]:
-    """Return `attend` for torch.compile not to trace. Made when needed: importing torch's compiler takes seconds."""
+    """Return an `attend` that torch.compile skips. Made when needed: importing torch's compiler takes seconds."""
     if not _uncompiled:
         _uncompiled.append(torch.compiler.disable(attend, reason="attend runs its kernels as they are"))
     return _uncompiled[0]
@@ -153,7 +153,7 @@ class Attention:
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False if mask and bias leave a query no key. Its output is then 0, and a sink gets all attention.
+        """Return which queries can attend to a key, (B, H, L). The others have output 0, and a sink gets all attention.
 
         Only mask and bias matter: a query that contains NaN is valid, and its output and weights are NaN.
         """

@@ -52,7 +52,7 @@ MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
 
 
 def map_fields(map: Any) -> dict[str, Any]:
-    """Return what a file holds of a map, for a `Packer`."""
+    """Return the fields of a map that a file holds, for a `Packer`."""
     if map.given is not None:
         return {"type": "map", "weights": map.given, "offset": map.offset, "ndim": map.ndim}
     rule, length, size = map.rule, map.query.shape[2], map.key.shape[2]
@@ -105,7 +105,7 @@ class AttentionMap(Showable):
 
     @cached_property
     def near_rule(self) -> ScoreRule:
-        """The rule that weights are computed by: the same weights, and scores near 0."""
+        """Return the rule that weights are computed by: it gives the same weights, and scores near 0."""
         return self.rule if self.rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
 
     @cached_property
@@ -187,7 +187,7 @@ class AttentionMap(Showable):
 
     @property
     def scores(self) -> "ScoreView":
-        """The same matrix before the softmax, already scaled: `m.scores[...]`, a `ScoreView`."""
+        """Return a view of the same matrix before the softmax, already scaled: `m.scores[...]`, a `ScoreView`."""
         return ScoreView(self)
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
@@ -240,14 +240,14 @@ class AttentionMap(Showable):
 
     @property
     def sink_share(self) -> Float[Tensor, "..."]:
-        """The fraction of each query's attention that goes to its head's sink, (B, H, L), so weights + it sum to 1."""
+        """Return the fraction of each query's attention to its head's sink, (B, H, L); the weights are the rest."""
         row_max, row_sum = self._rows.of(*self._everything()[:3])
         share = sink_share(self.rule, slice(0, self.full_shape[1]), row_max, row_sum)
         return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False for a query that can't attend to any key, with or without a sink."""
+        """Return which queries can attend to a key, (B, H, L), with or without a sink."""
         return self._shown(valid_rows(self.query, self.key, self.rule))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
@@ -256,11 +256,11 @@ class AttentionMap(Showable):
         If a query can attend to fewer keys, the rest has weight 0 and key -1. Raises ValueError unless k >= 1.
         """
         largest = self._compute(Statistics.only(top=k))
-        return self._one(largest.values), self._one(largest.keys)
+        return self._shown_result(largest.values), self._shown_result(largest.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
         """Compute the entropy of each query's distribution in nats, (B, H, L). A sink counts as another key."""
-        return self._one(self._compute(Statistics.only(entropy=True)).entropy)
+        return self._shown_result(self._compute(Statistics.only(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
         """Sum the weights that each key receives from all queries, (B, H, S), for every query head.
@@ -268,7 +268,7 @@ class AttentionMap(Showable):
         Heads that share a key head aren't merged. Attention to sinks isn't included: each head's sum is the number of
         queries that attend to any key, minus the sum of its sink shares.
         """
-        return self._one(self._compute(Statistics.only(received=True)).received)
+        return self._shown_result(self._compute(Statistics.only(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
         """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), for every query head.
@@ -284,11 +284,11 @@ class AttentionMap(Showable):
                 "distance: queries and keys are in different sequences (cross-attention), so |i - j| means nothing; "
                 "pass an offset to attend() if they are in one"
             )
-        return self._one(self._compute(Statistics.only(distance=True)).distance)
+        return self._shown_result(self._compute(Statistics.only(distance=True)).distance)
 
     def pooled(self, rows: int, cols: int, progress: Progress | None = None) -> Float[Tensor, "..."]:
         """Shrink the matrix to at most rows × cols cells. Each cell is the exact mean of its weights."""
-        return self._one(self._compute(Statistics.only(pooled=(rows, cols)), progress).pooled)
+        return self._shown_result(self._compute(Statistics.only(pooled=(rows, cols)), progress).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
@@ -378,12 +378,12 @@ class AttentionMap(Showable):
     def _shown(self, full: Tensor) -> Tensor:
         return full.reshape(full.shape[4 - self.ndim :])
 
-    def _one(self, full: Tensor | None) -> Tensor:
+    def _shown_result(self, full: Tensor | None) -> Tensor:
         assert full is not None
         return self._shown(full)
 
     def _compute(self, wanted: Statistics, progress: Progress | None = None, alike: int = 1) -> MapStatistics:
-        """Compute statistics of all four axes, or take them from those that are known."""
+        """Return statistics of all four axes, computed or from the known statistics."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
         if self._known is not None and (known := self._known.answer(wanted, *self.full_shape[2:])):
@@ -397,7 +397,7 @@ class AttentionMap(Showable):
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
     def _region(self, index: Any, tile: Any) -> Tensor:
-        """Compute a tile of the matrix for a numpy-style index."""
+        """Compute the part of the matrix that a numpy-style index selects."""
         needed, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
         batch, heads, rows, cols = [slice(0, 1)] * hidden + needed
@@ -417,7 +417,7 @@ class AttentionMap(Showable):
         return weights
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
-        """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
+        """Fill a region, a band of rows at a time, so that scratch memory is needed for one band only."""
         sizes = [
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
             for x, n in zip((batch, heads, rows, cols), self.full_shape, strict=True)

@@ -18,8 +18,8 @@ from regard.attention.kernels.cpu import forward as cpu
 
 CELL = 16  # queries and keys of a cell
 ROWS = 512  # queries that a thread computes at a time, a multiple of CELL
-BLOCKS = 4  # for each thread, between two looks at whether the walk is still wanted
-WEIGHTS = 1 << 26  # of a band, where whole rows are read
+BLOCKS = 4  # for each thread, between two checks whether the walk is still wanted
+WEIGHTS = 1 << 26  # of a band, if whole rows are read
 
 
 def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "rows cols"]]]:
@@ -50,7 +50,7 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
 
 
 def region_cell_means(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:
-    """Compute the means of cell × cell numbers, those at the ends of as many as there are."""
+    """Compute the means of cell × cell numbers; cells at the ends are means of fewer numbers."""
     if cell == 1:
         return region
     return _mean_of_cell_rows(_mean_of_cell_rows(region, cell).mT, cell).mT.contiguous()

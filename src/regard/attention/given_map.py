@@ -61,13 +61,13 @@ class GivenMap(AttentionMap):
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
         """Return all weights as one tensor. differentiable: with the autograd graph of the program."""
         if dtype is not None and (dtype != torch.float32 or differentiable):
-            return super().dense(differentiable=differentiable, dtype=dtype)  # which refuses it
+            return super().dense(differentiable=differentiable, dtype=dtype)  # which raises the error
         weights = self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
         return weights if dtype is None else weights.to(dtype)
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False for a query whose weights are all 0."""
+        """Return which queries have a weight other than 0, (B, H, L)."""
         return self._shown((self.given != 0).any(-1))
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "GivenMap":
@@ -84,7 +84,7 @@ class GivenMap(AttentionMap):
         return result
 
     def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
-        """Compute statistics a band of rows at a time."""
+        """Compute statistics, a band of rows at a time."""
         batch, heads, length, size = self.full_shape
         received = self.given.new_zeros(batch, heads, size, dtype=self.dtype)
         parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
@@ -117,12 +117,12 @@ class GivenMap(AttentionMap):
         return MapStatistics(**of_rows, received=received if wanted.received else None, pooled=pooled, sink_share=None)
 
 
-def _refuse(name: str, _: GivenMap) -> None:
+def _raise_no_scores(name: str, _: GivenMap) -> None:
     raise RegardError(f"{name}: this map has weights that a program computed, and not their queries, keys and scores")
 
 
 for _name in OF_SCORES:
-    setattr(GivenMap, _name, property(partial(_refuse, _name)))
+    setattr(GivenMap, _name, property(partial(_raise_no_scores, _name)))
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
@@ -171,6 +171,6 @@ def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> Att
 
 
 def _heads_as_index(numbers: Sequence[int]) -> slice | list[int]:
-    """Numbers as an index: a slice where they are consecutive, which copies nothing."""
+    """Return numbers as an index: a slice if they are consecutive, which copies nothing."""
     run = range(numbers[0], numbers[0] + len(numbers))
     return slice(run.start, run.stop) if list(numbers) == list(run) else list(numbers)

@@ -21,7 +21,7 @@ AXES = ("batch", "heads", "queries", "keys")
 
 @dataclass(frozen=True)
 class Edges:
-    """Every edge from one of the queries to one of the keys, in these heads of these texts.
+    """All edges from some queries to some keys, in some heads of some texts.
 
     The numbers of each axis are sorted; None means all. They stay on the host, so regard can skip tiles without such
     edges and needn't wait for a device. shape: (B, H, L, S) of the call with these edges.
@@ -34,7 +34,7 @@ class Edges:
     keys: tuple[int, ...] | None = None
 
     def numbers(self, axis: str) -> tuple[int, ...]:
-        """Return the numbers of one of `AXES`, written out."""
+        """Return the numbers along one of `AXES`, also if they are all there are."""
         numbers: tuple[int, ...] | None = getattr(self, axis)
         return tuple(range(self.shape[AXES.index(axis)])) if numbers is None else numbers
 
@@ -115,7 +115,7 @@ class Mask:
     removed: tuple[Edges, ...] = ()
 
     def __and__(self, other: "Mask") -> "Mask":
-        """Allowed where both allow."""
+        """Return the mask that allows what both masks allow."""
         lows = [x for x in (self.low, other.low) if x is not None]
         highs = [x for x in (self.high, other.high) if x is not None]
         keys = other.keys if self.keys is None else self.keys if other.keys is None else self.keys & other.keys
@@ -130,17 +130,17 @@ class Mask:
 
     @property
     def only_band(self) -> bool:
-        """True if the mask is only a band of positions."""
+        """Return whether the mask is only a band of positions."""
         return self.keys is None and not self.dense and not self.functions and not self.removed
 
     @property
     def is_causal(self) -> bool:
-        """True if the mask is only key j <= query i, which fused kernels call causal if L <= S."""
+        """Return whether the mask is only key j <= query i, which fused kernels call causal if L <= S."""
         return self.only_band and self.low is None and self.high == 0
 
     @property
     def by_head(self) -> bool:
-        """Whether heads may attend to different keys."""
+        """Return whether heads may attend to different keys."""
         return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":
@@ -264,7 +264,7 @@ def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
 
 
 def run_of_index(index: Index, start: int, count: int) -> Index:
-    """Return so many positions of an index, from one of them on."""
+    """Return `count` positions of an index, from number `start` on."""
     if not isinstance(index, slice):
         return index[start : start + count]
     return slice(index.start + start, min(index.start + start + count, index.stop))

@@ -95,17 +95,17 @@ class Call(Showable):
 
     @property
     def weights(self) -> AttentionMap:
-        """The attention map of the call."""
+        """Return the attention map of the call."""
         return self.source.read() if isinstance(self.source, LazyMap) else self.source
 
     @property
     def how(self) -> str:
-        """A description of how the call was computed."""
+        """Describe how the call was computed."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
     @property
     def layer(self) -> int | None:
-        """The layer number: the first number in the path, or None."""
+        """Return the layer number: the first number in the path, or None."""
         return layer_of_call_path(self.path)
 
 
@@ -156,7 +156,7 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         from_above("save_calls")(self, file, tokens, key_tokens)
 
     def _repr_html_(self) -> str:
-        """Make the HTML of a table of the calls."""
+        """Return a table of the calls as HTML."""
         return from_above("calls_html")(self)
 
     def lines_below(self) -> list[str]:
@@ -230,7 +230,7 @@ def scope(path: str) -> Iterator[None]:
 
 
 def wanted_statistics() -> Statistics | None:
-    """Return the statistics that the innermost open record which keeps a call made now asks for; None for none."""
+    """Return the statistics that the innermost open record requests for a call made now, if it keeps it, or None."""
     records = open_records.get()
     if not any(calls.statistics for calls in records):
         return None
@@ -239,13 +239,13 @@ def wanted_statistics() -> Statistics | None:
 
 
 def current_call_path() -> str:
-    """Return the path that a call has now."""
+    """Return the path of a call that is made now."""
     scopes, namer = _path.get(), call_namer.get()
     return namer() if namer is not None and not scopes else ".".join(scopes)
 
 
 def layer_of_call_path(path: str) -> int | None:
-    """Return the first number that is a part of its own in a dotted path; None if there is none."""
+    """Return the first number that is a whole part of a dotted path; None if there is none."""
     match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(match[1]) if match else None
 

@@ -22,8 +22,8 @@ from torch import Tensor
 class Reference:
     """Every intermediate tensor of one attention call, in float64.
 
-    valid: where mask and bias leave a query something to attend to, whatever its scores are. A query with a score of
-    NaN or +inf has the weights NaN, for all keys, and so the output and the logsumexp.
+    valid: whether mask and bias leave a query something to attend to, whatever its scores are. For a query with a score
+    of NaN or +inf, the weights on all keys, the output and the logsumexp are NaN.
     """
 
     output: Float[Tensor, "B H L E"]
@@ -52,7 +52,7 @@ def attention(
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]
-    if heads != key.shape[1]:  # else copies, which of a long text are large
+    if heads != key.shape[1]:  # repeating each head once copies, too, which is large for a long text
         key = key.repeat_interleave(heads // key.shape[1], dim=1)  # (B, H, S, D)
         value = value.repeat_interleave(heads // value.shape[1], dim=1)  # (B, H, S, E)
 

@@ -37,8 +37,8 @@ from regard.attention.scores import (
 )
 
 CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
-LARGE_MAP = 1 << 20  # weights of a head, of which
-MIN_QUERIES = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
+LARGE_MAP = 1 << 20  # weights of a head from which on a map is large
+MIN_QUERIES = 64  # fewer queries count as so many: most of their time would go into keys in float64
 MAX_KEPT = 1 << 24  # weights that are kept while contexts last
 BAND = 512  # queries whose row maxima and row sums are computed at a time
 MIN_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
@@ -72,7 +72,7 @@ def scores(
 
 
 def _widened(run: Index, size: int) -> Index:
-    """Return a run of at least MIN_SIDE positions around it, as far as there are."""
+    """Widen a run to at least MIN_SIDE positions around it, as far as there are."""
     if not isinstance(run, slice):
         return run
     start = max(0, min(run.start, size - MIN_SIDE))
@@ -93,7 +93,7 @@ def weights(
 def weights_of_whole_rows(
     scores: Float[Tensor, "b h r S"], rule: ScoreRule, heads: Index, dtype: torch.dtype
 ) -> tuple[Float[Tensor, "b h r S"], Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Compute (weights, row maximum, row sum) of queries whose scores against all keys are at hand."""
+    """Compute (weights, row maximum, row sum) of queries from their scores against all keys."""
     row_max = scores.amax(-1)
     exponentials = scores.sub_(finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
@@ -116,7 +116,7 @@ class RowSums:
     _kept: tuple[Tensor, Tensor, Tensor] | None = None
 
     def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-        """Return (row maximum, row sum) of queries, computed where they were not known yet."""
+        """Return (row maximum, row sum) of queries, computed if they aren't known yet."""
         row_max, row_sum, known = self._tables()
         if not bool(known[batch][:, heads][:, :, rows].all()):
             self._compute(batch, heads, _widened(rows, self.query.shape[2]))
@@ -145,13 +145,13 @@ class RowSums:
     def keep(
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
-        """Remember row_max and row_sum of some queries, including sinks, which were computed from all their scores."""
+        """Keep row_max and row_sum of some queries, including sinks, computed from all their scores."""
         where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._where(batch, heads, rows)
         kept_max, kept_sum, known = self._tables()
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
 
     def _where(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries as an index of the tables."""
+        """Return the index of the queries in the tables."""
         texts, numbers, queries = (positions(index, self.query.device) for index in (batch, heads, rows))
         return texts[:, None, None], numbers[:, None], queries
 
@@ -249,7 +249,7 @@ class ScoreView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The map's own shape."""
+        """Return the map's own shape."""
         return tuple(self._map.shape)
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
@@ -261,7 +261,7 @@ _weights_left: ContextVar[int] = ContextVar("regard_weights_left", default=MAX_K
 
 @contextmanager
 def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
-    """Compute all weights of maps once and answer from them while the context lasts, of large maps as ever.
+    """Compute all weights of small maps once, and answer from them while the context lasts.
 
     Contexts inside others share their budget.
     """

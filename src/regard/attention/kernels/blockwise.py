@@ -48,7 +48,7 @@ def forward(
 
 
 class _Blockwise(torch.autograd.Function):
-    """Tensors that take a gradient are arguments of their own; everything else of the rule rides along."""
+    """Autograd function of a call: tensors that take a gradient are separate arguments, the rest is in the rule."""
 
     @staticmethod
     def forward(
@@ -181,7 +181,7 @@ def backward(
 def _add_group_sums(
     grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, tile: Tensor, rows: Tensor
 ) -> None:
-    """Add tileᵀ @ rows, (b, h, c, x), to the gradient of the key or value heads behind the query heads of index."""
+    """Add tileᵀ @ rows, (b, h, c, x), to the gradient of the key or value heads of the query heads in index."""
     share, product = heads // grads.shape[1], matmul(tile.mT, rows)
     first, last = index.start // share, (index.stop - 1) // share + 1
     if last - first != product.shape[1]:

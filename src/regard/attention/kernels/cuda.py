@@ -1,11 +1,11 @@
-"""PyTorch's fused CUDA kernels, each with its traps: what it takes, how it lays out its logsumexp.
+"""Call PyTorch's fused CUDA kernels, each with its limits and its layout of the logsumexp.
 
 They are chosen only for calls in which every query may attend to something, because each of them returns something else
 (0, -inf or +inf) for a wholly masked row. All of them give gradients to query, key and value.
 
-No kernel is used unchecked: before its first use for a dtype, width and mask on a device it computes a small random
-case, which is compared with the blockwise path, and that again with NaN in one query, whose output has to be NaN and no
-other's. One that differs or raises isn't used; `refused` says why. The logsumexp of a query with NaN is NaN or +inf.
+No kernel is used unchecked: before its first use for a dtype, width and mask on a device, it computes a small random
+case, which is compared with the blockwise kernel, and the case again with NaN in one query, whose output alone has to
+be NaN. A kernel that differs or raises isn't used; `refused` says why. A query with NaN has logsumexp NaN or +inf.
 """
 
 from typing import NamedTuple
@@ -20,8 +20,8 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
 HALF = (torch.float16, torch.bfloat16)
-# How far a kernel may be from the blockwise one, on outputs of about 1: some roundings of its dtype. A wrong mask or a
-# wrong group of heads is off by tenths.
+# How far a kernel may be from the blockwise kernel, on outputs of about 1: some roundings of its dtype. A wrong mask
+# or a wrong group of heads is off by tenths.
 TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may run in TF32 where allowed
 
 
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
     grouped: bool
 
 
-_checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it is
+_checked: dict[Kind, str | None] = {}  # why a kind isn't used, None if it is
 
 
 def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
@@ -109,7 +109,7 @@ def _why_kernel_refused(kind: Kind) -> str | None:
 
 
 def _check_cuda_kernel(kind: Kind) -> str | None:
-    """Compare a small random case with the blockwise kernel; return how it fails, None if it doesn't."""
+    """Compare a kernel with the blockwise kernel on a small random case; return how it fails, None if it doesn't."""
     generator = torch.Generator().manual_seed(0)
     heads, length = 4, 67
     shapes = ((heads, length), (heads // 2 if kind.grouped else heads, length))

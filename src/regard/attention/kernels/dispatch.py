@@ -10,8 +10,8 @@ from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.scores import ScoreRule, subtract_row_bias
 
-# The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
-# and only loading them (half a second, some seconds once after an installation) speaks against it.
+# The CPU tiles win from about 700 × 700 scores per head; against slower kernels than PyTorch's they win much earlier,
+# and only loading them (half a second, some seconds once after an installation) counts against them.
 CPU_QUERIES, CPU_KEYS, CPU_SCORES, CPU_SCORES_IN_ALL = 64, 256, 1 << 19, 1 << 20
 
 # How many times as fast as the BLAS of torch oneDNN has to be for the tiles to win where PyTorch's kernel can do the
@@ -76,13 +76,13 @@ def add_statistics(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own."""
+    """Return a call's result with the wanted statistics of its weights, computed in a separate pass."""
     inputs = query.detach(), key.detach(), rule.detached()
     return result._replace(statistics=statistics.compute(*inputs, wanted, offset, result.row_max_sum))
 
 
 def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> bool:
-    """Return whether autograd will ask for the backward of the call of query, key, value and rule."""
+    """Return whether autograd will need the backward of the call of query, key, value and rule."""
     tensors = (query, key, value, rule.bias, rule.sinks)
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 

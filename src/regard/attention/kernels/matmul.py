@@ -1,4 +1,4 @@
-"""The matrix product that the kernels spend most of their time in: oneDNN's or that of torch's BLAS, by a table."""
+"""Choose the matrix product that kernels spend most of their time in: oneDNN's or torch's BLAS, by a table of CPUs."""
 
 import functools
 import os
@@ -21,9 +21,9 @@ SPEEDS = {
     ("AMD avx512_bf16", "2024.2", "3.12"): 1.1,  # Zen 4
     ("Intel amx_tile", "2024.2", "3.12"): 1.0,  # Sapphire Rapids and later
 }
-# Sets of instructions that tell kinds of CPU apart, the newest first: as the libraries choose their code.
+# Instruction sets that distinguish kinds of CPU, the newest first: as the libraries choose their code.
 INSTRUCTION_SETS = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
-MARGIN = 1.2  # how much faster torch's own product has to be before it is taken: attention's tiles round alike by both
+MARGIN = 1.2  # how many times as fast torch's own product has to be to be chosen: both round attention's tiles alike
 VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table
 
 
@@ -33,7 +33,7 @@ def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R
 
 
 def packed_for_onednn(y: Float[Tensor, "C K"], rows: int) -> Tensor:
-    """Return y as oneDNN orders it for products with so many rows, to be given in its place; it can't be sliced."""
+    """Return y in oneDNN's order for products with so many rows, to be passed in y's place; it can't be sliced."""
     return torch.ops.mkldnn._reorder_linear_weight(y, rows)
 
 
@@ -60,7 +60,7 @@ def speed() -> float:
 
 
 def cpu_kind() -> str:
-    """Name this CPU's maker and the newest set of instructions that it has: "AMD avx512_bf16"; "" where torch can't."""
+    """Name this CPU's maker and its newest instruction set: "AMD avx512_bf16"; "" if torch can't."""
     try:
         capabilities = torch.cpu.get_capabilities()
     except (AttributeError, RuntimeError):
@@ -71,7 +71,7 @@ def cpu_kind() -> str:
 
 
 def library_versions() -> tuple[str, str]:
-    """Return the versions of MKL and oneDNN that torch was built with, "2024.2" and "3.12"; "" for one it has not."""
+    """Return the versions of MKL and oneDNN that torch was built with, "2024.2" and "3.12"; "" for a missing one."""
     built = torch.__config__.show()
     patterns = r"Math Kernel Library Version (\d+\.\d+)", r"MKL-DNN v(\d+\.\d+)"
     matches = [re.search(pattern, built) for pattern in patterns]

@@ -1,8 +1,8 @@
-"""PyTorch's fused kernel on CPUs, behind `scaled_dot_product_attention`, with its traps.
+"""Call PyTorch's fused kernel on CPUs, behind `scaled_dot_product_attention`, and avoid its errors.
 
-It takes one additive mask tensor or a causal flag, and each of these it gets wrong by itself: no queries or no keys end
+It takes one additive mask tensor or a causal flag, and gets each of these wrong by itself: no queries or no keys end
 the process, a query strided in its last dimension is read wrongly, a wholly masked row has a logsumexp of 0, and so has
-one of up to 15 keys whose scores are all NaN. A key with NaN reaches the queries that an additive mask keeps it from.
+a row of up to 15 keys whose scores are all NaN. A key with NaN reaches queries that an additive mask keeps it from.
 """
 
 import math
@@ -90,8 +90,8 @@ def forward(
 def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, logsumexp: Tensor, empty: Tensor) -> bool:
     """Return whether scores that a query may attend to are NaN or infinite.
 
-    empty (B, H, L): rows of which mask and bias leave nothing. Where a bias does, the score is NaN all the same if
-    the product of query and key is: the kernel doesn't tell.
+    empty (B, H, L): rows of which mask and bias leave nothing. If a bias does, the score is still NaN if the product of
+    query and key is: the kernel doesn't report this.
     """
     if rule.bias is not None and bool(empty.any()) and not math.isfinite(float(query.sum()) + float(key.sum())):
         return True

@@ -1,4 +1,4 @@
-"""Worker threads that each run torch's operations alone, beside a torch whose own thread count stays as it was."""
+"""Run torch's operations on worker threads, one thread each, while torch's own thread count stays as it was."""
 
 import os
 import threading
@@ -18,8 +18,8 @@ _here = threading.local()  # .working is set in worker threads
 def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run tasks on as many workers as the caller's torch has threads; return their results in order.
 
-    Workers take part in inference mode where the caller is in it (they don't inherit it), never in autograd or
-    autocast. Raises what a task raised, once no task is running any more.
+    Workers are in inference mode if the caller is (they don't inherit it), never in autograd or autocast. Raises what
+    a task raised, once no task is running any more.
     """
     inference = torch.is_inference_mode_enabled()
     if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
@@ -37,8 +37,7 @@ def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
 def worker_thread_count() -> int:
     """Return how many threads the caller's torch has.
 
-    Read with the lock held: a thread that is new to torch takes the number of the moment, and that is 1 while a pool
-    starts.
+    Read with the lock held: a thread that is new to torch takes the current number, which is 1 while a pool starts.
     """
     with _lock:
         return torch.get_num_threads()
@@ -73,7 +72,7 @@ def _initialise_worker_thread() -> None:
 
 
 def _forget_worker_threads() -> None:
-    """A forked child has none of its parent's threads, and may have inherited a lock that nobody will release."""
+    """Forget pools and lock in a forked child: it has no worker threads, and nobody releases a lock it inherited."""
     global _lock
     _lock = threading.Lock()
     _pools.clear()

@@ -1,7 +1,7 @@
 """The fast path on CPUs: products by oneDNN, everything between them in one Numba pass, one worker thread per task.
 
 `forward` computes output, row maxima and row sums; `statistics` those of the whole matrix. Both walk the same `tiles`.
-A module is imported when it is first asked for: Numba takes half a second to load.
+A module is imported when it is first used: Numba takes half a second to load.
 """
 
 from typing import TYPE_CHECKING

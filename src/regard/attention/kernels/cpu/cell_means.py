@@ -1,4 +1,4 @@
-"""Means of CELL × CELL weights and the row sums of the same queries, from one walk over their scores.
+"""Compute means of CELL × CELL weights, and the row sums of the same queries, in one walk over their scores.
 
 An online softmax (Milakov & Gimelshein 2018) whose sums are kept apart by CELL keys: each stays relative to the row
 maximum of its tile until the last one is known.
@@ -49,7 +49,7 @@ def tiled_cell_means(
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
 def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
-    """Add exp(score - row_max) of a tile to row_sum, and write it to sums for each CELL columns."""
+    """Add exp(score - row_max) of a tile to row_sum, and write its sum over each CELL columns to sums."""
     rows, cols = scores.shape
     line = np.empty(TILE * CELL, np.float32)  # a row's exponentials
     for r in range(rows):
@@ -78,7 +78,7 @@ def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
 def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
-    """Add the weights that the sums of tiles stand for to cells."""
+    """Turn the sums of tiles into weights, and add them to cells."""
     for n in range(len(shifts)):
         for r in range(len(row_max)):
             shift = shifts[n, r]

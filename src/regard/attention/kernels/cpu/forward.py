@@ -18,13 +18,13 @@ from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-FLOOR = -1e37  # scores from here on are taken for none at all
+FLOOR = -1e37  # scores from here down count as no score at all
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
     """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty.
 
-    Nor may all biases of a query be about the smallest number there is, which stands for "no score yet" in the passes.
+    Nor may all biases of a query be about the smallest float32, which means "no score yet" in the passes.
 
     query, key, value, rule, dropout: of the call, as in `dispatch.compute`.
     """
@@ -66,7 +66,7 @@ def forward_rows(
     rows: slice,
     result: KernelResult,
 ) -> None:
-    """Write what `forward` computes for some queries of some heads and texts to a result of the whole call.
+    """Write the results of `forward` for some queries of some heads and texts to a result of the whole call.
 
     query, key, value, rule: as in `forward`; without a value only row maxima and row sums are written.
     texts, heads, rows: whose queries, and which.
@@ -96,7 +96,7 @@ def _forward_rows_of_head(
     multiply: Callable[[Tensor, Tensor], Tensor],
     result: KernelResult,
 ) -> None:
-    """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
+    """Compute queries [start, stop) of one head, one block of rows after another, each against all its keys."""
     assert result.row_max_sum is not None
     tiles, vector = compiled.tiles, compiled.vector
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum

@@ -1,4 +1,4 @@
-"""All statistics of the attention matrix in one pass on CPUs, in memory O(L + S) a worker.
+"""Compute all statistics of the attention matrix in one pass on CPUs, in O(L + S) memory per worker.
 
 The pass may begin with the row maxima and row sums of a forward; its own sums then show whether those were right.
 
@@ -65,7 +65,7 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
 
 @compiled()
 def _sums_of_one_row(x, band, shift, inverse, place):
-    """Compute the same of one row: for what a band of positions leaves over of four."""
+    """Compute the same for one row: for rows and columns that a band of positions leaves over from groups of four."""
     s = e = d = np.float32(0.0)
     m = LOWEST
     for j in range(len(band)):
@@ -248,7 +248,7 @@ KernelRows = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
 CELLS = 64  # rows of the picture in a block at most: each needs a number for every key while the block lasts
-TOLERANCE = 4e-6  # by how much a row may miss 1: what summing 10^5 weights in float32 loses
+TOLERANCE = 4e-6  # how far the sum of a row may be from 1: what summing 10^5 weights in float32 loses
 MAX_KEPT_SCORES = 1 << 21  # of a block, kept between summing them up and using the sums (8 MiB)
 
 
@@ -322,13 +322,13 @@ class _RowSpan:
         self.bands = np.zeros((self.rows // BAND + self.rows // cell + 2, self.size), np.float32)
 
     def run(self) -> "_RowSpan":
-        """Compute all blocks of rows."""
+        """Compute all blocks of rows, and return the span."""
         for first in range(self.start, self.stop, self.rows):
             self._run_block(first, min(first + self.rows, self.stop))
         return self
 
     def _run_block(self, first: int, last: int) -> None:
-        """Compute a block of rows with the row sums of the forward, and again with its own where those are refuted."""
+        """Compute a block of rows with the row sums of the forward, and again with its own if these refute them."""
         block = self.head.batch, self.head.head, slice(first, last)
         edges = [first]  # of bands: where a row of the picture ends, and every BAND rows
         while edges[-1] < last:
@@ -385,7 +385,7 @@ class _RowSpan:
 
 
 def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
-    """Write the top keys of those queries [start, stop) with NaN, which comparing can't order, as torch sorts."""
+    """Write the top keys of the queries [start, stop) that have NaN, in the order in which torch sorts."""
     if keys.shape[-1] == 0 or not has_nan.any():
         return
     which = torch.from_numpy(np.flatnonzero(has_nan))

@@ -15,7 +15,7 @@ from regard.attention.kernels.matmul import Product
 from regard.attention.scores import ScoreRule
 
 ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
-TASKS_PER_WORKER = 4  # tasks for each worker where heads do not share out evenly
+TASKS_PER_WORKER = 4  # tasks for each worker if heads don't divide evenly
 BLOCKS, MIN_BLOCK_ROWS = 16, 256  # of rows: as many of a short call as keep several workers busy, and the smallest
 OPEN = 1 << 40  # a limit of columns that never binds
 
@@ -44,12 +44,12 @@ class HeadTiles:
 
     @staticmethod
     def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "HeadTiles":
-        """Take one head of a call."""
+        """Return the tiles of one head of a call."""
         group = head // (query.shape[1] // key.shape[1])
         return HeadTiles(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
 
     def reach(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the keys [first, last) that the band leaves to queries [start, stop)."""
+        """Return the keys [first, last) that the band allows for queries [start, stop)."""
         mask, size = self.rule.mask, self.key.shape[0]
         return (0, size) if mask is None else mask.key_range(start, stop, size)
 
@@ -72,7 +72,7 @@ class HeadTiles:
         return low, high
 
     def apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
-        """Apply softcap, bias and every mask but the band, in place."""
+        """Apply softcap, bias and every mask but the band to scores, in place."""
         rule = self.rule
         if rule.softcap is not None:
             scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
@@ -87,12 +87,12 @@ class HeadTiles:
 
 
 def contiguous_float32_rows(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
-    """Return the rows as contiguous float32; a copy only where they aren't."""
+    """Return the rows as contiguous float32; a copy only if they aren't."""
     return tensor.float().contiguous()
 
 
 def rows_per_tile_block(lines: int, length: int) -> int:
-    """Return how many rows to compute at once. It follows from the call alone: bits may depend on that number."""
+    """Return how many rows to compute at once, from the call alone: bits may depend on that number."""
     return max(min(MIN_BLOCK_ROWS, ROWS), min(ROWS, -(-lines * length // (BLOCKS * MIN_BLOCK_ROWS)) * MIN_BLOCK_ROWS))
 
 

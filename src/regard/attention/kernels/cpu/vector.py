@@ -29,9 +29,9 @@ LANES = 16  # float32 of the widest vector
 
 
 def compiled(signature: str | list[str] | None = None, **options: Any) -> Callable[[Any], Any]:
-    """Compile a pass: without the GIL, cached on disk, and at once, instead of when called, where it has a signature.
+    """Compile a pass without the GIL, cached on disk: at once if it has a signature, else when it is called.
 
-    A type checker's wrapper, which the tests put around every function, is taken off: Numba compiles what is within.
+    A type checker's wrapper, which the tests put around every function, is removed: Numba compiles what is inside.
     """
     settings = {"fastmath": FLAGS, "nogil": True, "error_model": "numpy", "boundscheck": False, **options}
     signatures = () if signature is None else (signature,)
@@ -62,7 +62,7 @@ def _simd_float_from_bits(typing: Any, x: Any) -> Any:
 
 
 def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
-    """Return the larger of two float32, NaN where one of them is."""
+    """Return the larger of two float32, NaN if one of them is."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         single = ir.FloatType()
@@ -73,7 +73,7 @@ def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
 
 
 def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any:
-    """Return a bit for each of row[start : start + 16], set where the number isn't below bound; NaN is below all."""
+    """Return 16 bits, each set if a number of row[start : start + 16] isn't below bound; NaN is below all."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         many, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)
@@ -224,7 +224,7 @@ def update_tile_row_sums(scores, low, high, row_max, row_sum):
 
 @compiled("void(f4[::1], f4[::1], f4)")
 def add_sink(row_max, row_sum, sink):
-    """Join the sink's score (-inf for none) to row_max and row_sum: it is all that rows have which see no key."""
+    """Add the sink's score (-inf for none) to row_max and row_sum: rows that see no key have nothing else."""
     for r in range(len(row_max)):
         if row_max[r] == LOWEST:
             row_max[r] = sink
