@@ -40,7 +40,7 @@ class Tabular(Shown):
         return str(self)
 
     def to_frame(self) -> DataFrame:
-        """Convert the table to a `pandas.DataFrame`."""
+        """Convert the table of this result to a `pandas.DataFrame`."""
         return to_frame(self)
 
 

@@ -47,7 +47,7 @@ class OffsetSums:
         return cells
 
     def add(self, head: int, cells: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
-        """Add one head's weights to the sums of their cells."""
+        """Add one head's attention weights to the sums of their cells of offsets."""
         self.sums[head].index_add_(0, cells.flatten(), weights.flatten().double())
 
     def cell_means(self, heads: int = 1) -> list[list[float | None]]:
@@ -111,7 +111,7 @@ class Distant:
         self._best = {spot: self._best[spot] for spot in order[: self.count]}
 
     def found(self) -> list[tuple[float, int, int, int]]:
-        """Return the kept weights as (weight, head, query, key), the largest first."""
+        """Return the largest distant weights as (weight, head, query, key), the largest first."""
         return [(weight, *spot) for spot, weight in self._best.items()]
 
 
@@ -193,7 +193,7 @@ class NearSums(OffsetSums):
         return self.counted(offset.abs() <= self.reach, offset + self.reach)
 
     def means(self) -> OffsetMeans:
-        """Compute each head's mean weight over the pairs of each offset."""
+        """Compute each head's mean attention weight over the pairs of each offset."""
         return OffsetMeans(-self.reach, self.cell_means())
 
 

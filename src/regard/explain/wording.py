@@ -24,7 +24,7 @@ def short_head(layer: object, head: object) -> str:
 
 
 def mean_or_head(head: int | None) -> str:
-    """Return "head 3" for a head, "mean of heads" for None."""
+    """Word a choice of heads: "head 3", or "mean of heads" for None."""
     return "mean of heads" if head is None else f"head {head}"
 
 
@@ -34,7 +34,7 @@ def count_of_tokens(count: int) -> str:
 
 
 def capital(sentence: str) -> str:
-    """Capitalize the first letter of a sentence."""
+    """Capitalize the first letter of a sentence about a result."""
     return sentence[:1].upper() + sentence[1:]
 
 

@@ -64,7 +64,7 @@ class Contributions(Tabular):
 
     @cached_property
     def norms(self) -> Float[Tensor, "H S"]:
-        """Return the length of each contribution, by head and source, (H, S)."""
+        """Return the length of each source's contribution to attention's output, by head and source, (H, S)."""
         gram = self._projection.transpose(1, 2) @ self._projection  # in the heads' width E: no tensor is (H, S, M)
         values = self._values.repeat_interleave(len(gram) // len(self._values), 0)  # (H, S, E)
         return self._weights.abs() * ((values @ gram) * values).sum(-1).clamp_min(0).sqrt()
@@ -86,12 +86,12 @@ class Contributions(Tabular):
         return [dict(zip(("part", "head", "source", "norm", "share"), row, strict=True)) for row in rows]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
-        """Return the contribution of one source through one head, (M,)."""
+        """Return the contribution of one source token to attention's output through one head, (M,)."""
         group = head * self._values.shape[0] // self._weights.shape[0]
         return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
 
     def heads(self) -> Float[Tensor, "H M"]:
-        """Return each head's contribution, the sum over sources, (H, M)."""
+        """Return each head's contribution to attention's output, the sum over source tokens, (H, M)."""
         grouped = self._weights.view(len(self._values), -1, self._values.shape[1])
         context = (grouped @ self._values).flatten(0, 1)  # (H, E)
         return (self._projection @ context[..., None])[..., 0]

@@ -163,6 +163,6 @@ def updates_of_places(
 
 
 def _mean_states(states: Float[Tensor, "L M"], places: Sequence[Sequence[int]]) -> Float[Tensor, "P M"]:
-    """Average a hidden state over the tokens of each word, in float64."""
+    """Average a hidden state over the tokens of each followed word, in float64."""
     rows = states[[n for tokens in places for n in tokens]].detach().cpu().double()
     return torch.stack([own.mean(0) for own in rows.split([len(tokens) for tokens in places])])

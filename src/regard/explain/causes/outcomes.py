@@ -41,7 +41,7 @@ class Outcome:
     logits: bool = True
 
     def of(self, trace: AnyTrace) -> float:
-        """Compute the outcome's number for a trace, as a float."""
+        """Compute the number of this outcome, such as a logit or a cosine, for a trace."""
         found = self.number(trace)
         return float(found.detach() if isinstance(found, Tensor) else found)
 
@@ -121,7 +121,7 @@ def chosen_outcome(
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
-    """Compute the outcome's number as a tensor that can be differentiated."""
+    """Compute an outcome's number of a trace as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         given = type(outcome).__name__
         raise RegardError(f"outcome: got {given}, expected an Outcome, such as outcomes.probability(...)")

@@ -47,7 +47,7 @@ class Occurrence(Tabular):
     __repr__ = short_repr
 
     def as_word(self) -> Word:
-        """Return the occurrence as the `Word` of its trace."""
+        """Return this occurrence of the followed word as the `Word` of its trace."""
         return Word(self.word, self.start, self.end, tuple(self.tokens))
 
     def cosines_to_start(self) -> list[float | None]:
@@ -226,7 +226,7 @@ def compare_occurrences(occurrences: Sequence[Occurrence], traces: Sequence[Trac
 
 
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> ComparedWord:
-    """Compare a reference word, the mean of its tokens, with an occurrence."""
+    """Compare the vectors of a reference word, the mean of its tokens, with those of an occurrence."""
     own, learned = not_special(reference), None
     if reference.token_embeddings is not None and trace.token_embeddings is not None:
         learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))

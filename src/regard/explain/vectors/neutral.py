@@ -87,7 +87,7 @@ class Control:
 
 
 def not_special(trace: Trace) -> list[int]:
-    """Return the numbers of the tokens that aren't special."""
+    """Return the numbers of a trace's tokens that aren't special."""
     return [n for n, token in enumerate(trace.tokens) if not token.special]
 
 

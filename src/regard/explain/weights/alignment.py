@@ -107,7 +107,7 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
 
 
 def _layer_agreements(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
-    """Compute the agreement of every two layers, without special tokens and sinks."""
+    """Compute how far every two layers agree on the word alignment, without special tokens and sinks."""
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]

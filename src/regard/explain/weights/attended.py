@@ -46,7 +46,7 @@ class Attended:
 
     @property
     def apart(self) -> float:
-        """Return the weight on special tokens and sinks."""
+        """Return the attention weight on special tokens and attention sinks."""
         return self.special + sum(share.weight for share in self.sinks)
 
 

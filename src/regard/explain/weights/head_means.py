@@ -68,15 +68,15 @@ class HeadMeans(Tabular):
     notes: tuple[str, ...] = ()
 
     def layer(self, row: int) -> int:
-        """Return the layer of a row."""
+        """Return the layer of a row of the tables of head scores."""
         return self.layers[row] if self.layers else row
 
     def count(self, name: str) -> int:
-        """Return how many tokens a score averages over."""
+        """Return how many tokens a head score averages over."""
         return self.counts.get(OVER.get(name, "queries"), self.counts["queries"])
 
     def rows(self) -> list[Row]:
-        """Return one row per head: layer, head, and every score."""
+        """Return one row per head: layer, head, and every mean score."""
         layers, heads = next(iter(self.scores.values())).shape
         return [
             {"layer": self.layer(row), "head": head}
@@ -317,7 +317,7 @@ def content_or_position(
 
 
 def _trace_attention(model: "Model", text: str | Sequence[int]) -> Trace:
-    """Trace a text, or ids, for its attention alone."""
+    """Trace a text, or ids, only for the attention that head scores need."""
     given: Any = {"text" if isinstance(text, str) else "ids": text}
     return model.trace(**given, logits=False, attention_outputs=False)
 

@@ -72,11 +72,11 @@ class HeadScores(Tabular):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Return the layer of each row."""
+        """Return the layer of each row of the tables of head scores."""
         return tuple(layer for layer, _ in self.calls)
 
     def by_name(self) -> dict[str, Scores]:
-        """Return the scores by name, in the order of their definitions."""
+        """Return the tables of head scores by name, in the order of their definitions."""
         return {name: getattr(self, name) for name in NAMES}
 
     def rows(self) -> list[Row]:
@@ -135,7 +135,7 @@ class _ScoreSums:
             self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
 
     def _add_rows(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:
-        """Add the rows of some queries that count to the sums."""
+        """Add the attention of some queries that count to the sums of head scores."""
         self.counted += part.sum(1)
         for name, shift in POSITIONS.items():
             there = rows + shift < len(ids)

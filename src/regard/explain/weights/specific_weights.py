@@ -322,7 +322,7 @@ def _sampled_sums(
 
 
 def _mean_or_0(sums: Float[Tensor, "2 *n"]) -> Float[Tensor, "*n"]:
-    """Divide sums by their counts; 0 if a count is 0."""
+    """Divide sums of weights by their counts; 0 if a count is 0."""
     total, many = sums
     return torch.where(_larger_than(many, 0.5), total / many.clamp(min=1), 0.0).clamp(min=0)
 
