@@ -34,7 +34,7 @@ class EmbeddingParts:
 
     @property
     def named(self) -> dict[str, Tensor]:
-        """Return the parts that the model has, by name."""
+        """Return the embedding parts that the model has, by name."""
         parts = {name: getattr(self, name) for name in ("token_embeddings", "position_embeddings", "segment")}
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -50,7 +50,7 @@ class EmbeddingParts:
         return self._difference
 
     def scale(self) -> None:
-        """Scale each part as the model does, if a fit of the parts to the input is exact."""
+        """Scale each embedding part as the model does, if a fit of the parts to the input is exact."""
         difference = self.difference()
         if difference is None or self.input is None:
             return

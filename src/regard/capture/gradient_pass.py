@@ -166,11 +166,11 @@ class _KeptStates(LayerHooks):
         self.states: list[list[Tensor]] = [[] for _ in stacks]
 
     def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep a layer's input in place of the previous layer's output."""
+        """Keep a layer's input in the differentiated pass, in place of the previous layer's output."""
         self.states[stack][layer:] = [states]
         return states
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep a layer's output, until another layer is entered."""
+        """Keep a layer's output in the differentiated pass, until another layer is entered."""
         self.states[stack][layer + 1 :] = [states]
         return states

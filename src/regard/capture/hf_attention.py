@@ -54,7 +54,7 @@ class ModelMask(Mask):
 
     @classmethod
     def of(cls, mask: Mask, *, key_count: int, skippable: bool = False) -> "ModelMask":
-        """Return the same mask, to be passed to a model."""
+        """Make a mask specification one that a transformers model can be passed."""
         same = {item.name: getattr(mask, item.name) for item in fields(Mask)}
         return cls(**same, key_count=key_count, skippable=skippable)
 
@@ -213,7 +213,7 @@ def mask(
     known = specification(mask_function, *starts)
 
     def predicate(i: Tensor, j: Tensor) -> Any:
-        """Evaluate the mask function of one text, tile by tile."""
+        """Evaluate transformers' mask function for one text, tile by tile."""
         batch = i.new_zeros(())
         return mask_function(batch, batch, i + starts[0], j + starts[1])
 

@@ -102,7 +102,7 @@ class LinearPass(operations.OperationMode):
         return reason
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Stop at the wanted call; compute any other call without gradients."""
+        """Stop the linear pass at the wanted attention call; compute any other call without gradients."""
         with torch._C.DisableTorchFunction():
             path = current_call_path()
             self._call = self._numbering(path, self._calls[path])
@@ -113,7 +113,7 @@ class LinearPass(operations.OperationMode):
             return query.detach(), key.detach(), value.detach()
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Return the context of an attention call as a leaf."""
+        """Return the context of an attention call as a leaf of the linear pass."""
         with torch._C.DisableTorchFunction():
             leaf = self._make_leaf("attention", output)
             made = self.leaves[-1]

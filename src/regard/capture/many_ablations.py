@@ -89,7 +89,7 @@ class _Text:
         self._earlier: EarlierRows | None = None
 
     def run(self, sets: Sequence[Sequence[Any]], reuse: PassReuse = NO_REUSE) -> CapturedPass:
-        """Run the text once for each set of changes, in one batch."""
+        """Run the text once for each set of interventions, in one batch."""
         targets = None if self._target is None else [self._target] * len(sets)
         return self._passes.run([self._source] * len(sets), targets, sets, self.keep, reuse)
 

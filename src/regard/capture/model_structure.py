@@ -51,7 +51,7 @@ class _SumLog(OperationMode):
         self.running, self.time = False, 0
 
     def begin(self, size: int) -> None:
-        """Begin a layer whose states have `size` numbers."""
+        """Begin to log the sums of a layer whose states have `size` numbers."""
         self.running, self.size = True, size
         self.sums: list[Sum] = []
         self.written: list[tuple[int, int]] = []
@@ -88,7 +88,7 @@ class _FeedForwardSearch(LayerHooks):
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Search the pass inside the block."""
+        """Search the forward pass inside the block for feed-forward modules, by hooks."""
         with ExitStack() as hooks:
             for path, _ in self._stacks:
                 for n, layer in self._model.get_submodule(path).named_children():
@@ -100,7 +100,7 @@ class _FeedForwardSearch(LayerHooks):
             yield
 
     def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Begin to collect the sums of a layer."""
+        """Begin to log the sums of a layer that the pass enters."""
         self._sums.begin(states.numel())
         self._order = []
         return states
@@ -128,7 +128,7 @@ class _FeedForwardOutputs(LayerHooks):
         self.outputs: dict[tuple[int, int], Tensor] = {}
 
     def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep the feed-forward output of a layer."""
+        """Keep a copy of the feed-forward output of a layer."""
         self.outputs[stack, layer] = states.detach().clone()
         return states
 

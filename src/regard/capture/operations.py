@@ -60,12 +60,12 @@ class OperationMode(TorchFunctionMode):
         return self._operation(func, getattr(func, "__name__", ""), args, kwargs or {})
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Compute func(*args, **kwargs), and do the work of the mode."""
+        """Compute a torch operation, func(*args, **kwargs), and do the work of the mode."""
         raise NotImplementedError
 
 
 def operation_writes_in_place(name: str) -> bool:
-    """Return whether an operation of this name writes into its first argument."""
+    """Return whether a torch operation of this name writes into its first argument."""
     return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") or name == "__setitem__"
 
 
@@ -75,7 +75,7 @@ def is_norm_statistic(factor: Tensor, x: Tensor) -> bool:
 
 
 def operation_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an operation by name."""
+    """Return the arguments of a torch operation by name."""
     return dict(zip(names, args, strict=False)) | kwargs
 
 
@@ -130,7 +130,7 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
 
 
 def tensors_within(values: object) -> Iterator[Tensor]:
-    """Yield the tensors among values, also in lists of them."""
+    """Yield the tensors among an operation's arguments or results, also in lists of them."""
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
@@ -139,7 +139,7 @@ def tensors_within(values: object) -> Iterator[Tensor]:
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
-    """Return values with their tensors detached, unless `keeps` says to keep them."""
+    """Return an operation's arguments with tensors detached, unless `keeps` says to keep them."""
     if isinstance(values, Tensor):
         return values if keeps(values) else values.detach()
     return type(values)(still(value, keeps) for value in values) if isinstance(values, (list, tuple)) else values
@@ -158,7 +158,7 @@ class Operation:
 
     @property
     def adds(self) -> bool:
-        """Return whether it is the plain sum of two tensors."""
+        """Return whether this operation is the plain sum of two tensors."""
         return self.name in ADDS and len(self.storages) == 2 and 0 not in self.storages and not self.kwargs
 
     @property
@@ -178,7 +178,7 @@ class Factors:
 
     @property
     def plain(self) -> bool:
-        """Return whether there are no factors."""
+        """Return whether the vector has no factors on its path."""
         return isinstance(self.scale, float) and isinstance(self.gain, float) and self.scale * self.gain == 1.0
 
 

@@ -91,7 +91,7 @@ class CaptureOptions:
 
     @property
     def has_comparisons(self) -> bool:
-        """Return whether `compare` is on and calls are kept."""
+        """Return whether calls of the pass are kept and compared with the model's own attention."""
         return self.compare and self.attention and self.layers != NO_LAYERS
 
     def call(self, path: str) -> bool:

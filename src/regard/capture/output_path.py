@@ -102,7 +102,7 @@ class KnownWatch:
                 self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
 
     def read(self, n: int, _reader: nn.Module, args: Any) -> None:
-        """Check that call n's reader gets the residual with the projection added."""
+        """Check that the reader of call n gets the residual with attention's projection added."""
         if len(self._seen) == n + 1 and self._read == n and args:
             residual, projected, _ = self._seen[n]
             if projected is not None and projected.shape == residual.shape:
@@ -118,7 +118,7 @@ class KnownWatch:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Watch the modules inside the block."""
+        """Watch the known output modules of attention calls in the forward pass inside the block."""
         with ExitStack() as hooks:
             for n, known in enumerate(self.known):
                 hooks.enter_context(known.projection.register_forward_hook(partial(self.projected, n)))
@@ -316,7 +316,7 @@ class _Follower(TorchFunctionMode):
             yield
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
-        """Return the outputs of all calls."""
+        """Return the followed outputs of all attention calls, and let the index learn their modules."""
         outputs = [path.result() for path in self.paths]
         if self.index is not None:
             self.index.followed += 1

@@ -81,7 +81,7 @@ class KeptKeys:
 
 
 def attends_back(call: Call) -> bool:
-    """Return whether no token of a call attends to a later token."""
+    """Return whether no token of a recorded attention call attends to a later token."""
     length, size = call.weights.shape[-2:]
     mask = call.weights.rule.mask
     if length != size or mask is None:

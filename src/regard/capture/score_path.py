@@ -137,7 +137,7 @@ def split_rows(
     what: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """Split the mean of some tokens' vectors into components, by writer."""
+    """Split the mean of some tokens' vectors into components, by what wrote them into the residual stream."""
     if not done.is_linear(vectors):
         raise RegardError(f"{what} isn't a linear function of the residual stream: {reason!r} is in between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)

@@ -117,7 +117,7 @@ class Session:
 
     @cached_property
     def structure(self) -> ModelStructure:
-        """Return the model structure that interventions need, made at the first intervention."""
+        """Return the model structure that interventions need, learned at the first intervention."""
         return ModelStructure(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
@@ -350,14 +350,14 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
 
 
 def _first_tokens(text: Encoded) -> Encoded:
-    """Return the first tokens of a text; other inputs whole."""
+    """Return the first tokens of a text, to run in half precision and in float32; other inputs whole."""
     if isinstance(text, ModelInput):
         return text
     return replace(text, tokens=text.tokens[:FIRST], segments=None if text.segments is None else text.segments[:FIRST])
 
 
 def _with_float32_tensors(text: Encoded) -> Encoded:
-    """Return an input with its tensors in float32."""
+    """Return a model input with its tensors in float32."""
     if not isinstance(text, ModelInput) or text.tensors is None:
         return text
     wide = {name: tensor.float() if tensor.dtype in HALVES else tensor for name, tensor in text.tensors.items()}

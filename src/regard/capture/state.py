@@ -89,7 +89,7 @@ class ModuleIndex:
         return self if same else ModuleIndex(self.model)
 
     def once(self, find: Callable[[Any], Result]) -> Result:
-        """Return what `find` finds in the model, searched the first time only."""
+        """Return what a search of the model's modules finds, made the first time only."""
         if find not in self._results:
             self._results[find] = find(self.model)
         return self._results[find]
@@ -111,7 +111,7 @@ class Comparison:
     widened: bool = False
 
     def add(self, weights: float, outputs: float, rows: int) -> None:
-        """Take the largest differences of some more rows into account."""
+        """Add the largest differences of some more compared rows."""
         self.weights = max(self.weights or 0.0, math.inf if math.isnan(weights) else weights)
         self.outputs = max(self.outputs, math.inf if math.isnan(outputs) else outputs)
         self.rows += rows
@@ -138,13 +138,13 @@ class LayerStack:
 
     @property
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
-        """Return the states that were kept, by their numbers."""
+        """Return the hidden states that were kept, by their numbers."""
         numbers = [n for n in range(self.count) if n not in self.dropped]
         return dict(zip(numbers, self.hidden_states, strict=True))
 
     @property
     def count(self) -> int:
-        """Return the number of states, one more than layers."""
+        """Return the number of hidden states of the stack, one more than layers."""
         return len(self.hidden_states) + len(self.dropped)
 
     def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:

@@ -32,7 +32,7 @@ class Twin:
         self.refresh()
 
     def refresh(self) -> None:
-        """Give the copies the attributes that their originals have now."""
+        """Give the copied modules the attributes that the model's own modules have now."""
         self._fresh.clear()
         self.model = self._copy(self._original)
         self._copies = {key: self._copies[key] for key in self._fresh}  # forgets replaced modules

@@ -30,7 +30,7 @@ class CallChange:
     nth: int | None = None
 
     def for_attend(self, past: int = 0) -> Ablation:
-        """Return the change for `attend`, with its calls named by `call_name`.
+        """Return the ablation or patch for `attend`, with its calls named by `call_name`.
 
         past: how many tokens are before the queries of the calls; these tokens aren't changed.
         """

@@ -217,7 +217,7 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
 
 
 def written(places: Places | None) -> str:
-    """Write places for a status: "all positions", "token 3", “bank”."""
+    """Write the places of an intervention for a status: "all positions", "token 3", “bank”."""
     if places is None:
         return "all positions"
     if len(places) > MAX_LISTED_PLACES:

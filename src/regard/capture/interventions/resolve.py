@@ -185,11 +185,11 @@ class Pass:
             raise RegardError(f"interventions: {self.name} is an encoder-decoder: choose the attention, one of {ways}")
 
     def queries(self, part: Part | None) -> Encoded:
-        """Return the text whose tokens are a part's queries."""
+        """Return the text whose tokens are the queries of a part's attention."""
         return self.source if self.target is None or part == "encoder" else self.target
 
     def keys(self, part: Part | None) -> Encoded:
-        """Return the text whose tokens are a part's keys."""
+        """Return the text whose tokens are the keys of a part's attention."""
         return self.source if self.target is None or part in ("encoder", "cross") else self.target
 
     def stack(self, layer: Any, part: Part | None) -> int:
@@ -203,7 +203,7 @@ class Pass:
 
 
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
-    """Translate interventions, in order, into changes to a pass."""
+    """Translate interventions, in order, into changes to a forward pass."""
     changes = Changes()
     for intervention in interventions:
         of.check_part(intervention.target.part if isinstance(intervention, Ablate) else intervention.part)
@@ -276,7 +276,7 @@ def checked(intervention: object) -> Intervention:
 
 
 def check_interventions(interventions: object) -> None:
-    """Check that interventions are a list of interventions, before a pass begins."""
+    """Check that interventions are a list of interventions, before a forward pass begins."""
     if not isinstance(interventions, Sequence) or isinstance(interventions, str):
         kind = type(interventions).__name__
         raise RegardError(f"interventions: got {kind}, expected a list of interventions: [regard.ablate(...)]")

@@ -50,11 +50,11 @@ class LayerHooks:
         self._shape, self._past = torch.Size(), 0
 
     def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Return the states that enter a layer, changed or as they are."""
+        """Return the hidden states that enter a layer, changed or as they are."""
         return states
 
     def left(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Return the states that leave a layer, changed or as they are."""
+        """Return the hidden states that leave a layer, changed or as they are."""
         return states
 
     def fed(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
@@ -126,11 +126,11 @@ class StateHooks(LayerHooks):
         self._changes, self._name = changes, name
 
     def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Change the states that enter the first layer."""
+        """Change the hidden states that enter the first layer."""
         return states if layer else self._apply_changes(stack, 0, states)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Change the states that leave a layer."""
+        """Change the hidden states that leave a layer."""
         return self._apply_changes(stack, layer + 1, states)
 
     def fed(self, stack: int, layer: int, states: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class StateHooks(LayerHooks):
         return self._apply_changes(stack, layer, states, feed_forward=True)
 
     def _apply_changes(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
-        """Return states with all changes of this stack and number applied."""
+        """Return hidden states with all interventions on this stack and number applied."""
         mine = [
             change
             for change in self._changes
@@ -153,7 +153,7 @@ class StateHooks(LayerHooks):
         return states
 
     def _apply_change(self, change: StateChange, states: Tensor) -> None:
-        """Apply one change to states (B, L, M), in place."""
+        """Apply one intervention to hidden states (B, L, M), in place."""
         if states.ndim != 3:
             raise RegardError(
                 f"interventions: a token's states in {self._name} are {states.shape[2]} streams: they cannot be changed"

@@ -40,7 +40,7 @@ class WatchedCalls(Calls):
         self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
         where: str = "", **tensors: Tensor | None,
     ) -> None:  # fmt: skip
-        """Keep one call. Calls of `regard.attend` come without where."""
+        """Keep one watched attention call. Calls of `regard.attend` come without where."""
         if not where:
             site = self.sites.find(of_attend=True)
             if site is None:
@@ -49,7 +49,7 @@ class WatchedCalls(Calls):
         super().add(path, kernel, weights, ablations, where, **tensors)
 
     def take(self, call: Call) -> None:
-        """Keep a call, or pass it to `on_call`."""
+        """Keep a watched attention call, or pass it to `on_call`."""
         if self.on_call is not None:
             self.on_call(call)
             return
@@ -60,7 +60,7 @@ class WatchedCalls(Calls):
 
     @cached_property
     def unrecorded(self) -> dict[str, str]:
-        """Return the calls that can't be seen, by path, with the reason."""
+        """Return the attention calls that can't be seen, by path, with the reason."""
         scripted: dict[str, str] = {}
         for path, part in self.sites.root.named_modules() if self.sites.root is not None else ():
             below = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in scripted)
@@ -69,7 +69,7 @@ class WatchedCalls(Calls):
         return scripted
 
     def note(self, sentence: str) -> None:
-        """Add a note unless it is there already."""
+        """Add a note on the watched computation unless it is there already."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 

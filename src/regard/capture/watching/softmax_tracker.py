@@ -154,7 +154,7 @@ class View:
                 self._make_again()
 
     def axes(self) -> Axes:
-        """Return the role of each axis of the view, by its stride."""
+        """Return the role of each axis of the view, by its stride: that of the softmax's keys or another."""
         if self.call is not None:
             self._make_again()
         known = [axis for axis in zip(self.strides, self.shape, self.of.axes, strict=True) if axis[1] > 1]
@@ -240,14 +240,14 @@ class Track:
         vars(self).update(known)
 
     def but(self, **changes: Any) -> "Track":
-        """Return a copy with some changes."""
+        """Return a copy of the track with some changes."""
         track = object.__new__(Track)
         track.__dict__ = self.__dict__ | changes
         return track
 
     @property
     def axes(self) -> Axes:
-        """Return the role of each axis."""
+        """Return the role of each axis of the tracked tensor."""
         if isinstance(self.known_axes, View):
             self.known_axes = self.known_axes.axes()
         return self.known_axes
@@ -285,7 +285,7 @@ class SoftmaxTracker:
         return args, kwargs, Track("scores", axes, learned=any(learned), of_product=not any(learned))
 
     def follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Any) -> None:
-        """Note what is known of a result, from its arguments."""
+        """Note the track of a function's result, from its arguments."""
         if name in SOFTMAXES:
             scores = args[0] if args else kwargs["input"]
             dim = kwargs.get("dim", args[1] if len(args) > 1 and name != "gumbel_softmax" else None)

@@ -94,7 +94,7 @@ def watch(
 
 @contextmanager
 def watching(mode: WatchMode) -> Iterator[None]:
-    """Watch everything inside the block with a mode."""
+    """Watch every attention call inside the block with a function mode."""
     with ExitStack() as stack:
         # What is compiled before or inside the block runs as it was written: dynamo can't trace a function mode.
         stack.enter_context(torch.compiler.set_stance("force_eager"))

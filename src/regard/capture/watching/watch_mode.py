@@ -77,7 +77,7 @@ class WatchMode(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """List the softmaxes that turned out not to be attention."""
+        """List the softmaxes of the watched block that turned out not to be attention."""
         self.seen.passed_over = [softmax for softmax in self._tracker.softmaxes.values() if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
@@ -182,7 +182,7 @@ class WatchMode(TorchFunctionMode):
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
     ) -> Tensor:
-        """Keep weights that were computed by hand, and return them after ablation."""
+        """Keep attention weights that were computed by hand, and return them after ablation."""
         new, plain, heads = weights, weights if undropped is None else undropped, self._heads
         if blocks := open_blocks.get():
             if softmax.ablations is None:
@@ -258,7 +258,7 @@ def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scor
 def ablated_weights(
     ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Return (weights to multiply by, weights to show) after ablation.
+    """Return hand-written attention weights after ablation: (weights to multiply by, weights to show).
 
     plain: the weights before dropout. The weights of an ablated edge go to what is left of its row, and to what the row
     lacks of 1 (a sink). An ablated head has weights 0, and is shown as it attends.
