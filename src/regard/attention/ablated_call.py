@@ -95,7 +95,7 @@ def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
 
 
 def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:
-    """Split rising numbers into runs of neighbours."""
+    """Split rising numbers of texts or heads into runs of neighbours."""
     start = 0
     for n in range(1, len(numbers) + 1):
         if n == len(numbers) or numbers[n] != numbers[n - 1] + 1:

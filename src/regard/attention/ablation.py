@@ -58,16 +58,16 @@ class CallPatch:
 
     @property
     def queries(self) -> tuple[int, ...] | None:
-        """Return the positions if they are those of queries, else None."""
+        """Return the patched positions if they are those of queries, else None."""
         return None if self.what == "values" else self.positions
 
     @property
     def keys(self) -> tuple[int, ...] | None:
-        """Return the positions if they are those of keys, else None."""
+        """Return the patched positions if they are those of keys, else None."""
         return self.positions if self.what == "values" else None
 
     def put(self, tensor: Float[Tensor, "B n L w"]) -> None:
-        """Write the rows into a tensor, in place."""
+        """Write the patch's rows into a call's tensor, in place."""
         heads = tuple(range(tensor.shape[1])) if self.heads is None else self.heads
         rows = self.rows.to(tensor)
         if rows.shape[-1] not in (1, tensor.shape[-1]) or rows.shape[0] not in (1, len(heads)):
@@ -231,7 +231,7 @@ class OpenAblations:
 
     @property
     def unmet(self) -> tuple[Ablation, ...]:
-        """Return the ablations that applied to no call so far."""
+        """Return the ablations that applied to no attention call so far."""
         return tuple(ablation for n, ablation in enumerate(self.ablations) if n not in self._met)
 
     def match(self, path: str, layer: int | None) -> list[Ablation]:

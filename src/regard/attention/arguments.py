@@ -118,7 +118,7 @@ def score_rule(
 
 
 def check_attention_dropout(dropout: Any) -> None:
-    """Check that dropout is a probability."""
+    """Check that `attend`'s dropout is a probability."""
     if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: got {dropout}, expected a probability from 0 to 1")
 

@@ -383,7 +383,7 @@ class AttentionMap(Showable):
         return self._shown(full)
 
     def _compute(self, wanted: Statistics, progress: Progress | None = None, alike: int = 1) -> MapStatistics:
-        """Return statistics of all four axes, computed or from the known statistics."""
+        """Return statistics of the whole attention matrix, computed or from the known statistics."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
         if self._known is not None and (known := self._known.answer(wanted, *self.full_shape[2:])):
@@ -397,7 +397,7 @@ class AttentionMap(Showable):
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
     def _region(self, index: Any, tile: Any) -> Tensor:
-        """Compute the part of the matrix that a numpy-style index selects."""
+        """Compute the part of the attention matrix that a numpy-style index selects."""
         needed, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
         batch, heads, rows, cols = [slice(0, 1)] * hidden + needed

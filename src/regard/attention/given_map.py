@@ -55,7 +55,7 @@ class GivenMap(AttentionMap):
         return GivenMap(weights[(None,) * (4 - weights.ndim)], offset=offset, ndim=weights.ndim)
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
-        """Read the weights of some queries of some texts."""
+        """Return the given weights of some queries of some texts."""
         return self._weights_tile(batch, slice(None), rows, slice(None))
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
@@ -67,7 +67,7 @@ class GivenMap(AttentionMap):
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """Return which queries have a weight other than 0, (B, H, L)."""
+        """Return which queries have a given weight other than 0, (B, H, L)."""
         return self._shown((self.given != 0).any(-1))
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "GivenMap":
@@ -84,7 +84,7 @@ class GivenMap(AttentionMap):
         return result
 
     def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
-        """Compute statistics, a band of rows at a time."""
+        """Compute statistics of the given weights, a band of rows at a time."""
         batch, heads, length, size = self.full_shape
         received = self.given.new_zeros(batch, heads, size, dtype=self.dtype)
         parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))

@@ -130,7 +130,7 @@ class Mask:
 
     @property
     def only_band(self) -> bool:
-        """Return whether the mask is only a band of positions."""
+        """Return whether this mask is only a band of positions."""
         return self.keys is None and not self.dense and not self.functions and not self.removed
 
     @property
@@ -140,7 +140,7 @@ class Mask:
 
     @property
     def by_head(self) -> bool:
-        """Return whether heads may attend to different keys."""
+        """Return whether this mask lets heads attend to different keys."""
         return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":
@@ -259,12 +259,12 @@ def function(predicate: Predicate) -> Mask:
 
 
 def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
-    """Return the positions of an index as a vector."""
+    """Return the query or key positions of an index as a vector."""
     return torch.arange(index.start, index.stop, device=device) if isinstance(index, slice) else index
 
 
 def run_of_index(index: Index, start: int, count: int) -> Index:
-    """Return `count` positions of an index, from number `start` on."""
+    """Return an index of `count` positions of an index, from number `start` on."""
     if not isinstance(index, slice):
         return index[start : start + count]
     return slice(index.start + start, min(index.start + start + count, index.stop))
@@ -306,7 +306,7 @@ def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> 
 
 
 def _mask_given(value: Any) -> str:
-    """Describe an argument in a message."""
+    """Describe an argument for a mask in an error message."""
     return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 

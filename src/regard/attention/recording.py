@@ -59,7 +59,7 @@ class LazyMap:
         self._map: AttentionMap | None = None
 
     def read(self) -> AttentionMap:
-        """Return the map. Raises RegardError if one of its tensors has changed."""
+        """Return the attention map, made at the first reading. Raises RegardError if one of its tensors has changed."""
         if self._versions != self._now():
             raise RegardError(f"{self._path}: its tensors changed after the call: watch with copy=True")
         self._map = self._map or self._make()
@@ -95,17 +95,17 @@ class Call(Showable):
 
     @property
     def weights(self) -> AttentionMap:
-        """Return the attention map of the call."""
+        """Return the attention map of the recorded call."""
         return self.source.read() if isinstance(self.source, LazyMap) else self.source
 
     @property
     def how(self) -> str:
-        """Describe how the call was computed."""
+        """Describe how the attention call was computed."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
     @property
     def layer(self) -> int | None:
-        """Return the layer number: the first number in the path, or None."""
+        """Return the layer number of the call: the first number in its path, or None."""
         return layer_of_call_path(self.path)
 
 
@@ -156,15 +156,15 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         from_above("save_calls")(self, file, tokens, key_tokens)
 
     def _repr_html_(self) -> str:
-        """Return a table of the calls as HTML."""
+        """Return a table of the recorded attention calls as HTML."""
         return from_above("calls_html")(self)
 
     def lines_below(self) -> list[str]:
-        """Return the lines below the table of the calls."""
+        """Return the lines below the table of the recorded calls."""
         return []
 
     def wants(self, path: str) -> bool:
-        """Return whether calls under this path are kept."""
+        """Return whether attention calls under this path are recorded."""
         return self._layers is None or layer_of_call_path(path) in self._layers
 
     def add(
@@ -189,7 +189,7 @@ class Calls(Showable, dict[tuple[str, int], Call]):
             self.take(Call(path, nth, kernel, weights, **requested, ablations=ablations, where=where))
 
     def take(self, call: Call) -> None:
-        """Keep a requested call."""
+        """Keep a recorded call."""
         self[call.path, call.nth] = call
 
 
@@ -239,7 +239,7 @@ def wanted_statistics() -> Statistics | None:
 
 
 def current_call_path() -> str:
-    """Return the path of a call that is made now."""
+    """Return the path of an attention call that is made now."""
     scopes, namer = _path.get(), call_namer.get()
     return namer() if namer is not None and not scopes else ".".join(scopes)
 
@@ -257,12 +257,12 @@ class CallHook(Protocol):
     def before(
         self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"]
     ) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B G S D"], Float[Tensor, "B G S E"]]:
-        """Return the tensors to compute the call with."""
+        """Return the query, key and value to compute the attention call with."""
 
     def after(
         self, weights: AttentionMap, value: Float[Tensor, "B G S E"], output: Float[Tensor, "B H L E"]
     ) -> Float[Tensor, "B H L E"]:
-        """Return the output of the call."""
+        """Return the output of the attention call, as it is or replaced."""
 
 
 open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)  # the innermost

@@ -151,7 +151,7 @@ class RowSums:
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
 
     def _where(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the index of the queries in the tables."""
+        """Return the index of some queries in the tables of row maxima and row sums."""
         texts, numbers, queries = (positions(index, self.query.device) for index in (batch, heads, rows))
         return texts[:, None, None], numbers[:, None], queries
 
@@ -249,7 +249,7 @@ class ScoreView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the map's own shape."""
+        """Return the shape of the attention map."""
         return tuple(self._map.shape)
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:

@@ -40,7 +40,7 @@ def forward(
     dropout: float = 0.0,
     tiles: bool = False,
 ) -> KernelResult:
-    """Compute output and logsumexp of any call. Gradients flow to the output."""
+    """Compute output and logsumexp of any attention call. Gradients flow to the output."""
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
     rest = replace(rule, bias=None, sinks=None)
     output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed, tiles)

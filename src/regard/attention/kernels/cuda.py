@@ -93,7 +93,7 @@ def refused() -> list[str]:
 
 
 def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
-    """List the kernels that take this dtype and width, the fastest first."""
+    """List the fused CUDA kernels that take this dtype and width, the fastest first."""
     width = query.shape[3]
     if query.dtype in HALF and width % 8 == 0 and width <= 256:
         hopper = torch.cuda.get_device_capability(query.device) >= (9, 0)

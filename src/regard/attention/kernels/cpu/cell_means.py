@@ -78,7 +78,7 @@ def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
 def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
-    """Turn the sums of tiles into weights, and add them to cells."""
+    """Turn a tile's sums of exponentials into weights, and add them to cells."""
     for n in range(len(shifts)):
         for r in range(len(row_max)):
             shift = shifts[n, r]

@@ -261,7 +261,7 @@ def compute(
     kernel_rows: KernelRows | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute the wanted statistics of any call that `forward.fits`."""
+    """Compute the wanted statistics of any attention call that `forward.fits`."""
     query, key, rule = query.detach(), key.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
@@ -322,7 +322,7 @@ class _RowSpan:
         self.bands = np.zeros((self.rows // BAND + self.rows // cell + 2, self.size), np.float32)
 
     def run(self) -> "_RowSpan":
-        """Compute all blocks of rows, and return the span."""
+        """Compute the statistics of all blocks of rows, and return the span."""
         for first in range(self.start, self.stop, self.rows):
             self._run_block(first, min(first + self.rows, self.stop))
         return self

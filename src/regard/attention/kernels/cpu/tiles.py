@@ -44,7 +44,7 @@ class HeadTiles:
 
     @staticmethod
     def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "HeadTiles":
-        """Return the tiles of one head of a call."""
+        """Return the score tiles of one head of an attention call."""
         group = head // (query.shape[1] // key.shape[1])
         return HeadTiles(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
 
