@@ -55,17 +55,17 @@ class LazyMap:
         self, path: str, shape: Sequence[int], tensors: Sequence[Tensor], make: Callable[[], AttentionMap]
     ) -> None:
         self._path, self.shape, self._tensors, self._make = path, tuple(shape), tensors, make
-        self._versions = self._now()
+        self._versions = self._tensor_versions()
         self._map: AttentionMap | None = None
 
     def read(self) -> AttentionMap:
         """Return the attention map, made at the first reading. Raises RegardError if one of its tensors has changed."""
-        if self._versions != self._now():
+        if self._versions != self._tensor_versions():
             raise RegardError(f"{self._path}: its tensors changed after the call: watch with copy=True")
         self._map = self._map or self._make()
         return self._map
 
-    def _now(self) -> list[int]:
+    def _tensor_versions(self) -> list[int]:
         return [0 if tensor.is_inference() else tensor._version for tensor in self._tensors]
 
 

@@ -124,7 +124,7 @@ class RowSums:
 
     def _compute(self, batch: Index, heads: Index, rows: Index) -> None:
         row_max, row_sum, known = self._tables()
-        texts, numbers, queries = where = self._where(batch, heads, rows)
+        texts, numbers, queries = where = self._table_index(batch, heads, rows)
         if (
             isinstance(rows, slice)
             and row_max.dtype == torch.float32
@@ -146,11 +146,11 @@ class RowSums:
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
         """Keep row_max and row_sum of some queries, including sinks, computed from all their scores."""
-        where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._where(batch, heads, rows)
+        where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._table_index(batch, heads, rows)
         kept_max, kept_sum, known = self._tables()
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
 
-    def _where(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
+    def _table_index(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
         """Return the index of some queries in the tables of row maxima and row sums."""
         texts, numbers, queries = (positions(index, self.query.device) for index in (batch, heads, rows))
         return texts[:, None, None], numbers[:, None], queries

@@ -177,15 +177,15 @@ class LinearPass(operations.OperationMode):
                 parts = args[0] if args else kwargs["tensors"]
                 if any(self.reason(tensor) is not None for tensor in parts):
                     return None
-                return func([self._term(tensor, tensor) for tensor in parts], *args[1:], **kwargs)
+                return func([self._sum_term(tensor, tensor) for tensor in parts], *args[1:], **kwargs)
             if name in operations.WRITES:
-                return self._write(func, args, kwargs)
+                return self._write_linear(func, args, kwargs)
             if name in operations.IN_PLACE:
                 return self._write_result(args[0], self._linear_result(func, operations.IN_PLACE[name], args, kwargs))
             if name in operations.SUMS:
-                return self._sum(operations.SUMS[name], args, kwargs)
+                return self._linear_sum(operations.SUMS[name], args, kwargs)
             if name in operations.PRODUCTS or name in operations.QUOTIENTS:
-                return self._product(name in operations.QUOTIENTS, args, kwargs)
+                return self._linear_product(name in operations.QUOTIENTS, args, kwargs)
             if name in operations.MATRIX_PRODUCTS:
                 operands = list(operations.tensors_within((*args, *kwargs.values())))
                 if len(operands) == 2 and self._is_times_constant(*operands):
@@ -207,7 +207,7 @@ class LinearPass(operations.OperationMode):
                 return func(*args)
         return None
 
-    def _write(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _write_linear(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Write linear numbers over others, as when an empty tensor is filled by pieces, or zeros over linear ones."""
         target, value = args[0], args[-1]
         if kwargs or self.reason(target) is not None:
@@ -225,13 +225,13 @@ class LinearPass(operations.OperationMode):
         self._written.pop(storage_of(target), None)
         return target.copy_(result)
 
-    def _sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
+    def _linear_sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:
             return None
-        first, second = (self._term(term, other) for term, other in (args, args[::-1]))
+        first, second = (self._sum_term(term, other) for term, other in (args, args[::-1]))
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
-    def _term(self, term: Any, other: Any) -> Any:
+    def _sum_term(self, term: Any, other: Any) -> Any:
         """Return a term of a sum, as a leaf unless it is linear itself."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
@@ -252,7 +252,7 @@ class LinearPass(operations.OperationMode):
         is_product = self.is_linear(first) != self.is_linear(second)
         return is_product and self.reason(first) is None and self.reason(second) is None
 
-    def _product(self, divides: bool, args: Any, kwargs: Any) -> Any:
+    def _linear_product(self, divides: bool, args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:
             return None
         first, second = args

@@ -73,7 +73,7 @@ class LayerOutputs:
                     layer.forward = before[path]
 
 
-class _Text:
+class _RepeatedText:
     """One text that is run many times, and the results of its plain pass.
 
     plain: the outputs of its layers, None unless layers and attention calls correspond. keys: attention's keys and
@@ -165,7 +165,7 @@ def ablated(
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
     """Run a text once for each set of ablations; yield passes, each with its (number of the set, row of the batch)."""
     starts = [_start_of_changes(interventions, source if target is None else None) for interventions in sets]
-    text = _Text(passes, source, target, logits=logits)
+    text = _RepeatedText(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
     if any(start > (0, 0, 0) for start in starts) and not passes.reports_weights:
         text.run_plain(within=within)

@@ -35,7 +35,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             if isinstance(module, MultiHeadAttention):
-                capture.hooks.append(partial(_see_context, module, path, capture))
+                capture.hooks.append(partial(_compare_and_follow_context, module, path, capture))
                 hooks.enter_context(module.output.register_forward_pre_hook(capture.hooks[-1]))
                 if path.endswith(".cross"):
                     capture.cross_paths.add(path)
@@ -43,7 +43,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     _compare_later(capture.comparison, capture.to_compare or ())
 
 
-def _see_context(
+def _compare_and_follow_context(
     module: MultiHeadAttention, path: str, capture: Capture, _output: nn.Module, args: tuple[Tensor, ...]
 ) -> None:
     """Compare and follow a module's context, (B, L, H · E), as it enters its output projection."""

@@ -68,9 +68,9 @@ class Patch:
         if self.what == "hidden_states":
             what = "input of layer 0" if self.layer == "input" else f"output of layer {self.layer}"
         head = "" if self.head is None else f", head {self.head}"
-        return f"patched: {what}{OF[self.part]}{head} at {written(self.at)}, from {self._origin()}"
+        return f"patched: {what}{OF[self.part]}{head} at {written(self.at)}, from {self._source_text()}"
 
-    def _origin(self) -> str:
+    def _source_text(self) -> str:
         if self.sources is None:
             return "zero"
         texts = [trace.sides[0].text for trace in self.sources]

@@ -71,9 +71,9 @@ class LayerHooks:
                 below = {name for key, name in self._feed_forwards.items() if key[0] == stack}
                 for layer in self._model.get_submodule(path).children():  # each once, also if it is several layers
                     if layer not in hooked:
-                        before = layer.register_forward_pre_hook(partial(self._enter, stack), with_kwargs=True)
+                        before = layer.register_forward_pre_hook(partial(self._enter_hook, stack), with_kwargs=True)
                         hooks.enter_context(before)
-                        hooks.enter_context(layer.register_forward_hook(partial(self._leave, stack)))
+                        hooks.enter_context(layer.register_forward_hook(partial(self._leave_hook, stack)))
                     for name, module in layer.named_modules() if below else ():
                         if name in below and module not in hooked:
                             hooks.enter_context(module.register_forward_hook(partial(self._feed_hook, stack, name)))
@@ -81,7 +81,7 @@ class LayerHooks:
                     hooked.add(layer)
             yield
 
-    def _enter(self, stack: int, _module: nn.Module, args: Any, kwargs: Any) -> Any:
+    def _enter_hook(self, stack: int, _module: nn.Module, args: Any, kwargs: Any) -> Any:
         self._depth[stack] += 1
         if self._depth[stack] > 1:
             return None
@@ -96,7 +96,7 @@ class LayerHooks:
                 return (*args[:key], states, *args[key + 1 :]), kwargs
         return None
 
-    def _leave(self, stack: int, _module: nn.Module, _args: Any, output: Any) -> Any:
+    def _leave_hook(self, stack: int, _module: nn.Module, _args: Any, output: Any) -> Any:
         self._depth[stack] -= 1
         if self._depth[stack]:
             return None

@@ -82,7 +82,7 @@ class WatchedCalls(Calls):
     def others(self) -> Iterator[str]:
         """Yield a line for each softmax that was skipped, and for everything that can't be seen."""
         passed_over = [
-            f"softmax of {softmax.path} ({_short(softmax.where)}) passed over: {softmax.reason or NO_FACTOR}"
+            f"softmax of {softmax.path} ({_file_name(softmax.where)}) passed over: {softmax.reason or NO_FACTOR}"
             for softmax in self.passed_over
         ]
         yield from dict.fromkeys(passed_over)
@@ -92,7 +92,7 @@ class WatchedCalls(Calls):
         rows = [("path", "how", "weights", "line")]
         for (path, nth), call in list(self.items())[:MAX_LISTED_SEEN]:
             name = f"{path}, {nth}" if nth or (path, 1) in self else path
-            rows.append((name, call.how, str(call.source.shape), _short(call.where)))
+            rows.append((name, call.how, str(call.source.shape), _file_name(call.where)))
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
         lines = [visible("  ".join(map(str.ljust, row, [*widths, 0]))) for row in rows]  # a file may hold any name
         lines += [f"… and {len(self) - MAX_LISTED_SEEN} more"] * (len(self) > MAX_LISTED_SEEN)
@@ -107,5 +107,5 @@ class WatchedCalls(Calls):
         return lines + self.notes
 
 
-def _short(where: str) -> str:
+def _file_name(where: str) -> str:
     return Path(where).name

@@ -291,7 +291,7 @@ class SoftmaxTracker:
             dim = kwargs.get("dim", args[1] if len(args) > 1 and name != "gumbel_softmax" else None)
             if dim is None:  # the default of gumbel_softmax, and that of F.softmax's early days
                 dim = -1 if name == "gumbel_softmax" else 0 if scores.ndim in (0, 1, 3) else 1
-            self._begin(self.track_of(scores), is_learned(scores), dim, result, log=name == "log_softmax")
+            self._note_weights(self.track_of(scores), is_learned(scores), dim, result, log=name == "log_softmax")
         elif name in LEARNED_AXIS:
             before, axis = self.track_of(args[0]) if args else None, result.ndim + LEARNED_AXIS[name]
             mixes = before is not None and before.kind == "weights" and all(size == 1 for size in args[1].shape[2:])
@@ -302,10 +302,10 @@ class SoftmaxTracker:
                 axes = tuple("learned" if n == axis else None for n in range(result.ndim))
                 self.note(result, Track("scores", axes, learned=True))
         elif isinstance(result, Tensor):
-            self._follow(function, name, args, kwargs, result)
+            self._follow_tensor(function, name, args, kwargs, result)
         elif name in SPLITS and self.track_of(args[0]) is not None:
             for part in result:
-                self._follow(function, "narrow", args, kwargs, part)
+                self._follow_tensor(function, "narrow", args, kwargs, part)
 
     def note(self, tensor: Tensor, track: Track) -> None:
         """Remember the track of a tensor, as long as the tensor lives."""
@@ -317,7 +317,9 @@ class SoftmaxTracker:
         noted = self._tracks.get(id(tensor))
         return noted[1] if noted is not None and noted[0]() is tensor else None
 
-    def _begin(self, scores: Track | None, of_parameter: bool, dim: int, result: Tensor, *, log: bool = False) -> None:
+    def _note_weights(
+        self, scores: Track | None, of_parameter: bool, dim: int, result: Tensor, *, log: bool = False
+    ) -> None:
         """Note weights: a tensor that sums to 1 along an axis. scores: the track of the scores behind them."""
         site = self._sites.find() if result.ndim else None
         if site is None:
@@ -375,7 +377,7 @@ class SoftmaxTracker:
         axes = tuple("key" if letter == key else None for letter in product.result)  # heads are mixed
         return args, kwargs, track.but(known_axes=axes, undropped=None)
 
-    def _follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Tensor) -> None:
+    def _follow_tensor(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Tensor) -> None:
         tracks = self._tracks  # looked up here, as `track_of` does: this runs for every function that is followed
         tracked = [
             (n, noted[1])
@@ -403,7 +405,7 @@ class SoftmaxTracker:
             return
         if sums is not None and sums.kind == "row sums" and _shared(sums) is _shared(track):
             if track.kind == "exp":
-                self._begin(track, False, sums.row_axis, result)
+                self._note_weights(track, False, sums.row_axis, result)
             else:
                 axes = tuple("key" if i == result.ndim + sums.row_axis else None for i in range(result.ndim))
                 self.note(result, track.but(known_axes=axes, undropped=None))

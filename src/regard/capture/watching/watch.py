@@ -142,8 +142,8 @@ class StepLogger:
         """Enter the block around each pass to watch. seen: keeps its calls if there is no log."""
         self._block, self._seen = block, seen
         hooks = [
-            self.module.register_forward_pre_hook(self._before, prepend=True),
-            self.module.register_forward_hook(self._after, always_call=True),
+            self.module.register_forward_pre_hook(self._before_pass, prepend=True),
+            self.module.register_forward_hook(self._after_pass, always_call=True),
             register_optimizer_step_post_hook(self._after_update),
         ]
         try:
@@ -152,10 +152,10 @@ class StepLogger:
             for hook in hooks:
                 hook.remove()
             while self._passes:  # of a pass that Ctrl-C ended
-                self._end()
+                self._end_pass()
         self._warn_of_no_pass()
 
-    def _before(self, module: nn.Module, _: Any) -> None:
+    def _before_pass(self, module: nn.Module, _: Any) -> None:
         if torch.compiler.is_compiling():  # dynamo traces the hooks, but not what they open
             return
         trains = module is self.module and module.training and torch.is_grad_enabled() and not in_backward_pass()
@@ -170,8 +170,8 @@ class StepLogger:
                 self._passes[-1] = block = self._block()
                 block.__enter__()
 
-    def _after(self, _: nn.Module, __: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or not self._passes or not self._end():
+    def _after_pass(self, _: nn.Module, __: Any, output: Any) -> None:
+        if torch.compiler.is_compiling() or not self._passes or not self._end_pass():
             return
         if output is None and sys.exc_info()[0] is not None:  # it failed
             return
@@ -216,7 +216,7 @@ class StepLogger:
             sums = torch.cat([by_query.where(attends, 0).sum((1, 3)), first])
             self._calls.append((call.path, sums / attends.sum((0, 2))))
 
-    def _end(self) -> bool:
+    def _end_pass(self) -> bool:
         block = self._passes.pop()
         return block is not None and not block.__exit__(None, None, None)
 

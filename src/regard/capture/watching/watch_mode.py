@@ -50,7 +50,7 @@ class WatchMode(TorchFunctionMode):
         self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
         self._multi_head_attention = call_sites.multi_head_attention_in_steps(
-            lambda *args, **kwargs: self._attention(functional.scaled_dot_product_attention, args, kwargs)
+            lambda *args, **kwargs: self._see_sdpa(functional.scaled_dot_product_attention, args, kwargs)
         )
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -58,9 +58,9 @@ class WatchMode(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "").partition(".")[0]  # exported graphs call "softmax.int"
         if name == "scaled_dot_product_attention":
-            return self._attention(function, args, kwargs)
+            return self._see_sdpa(function, args, kwargs)
         if function is functional.multi_head_attention_forward:
-            return self._in_steps(args, kwargs)
+            return self._see_multi_head(args, kwargs)
         track = None
         if name in PREPARED:
             prepared = self._observe(name, self._tracker.prepare, name, args, kwargs)
@@ -90,7 +90,7 @@ class WatchMode(TorchFunctionMode):
             site = self._sites.find() or Site(name, "")
             self.seen.unrecorded.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
 
-    def _in_steps(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _see_multi_head(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run nn.MultiheadAttention's own code so that its calls are seen."""
         before, self._heads = self._heads, args[4] if len(args) > 4 else kwargs["num_heads"]
         by_hand = kwargs.get("need_weights", args[15] if len(args) > 15 else True)
@@ -105,7 +105,7 @@ class WatchMode(TorchFunctionMode):
         self._tracker.note(output, Track("scores", (*[None] * (output.ndim - 1), "learned"), learned=True))
         return result
 
-    def _attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _see_sdpa(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         site = self._sites.find()
         if site is None:
             return function(*args, **kwargs)
@@ -134,7 +134,7 @@ class WatchMode(TorchFunctionMode):
         rule, offset = torch_rule(q, k, mask, named)
         q, k, v, rule, result = ablations.run(q, k, v, rule, named["dropout_p"], None, offset)
         weights = AttentionMap(q, k, rule, offset=offset, ndim=ndim)
-        self._add(site, "sdpa", weights, v, result.output, ablations.ablations)
+        self._add_call(site, "sdpa", weights, v, result.output, ablations.ablations)
         return result.output.reshape(*query.shape[:-1], value.shape[-1])
 
     @outside_transforms()
@@ -148,7 +148,7 @@ class WatchMode(TorchFunctionMode):
             mask = (torch.arange(k.shape[-2], device=q.device) < lengths[:, None])[:, None, None]
         (q, k, v, mask), ndim = four_axes(q, k, v, mask)
         q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
-        snapshots = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
+        snapshots = [self._snapshot(tensor) for tensor in (q, k, mask) if tensor is not None]
         settings = {name: named[name] for name in ("is_causal", "scale")}  # `named` would keep all tensors alive
 
         def make() -> AttentionMap:
@@ -157,7 +157,7 @@ class WatchMode(TorchFunctionMode):
             return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
         weights = LazyMap(site.path, (*q.shape[:3], k.shape[2])[4 - ndim :], snapshots, make)
-        self._add(site, "sdpa", weights, v, without_transforms([output])[0])
+        self._add_call(site, "sdpa", weights, v, without_transforms([output])[0])
 
     @outside_transforms()
     def _keep_flex(self, result: Any, q: Tensor, k: Tensor, v: Tensor, score: Any, mask: Any, scale: float) -> None:
@@ -166,7 +166,7 @@ class WatchMode(TorchFunctionMode):
             return
         if ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1]).ablations:
             raise RegardError(f"{site.path}: flex_attention can be watched but not ablated")
-        q, k = self._kept(q), self._kept(k)
+        q, k = self._snapshot(q), self._snapshot(k)
 
         def make() -> AttentionMap:
             """Compute all weights, since a function of scores can be anything."""
@@ -177,7 +177,7 @@ class WatchMode(TorchFunctionMode):
             return AttentionMap.of_weights(scores.softmax(-1).nan_to_num(0.0))
 
         weights = LazyMap(site.path, (*q.shape[:3], k.shape[2]), [q, k], make)
-        self._add(site, "flex", weights, v, result[0] if isinstance(result, tuple) else result)
+        self._add_call(site, "flex", weights, v, result[0] if isinstance(result, tuple) else result)
 
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
@@ -196,25 +196,25 @@ class WatchMode(TorchFunctionMode):
             softmax.claimed = True
             with outside_transforms():
                 plain, value = without_transforms([plain, value])
-                snapshot, site = self._kept(plain), Site(softmax.path, softmax.where)
+                snapshot, site = self._snapshot(plain), Site(softmax.path, softmax.where)
                 ablations = softmax.ablations.ablations if softmax.ablations else ()
                 shown = layout.as_map(snapshot, heads)
                 source = LazyMap(site.path, shown.shape, [snapshot], lambda: AttentionMap.of_weights(shown))
-                self._add(site, softmax.kernel, source, value, None, ablations)
+                self._add_call(site, softmax.kernel, source, value, None, ablations)
         return new
 
-    def _kept(self, tensor: Tensor) -> Tensor:
+    def _snapshot(self, tensor: Tensor) -> Tensor:
         """Return a tensor to keep: outside any graph, and copied if it is a part of something larger, like a cache."""
         tensor = without_transforms([tensor])[0].detach()
         part = tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy or part else tensor
 
-    def _add(
+    def _add_call(
         self, site: Site, kernel: str, weights: AttentionMap | LazyMap, value: Tensor, output: Tensor | None,
         ablations: tuple[Ablation, ...] = (),
     ) -> None:  # fmt: skip
         """Add a call to what was seen. The innermost of nested watches adds it to the open records too."""
-        records, tensors = open_records.get(), {"value": self._kept(value), "output": output}
+        records, tensors = open_records.get(), {"value": self._snapshot(value), "output": output}
         innermost = next((calls for calls in reversed(records) if isinstance(calls, WatchedCalls)), None) is self.seen
         for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, WatchedCalls))):
             calls.add(site.path, kernel, weights, ablations, site.where, **tensors)

@@ -312,9 +312,9 @@ class _RowSpan:
         self.size = head.key.shape[0]
         sinks = head.rule.sinks
         self.sink = np.float32(-np.inf if sinks is None else sinks[head.head].item())
-        self.cell = self._cell(start)
+        self.cell = self._picture_row(start)
         self.received = np.zeros(self.size)
-        self.picture = np.zeros((self._cell(stop - 1) + 1 - self.cell, parts[1]))
+        self.picture = np.zeros((self._picture_row(stop - 1) + 1 - self.cell, parts[1]))
         self.cell_edges = np.arange(parts[1] + 1) * self.size // parts[1]
         self.chunks = np.empty(COLS // CHUNK + 1, np.float32)
         cell = length // parts[0]  # queries of the smallest row of the picture
@@ -332,7 +332,7 @@ class _RowSpan:
         block = self.head.batch, self.head.head, slice(first, last)
         edges = [first]  # of bands: where a row of the picture ends, and every BAND rows
         while edges[-1] < last:
-            next_cell = (self._cell(edges[-1]) + 1) * self.length // self.parts[0]
+            next_cell = (self._picture_row(edges[-1]) + 1) * self.length // self.parts[0]
             edges.append(min(last, next_cell, edges[-1] + BAND))
         band_edges = np.array(edges)
         if self.kernel_rows is not None:
@@ -377,10 +377,10 @@ class _RowSpan:
 
     def _flush_bands(self, first: int, last: int, band_edges: np.ndarray) -> None:
         begin, end = self.head.reach(first, last)
-        cells = np.array([self._cell(r) - self.cell for r in band_edges[:-1].tolist()])
+        cells = np.array([self._picture_row(r) - self.cell for r in band_edges[:-1].tolist()])
         flush_tile_bands(self.bands[: len(cells)], begin, end, cells, self.received, self.cell_edges, self.picture)
 
-    def _cell(self, row: int) -> int:
+    def _picture_row(self, row: int) -> int:
         return ((row + 1) * self.parts[0] - 1) // self.length
 
 
