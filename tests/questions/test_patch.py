@@ -11,7 +11,7 @@ import torch
 import regard
 from regard.display.canvas import all_axes
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
-from regard.questions.patch import PatchSweep, by_construction, said
+from regard.questions.patch import PatchSweep, describe_patch, trivial_patches
 from regard.web.html_file import script_json
 from tests.said.reading import names_in, numbers_in, shows
 from tests.support import own_models
@@ -120,7 +120,7 @@ def test_the_note_says_which_outcomes_are_0_and_1(direction: Any, other: str) ->
     ],
 )
 def test_what_was_put_in_is_named(changes: Any, says: str) -> None:
-    assert said(made(layers=(2, 3), **changes), 1, 1).startswith(f"{says}: outcome 0.85, ")
+    assert describe_patch(made(layers=(2, 3), **changes), 1, 1).startswith(f"{says}: outcome 0.85, ")
 
 
 def test_without_a_way_there_are_no_shares() -> None:
@@ -196,7 +196,7 @@ def test_a_patch_that_does_not_reach_the_outcome_is_not_listed(minilm: Any) -> N
     """Some families carry more from layer to layer than hidden states: their patches need not be all of it."""
     run, source = minilm.trace(MONEY), minilm.trace(RIVER)
     places = [((6,), (6,))]
-    assert by_construction(run, source, None, ["input"], places, [[0.9]], (0.0, 1.0)) == ()
-    assert by_construction(run, source, None, ["input"], places, [[1.0]], (0.0, 1.0)) == ((0, 0, "elsewhere"),)
-    assert by_construction(run, source, None, ["input"], places, [[1.0]], (1.0, 1.0)) == ()
+    assert trivial_patches(run, source, None, ["input"], places, [[0.9]], (0.0, 1.0)) == ()
+    assert trivial_patches(run, source, None, ["input"], places, [[1.0]], (0.0, 1.0)) == ((0, 0, "elsewhere"),)
+    assert trivial_patches(run, source, None, ["input"], places, [[1.0]], (1.0, 1.0)) == ()
     assert torch.equal(run.hidden_states[0][5], source.hidden_states[0][5])

@@ -12,7 +12,7 @@ from regard.diffusion.answer import PromptPainting
 from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.direct import short_heads
-from regard.questions.patch import said
+from regard.questions.patch import describe_patch
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve import evolution
 from tests.questions.test_patch import made
@@ -83,11 +83,11 @@ def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: An
     rows, columns = len(sweep.layers), len(sweep.columns)
     for row, column in ((0, 0), (4, 7), (6, columns - 1)):
         page.tab.mouse.move(*point(page.tab, row, column, rows, columns))
-        assert page.tab.inner_text("[data-says]") == said(sweep, row, column)
+        assert page.tab.inner_text("[data-says]") == describe_patch(sweep, row, column)
     page.tab.focus("[role=application]")
     page.tab.keyboard.press("Home")
     for row in range(rows - 1, -1, -1):
-        assert page.tab.inner_text("[data-says]") == said(sweep, row, 0)
+        assert page.tab.inner_text("[data-says]") == describe_patch(sweep, row, 0)
         page.tab.keyboard.press("ArrowUp")
     open_twin(page.tab)
     shares = [read_number(each[2]) for each in rows_of(page.tab, sweep.panels()[0].title)]

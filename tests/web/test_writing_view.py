@@ -11,7 +11,7 @@ import regard
 from regard.explain.logits import logit_lens
 from regard.explain.weights.specific_weights import divergence_maps
 from regard.explain.wording import fixed, number
-from regard.questions.generate.answer import Generation, generated, telling
+from regard.questions.generate.answer import Generation, generated, notable_token
 from tests.support import SHARED, own_models
 from tests.web.conftest import FULL
 from tests.web.test_page import fields
@@ -74,7 +74,7 @@ def test_the_first_sentence_is_true_of_the_lens(first_view: Any) -> None:
     model = regard.load(STORIES, device="cpu")
     written = model.generate("Once upon a time", max_new_tokens=14)
     found = generated(written)
-    first = telling(found.plain)
+    first = notable_token(found.plain)
     assert f"“{first.text}” (probability {number(first.probability)}). Only the last of 5 layers" in found.findings()[0]
     ranks = [layer.rank for layer in logit_lens(model, written.trace, first.token - 1).layers]
     assert [rank == 1 for rank in ranks] == [False] * 5 + [True]
@@ -140,7 +140,7 @@ def test_plain_and_steered_text(first_view: Any, model: Any) -> None:
         page.tab.click(f"[data-text='{n}']")
         page.tab.wait_for_timeout(100)
     steps = page.tab.locator("[data-likely] b").all_inner_texts()
-    shown = fixed(found.plain.how.tokens[found.parts_at or 0].probability, 2)
+    shown = fixed(found.plain.how.tokens[found.first_difference or 0].probability, 2)
     assert shown in steps or any(each.startswith(shown[:4]) for each in steps)
 
 

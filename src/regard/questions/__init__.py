@@ -1,1 +1,1 @@
-"""Ask: a room for each question, with its query, its answer, its sentences and its panels."""
+"""Answer questions about texts: a module or folder per question has its query, answer, sentences and panels."""

@@ -1,4 +1,4 @@
-"""The effect on an outcome of each patch of one text's activations into another text's run."""
+"""Show a patch sweep: the outcome with each activation of one text patched into another text's run."""
 
 import math
 import re
@@ -20,10 +20,10 @@ from regard.trace.trace import Trace
 
 Reason = Literal["elsewhere", "read"]
 Layer = int | Literal["input"]
-Tokens = tuple[int, ...]
+TokenNumbers = tuple[int, ...]
 
 NEAR = 5e-3  # a fraction nearer to 1 is printed as 100 %
-ALIKE = 1e-6  # of the largest component: smaller differences of two passes are rounding errors
+ALIKE = 1e-6  # relative to the largest component; smaller differences of two runs are rounding errors
 ACTIVATIONS = {
     "hidden_states": "hidden states",
     "head_outputs": "head outputs",
@@ -36,9 +36,9 @@ REASONS: dict[Reason, str] = {
     "elsewhere": "the texts agree at all other positions",
     "read": "the outcome is read here, after the last layer",
 }
-PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
-MIN_EFFECT = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
-MAX_NAMED = 2  # trivial patches
+POSITION_COLUMN = re.compile(r"(.*) (\d+)", re.DOTALL)  # the name of a position's column: token and number
+MIN_EFFECT = 0.01  # of the way to the other text's outcome; sentences leave out smaller effects
+MAX_NAMED = 2  # trivial patches in a sentence
 
 TABLE: list[list[Template]] = [
     [
@@ -55,28 +55,28 @@ TABLE: list[list[Template]] = [
 ]
 
 
-def by_construction(
+def trivial_patches(
     run: AnyTrace,
     source: AnyTrace,
     part: Part | None,
     layers: Sequence[Layer],
-    places: Sequence[tuple[Tokens, Tokens]],
+    places: Sequence[tuple[TokenNumbers, TokenNumbers]],
     outcomes: Sequence[Sequence[float]],
     ends: tuple[float, float],
     *,
     estimated: bool = False,
 ) -> tuple[tuple[int, int, Reason], ...]:
-    """List (row, column, reason) of the trivial patches of hidden states, row by row.
+    """List (row, column, reason) of hidden-state patches that give the source's outcome in any model.
 
-    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those
-    of the source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: outcomes are
-    estimates of all positions, which need not reach the source's outcome. A measured patch that doesn't reach it is
-    never listed: some architectures carry more from layer to layer than hidden states.
+    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run and of the
+    source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: whether outcomes are
+    gradient estimates, which need not reach the source's outcome. A measured patch that doesn't reach it is never
+    listed, because some architectures pass more than hidden states from layer to layer.
     """
     if ends[0] == ends[1]:
         return ()
     found: list[tuple[int, int, Reason]] = []
-    last = len(patched_side_of_trace(run, part).hidden_states) - 1
+    last = len(trace_of_patched_stack(run, part).hidden_states) - 1
     for row, layer in enumerate(layers):
         state = 0 if layer == "input" else layer + 1
         for column, (here, there) in enumerate(places):
@@ -90,15 +90,15 @@ def by_construction(
 
 
 def _same_outside_patch(
-    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
+    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: TokenNumbers, there: TokenNumbers
 ) -> bool:
-    """Return whether two runs have the same state at all other tokens, and in the other stack if it is read."""
-    mine, theirs = patched_side_of_trace(run, part), patched_side_of_trace(source, part)
+    """Return whether two runs agree at all unpatched tokens, and in the stack that isn't patched."""
+    mine, theirs = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
     if here != there or len(mine.tokens) != len(theirs.tokens):
         return False
     others = [n for n in range(len(mine.tokens)) if n not in here]
     compared = [(mine.hidden_states[state][others], theirs.hidden_states[state][others])]
-    if part is not None:  # what the encoder gave, or what the decoder reads
+    if part is not None:  # the encoder's output, or the decoder's input
         number, stack = (-1, 0) if part == "decoder" else (0, 1)
         compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))
     return all(
@@ -107,29 +107,29 @@ def _same_outside_patch(
     )
 
 
-def patched_side_of_trace(trace: AnyTrace, part: Part | None) -> Trace:
-    """Return the trace of the stack that a part is in; of one stack the trace itself."""
+def trace_of_patched_stack(trace: AnyTrace, part: Part | None) -> Trace:
+    """Return the trace of an encoder-decoder's patched stack, or a single-stack trace itself."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
 
 
-def activations(sweep: "PatchSweep") -> str:
-    """Name what is patched: "hidden states", "head outputs of the encoder at “bank”"."""
+def activations_name(sweep: "PatchSweep") -> str:
+    """Name the patched activations: "hidden states", "head outputs of the encoder at “bank”"."""
     part = "" if sweep.part is None else f" of the {'cross-attention' if sweep.part == 'cross' else sweep.part}"
     return ACTIVATIONS[sweep.what] + part + (f" at {sweep.at}" if sweep.by == "heads" else "")
 
 
-def written_outcomes(sweep: "PatchSweep", *outcomes: float) -> list[str]:
-    """Write the outcomes of the run and of the source, and others, with the same decimals."""
+def format_outcomes(sweep: "PatchSweep", *outcomes: float) -> list[str]:
+    """Format the outcomes of the run, of the source and of patches with the same number of decimals."""
     ends = sweep.run, sweep.source
     return [fixed(value, decimals(ends), unbounded=True) for value in (*ends, *outcomes)]
 
 
-def said(sweep: "PatchSweep", row: int, column: int) -> str:
-    """Report what one patch did: where, from which token, the outcome, and the fraction of the way."""
+def describe_patch(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Describe a patch in sentences: its position, source token, outcome, and fraction of the way to the source's."""
     share = sweep.shares[row][column]
-    run, source, outcome = written_outcomes(sweep, sweep.outcomes[row][column])
+    run, source, outcome = format_outcomes(sweep, sweep.outcomes[row][column])
     taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
-    text = f"{capital(activations(sweep))}, {patch_name(sweep, row, column)}{taken}: outcome {outcome}"
+    text = f"{capital(activations_name(sweep))}, {patch_name(sweep, row, column)}{taken}: outcome {outcome}"
     if math.isnan(share):
         return f"{text}. Both texts have {run}."
     why = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
@@ -139,35 +139,35 @@ def said(sweep: "PatchSweep", row: int, column: int) -> str:
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
-    run, source = written_outcomes(sweep)
+    run, source = format_outcomes(sweep)
     other, by = ("clean", "by") if sweep.direction == "denoising" else ("corrupted", "after")
     trivial = " Grey patches give 1 in any model." if sweep.given else ""
     return Heat(
-        name="Patches", title=f"{capital(sweep.measure)} {by} patching {activations(sweep)}",
+        name="Patches", title=f"{capital(sweep.measure)} {by} patching {activations_name(sweep)}",
         caption=f"{capital(display_text(sweep.outcome, LINE))} ({run} → {source})",
         note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
         f"text's ({source}).{trivial}",
-        rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
+        rows=["input" if n == "input" else f"layer {n}" for n in sweep.layers], columns=_column_names(sweep),
         axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
-        said=[[said(sweep, row, column) for column in range(len(sweep.columns))] for row in range(len(sweep.layers))],
+        said=[[describe_patch(sweep, row, n) for n in range(len(sweep.columns))] for row in range(len(sweep.layers))],
         grey=[(row, column) for row, column, _ in sweep.given], unit=sweep.measure, screen=True, picture=True,
     )  # fmt: skip
 
 
-def _columns(sweep: "PatchSweep") -> list[str]:
+def _column_names(sweep: "PatchSweep") -> list[str]:
     """Name each column by the run's token, and by the source's token if that is another one."""
     names = list(sweep.columns)
     for n, source in enumerate(sweep.sources):
-        placed = PLACED.fullmatch(names[n])
+        placed = POSITION_COLUMN.fullmatch(names[n])
         if (placed[1].strip() if placed else names[n].strip("“”")) != source.strip():
             names[n] += f" ← {source.strip()}"
     return names
 
 
-def _patches(sweep: "PatchSweep") -> Table:
-    """List every patch, the largest change first."""
-    run, _ = written_outcomes(sweep)
-    shares, names, trivial = sweep.shares, _columns(sweep), {(row, column) for row, column, _ in sweep.given}
+def _patches_table(sweep: "PatchSweep") -> Table:
+    """Return a table of all patches, the largest change of the outcome first."""
+    run, _ = format_outcomes(sweep)
+    shares, names, trivial = sweep.shares, _column_names(sweep), {(row, column) for row, column, _ in sweep.given}
     rows: list[list[Cell]] = [
         [str(sweep.layers[row]), names[column], shares[row][column], sweep.outcomes[row][column],
          sweep.outcomes[row][column] - sweep.run, *["trivial" * ((row, column) in trivial)] * bool(trivial)]
@@ -185,7 +185,7 @@ def _patches(sweep: "PatchSweep") -> Table:
 
 
 def patch_sentences(sweep: "PatchSweep") -> list[str]:
-    """Name the best patch, the best of another position or head, and the trivial patches."""
+    """Return sentences on the best patch, the best at another position or head, and trivial patches."""
     trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
     numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
     numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
@@ -207,7 +207,7 @@ def patch_name(sweep: "PatchSweep", row: int, column: int) -> str:
     layer, name = sweep.layers[row], sweep.columns[column]
     if sweep.by == "heads":
         return f"layer {layer}, {name}"
-    placed = PLACED.fullmatch(name)
+    placed = POSITION_COLUMN.fullmatch(name)
     token = name if placed is None else f"{quoted(placed[1].strip())} ({placed[2]})"
     return f"{token} at {'the input' if layer == 'input' else f'layer {layer}'}"
 
@@ -218,12 +218,12 @@ By = Literal["positions", "heads"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PatchSweep(Answer):
-    """The outcome with each patch. `outcomes[row][column]`: layer `layers[row]`, position or head `columns[column]`.
+    """Outcomes of patches: `outcomes[row][column]` is for layer `layers[row]` and position or head `columns[column]`.
 
     clean, corrupted: the texts. run, source: outcomes without a patch, of the patched run and of the text that patches
-    are taken from. by: what a column is. at: the positions at which heads are patched. sources: for each position, the
+    are taken from. by: what columns are. at: the positions at which heads are patched. sources: for each position, the
     source's token there. given: (row, column, reason) of trivial patches, which give the source's outcome in any model
-    (`by_construction`). method: of estimates, None if all patches are measured. about: the status of the run without
+    (`trivial_patches`). method: of estimates, None if all patches are measured. about: the status of the run without
     patches, and the reuse of its results. For estimates, the status of both texts.
     """
 
@@ -249,9 +249,9 @@ class PatchSweep(Answer):
 
     @property
     def status(self) -> Status:
-        """Return how the run without patches was computed."""
-        of = -1 if self.direction == "denoising" else 0  # the corrupted text, or the clean one
-        return self.about.statuses[of] if self.about.statuses else UNKNOWN
+        """Return the status of the run without patches."""
+        text = -1 if self.direction == "denoising" else 0  # the corrupted text, or the clean one
+        return self.about.statuses[text] if self.about.statuses else UNKNOWN
 
     @property
     def shares(self) -> list[list[float]]:
@@ -261,7 +261,7 @@ class PatchSweep(Answer):
 
     @property
     def measure(self) -> str:
-        """Name the fraction that every cell holds."""
+        """Return the name of the fraction that each cell shows."""
         restored = "fraction of the clean outcome restored"
         return restored if self.direction == "denoising" else "fraction of the way to the corrupted outcome"
 
@@ -280,23 +280,23 @@ class PatchSweep(Answer):
         ]
 
     def panels(self) -> list[Panel]:
-        """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
-        return [_sweep_grid(self), _patches(self)]
+        """Return a heat map with a cell per patch, and a table of all patches."""
+        return [_sweep_grid(self), _patches_table(self)]
 
     def title(self) -> str:
-        """Report which text's activations are patched into which text."""
+        """Return the title: which activations of which text are patched into the other."""
         clean, corrupted = (quoted(short(text, MAX_TITLE)) for text in (self.clean, self.corrupted))
         texts = f"clean text {clean} into {corrupted}"
         if self.direction == "noising":
             texts = f"corrupted text {corrupted} into {clean}"
-        return f"Patching {activations(self)} of the {texts}"
+        return f"Patching {activations_name(self)} of the {texts}"
 
     def exactness(self) -> list[str]:
-        """Say of estimates that they are estimates."""
+        """Return a note if the outcomes are gradient estimates, else none."""
         return ["One gradient estimates all patches. Run `regard patch` to measure them."] * (self.method is not None)
 
     def data(self) -> dict[str, object]:
-        """Return all fields, and the shares."""
+        """Return all fields, the status, and the fraction for each patch."""
         own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
         own = ({} if self.method is None else {"method": self.method}) | own
         return own | {"status": asdict(self.status), "measure": self.measure, "shares": self.shares}

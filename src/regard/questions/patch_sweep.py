@@ -28,8 +28,8 @@ from regard.questions.patch import (
     Layer,
     PatchSweep,
     Reason,
-    by_construction,
-    patched_side_of_trace,
+    trace_of_patched_stack,
+    trivial_patches,
 )
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import call_numbers
@@ -89,25 +89,25 @@ def patch_sweep(
     if model.pairs != (targets is not None):
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
-    texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
+    texts, target_texts = [clean, corrupted], list(targets) if targets is not None else [None, None]
     plain: list[AnyTrace] = []
-    for text, target in zip(texts, read, strict=True):
+    for text, target in zip(texts, target_texts, strict=True):
         pair: Any = {} if target is None else {"target": target}
         plain.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
     run, source = (1, 0) if direction == "denoising" else (0, 1)
-    mine, theirs = (_side_to_patch(plain[n], what, part) for n in (run, source))
+    mine, theirs = (_trace_to_patch(plain[n], what, part) for n in (run, source))
     places = places_of_intervention("at", at)
     depth, heads = _patched_layers_and_heads(plain[run], what, part)
-    every: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
-    rows = every if layers is None else tuple(layer for layer in every if layer in layers)
-    unknown = [layer for layer in layers or () if layer not in every]
+    all_layers: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
+    rows = all_layers if layers is None else tuple(layer for layer in all_layers if layer in layers)
+    unknown = [layer for layer in layers or () if layer not in all_layers]
     if unknown or not rows:
-        raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, every))}")
+        raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, all_layers))}")
     if places is None and len(mine.tokens) != len(theirs.tokens):
         counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
         raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: pass words of both as at=")
     columns = [f"head {n}" for n in range(heads)] if by == "heads" else []
-    aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # of each position: tokens of the run, of the source
+    aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # per position: tokens of the run, of the source
     for place in () if by == "heads" else range(len(mine.tokens)) if places is None else places:
         here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (mine, theirs))
         if len(here) != len(there):
@@ -118,13 +118,13 @@ def patch_sweep(
         aligned.append((here, there))
         columns.append(f"{mine.tokens[place].text} {place}" if isinstance(place, int) else written((place,)))
     if by == "heads":
-        wheres: list[Any] = [{"at": None if places is None else [*places], "head": n} for n in range(heads)]
+        cells: list[Any] = [{"at": None if places is None else [*places], "head": n} for n in range(heads)]
     else:
-        wheres = [{"at": [*here], "source_at": [*there]} for here, there in aligned]
-    patches = [patch(what, layer=layer, source=plain[source], part=part, **where) for layer in rows for where in wheres]
+        cells = [{"at": [*here], "source_at": [*there]} for here, there in aligned]
+    patches = [patch(what, layer=layer, source=plain[source], part=part, **where) for layer in rows for where in cells]
     outcomes = [[math.nan] * len(columns) for _ in rows]
     notes: dict[str, None] = {}
-    runs = model.ablated(texts[run], [[one] for one in patches], target=read[run], logits=outcome.logits)
+    runs = model.ablated(texts[run], [[each] for each in patches], target=target_texts[run], logits=outcome.logits)
     for done, (number, trace) in enumerate(runs, 1):
         row, column = divmod(number, len(columns))
         outcomes[row][column] = outcome.of(trace)
@@ -134,14 +134,14 @@ def patch_sweep(
     ends = outcome.of(plain[run]), outcome.of(plain[source])
     trivial: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
-        trivial = by_construction(plain[run], plain[source], part, rows, aligned, outcomes, ends)
-    own = plain[run].status
-    # without what is said of parts that no sweep needs
-    status = replace(own, notes=(*(note for note in own.notes if note != NO_OUTPUTS), *notes))
+        trivial = trivial_patches(plain[run], plain[source], part, rows, aligned, outcomes, ends)
+    unpatched = plain[run].status
+    # leave out the note on attention block outputs, which no sweep needs
+    status = replace(unpatched, notes=(*(note for note in unpatched.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(places),
         part, tuple(" ".join(theirs.tokens[n].text.strip() for n in there) for _, there in aligned), trivial,
-        about=Read(((clean, read[0]), (corrupted, read[1])), (status,)),
+        about=Read(((clean, target_texts[0]), (corrupted, target_texts[1])), (status,)),
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def patch_traces(
     progress: Callable[[float, float], None] | None,
     **options: Any,
 ) -> PatchSweep:
-    """Sweep the texts of two traces, clean and corrupted, by the options of `regard patch`."""
+    """Run a patch sweep on the texts of two traces, clean and corrupted, with the options of `regard patch`."""
     (clean, corrupted), side = traces, traces[0].sides[0 if part == "encoder" else -1]
     places = [int(place) if place.isdecimal() and isinstance(place_in(side, place), int) else place for place in at]
     return patch_sweep(
@@ -169,8 +169,8 @@ def patch_traces(
     )  # fmt: skip
 
 
-def _side_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
-    """The trace whose tokens are patched."""
+def _trace_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
+    """Return the trace of the stack whose tokens are patched."""
     if isinstance(trace, Trace):
         return trace
     if part is None:
@@ -180,8 +180,8 @@ def _side_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
 
 
 def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
-    """(layers, heads) of what is patched."""
-    side = patched_side_of_trace(trace, part)
+    """Return the numbers of layers and heads to patch, with 0 heads for activations without heads."""
+    side = trace_of_patched_stack(trace, part)
     maps = side.cross if part == "cross" else side.attention
     if what not in OF_HEADS:
         return len(side.hidden_states) - 1, 0
@@ -217,22 +217,22 @@ def attribution_patching(
             f"attribution_patching: {shortened(clean)} has {len(plain[0].tokens)} tokens, {shortened(corrupted)} "
             f"{len(plain[1].tokens)}: they must have the same length"
         )
-    done, own = gradient_run(model, run)
-    (theirs, _), value = gradient_run(model, source), number_of(outcome, own)
-    (states,), (others,) = done.states, theirs.states
-    slopes = done.gradients(value, states)
-    moves = [
+    gradient_pass, in_graph = gradient_run(model, run)
+    (source_pass, _), value = gradient_run(model, source), number_of(outcome, in_graph)
+    (states,), (others,) = gradient_pass.states, source_pass.states
+    slopes = gradient_pass.gradients(value, states)
+    changes = [
         ((other.detach() - state.detach()).double() * slope.double())[0].sum(-1)
         for state, other, slope in zip(states, others, slopes, strict=True)
     ]
     layers: tuple[Layer, ...] = ("input", *range(len(states) - 1))
     columns = tuple(f"{token.text} {n}" for n, token in enumerate(run.tokens))
     start = float(value.detach())
-    outcomes = [[start + each for each in row.tolist()] for row in moves]
+    outcomes = [[start + each for each in row.tolist()] for row in changes]
     name = f"{outcome.name}, estimated by gradients"
     ends = start, outcome.of(source)
     places = [((n,), (n,)) for n in range(len(columns))]
-    trivial = by_construction(run, source, None, layers, places, outcomes, ends, estimated=True)
+    trivial = trivial_patches(run, source, None, layers, places, outcomes, ends, estimated=True)
     return PatchSweep(
         "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
         given=trivial, method=METHOD, about=Read.of(*plain),

@@ -30,12 +30,12 @@ class TokensQuery(Query):
     tokenizer: str | None = option(shown="all-MiniLM-L6-v2")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Need a text. Blank ones have tokens too."""
+        """Raise RegardError without a text. Blank texts are allowed, because they have tokens too."""
         source.need_texts(verb, self.texts[0])
         self.check(len(source.texts), called=option_name)
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Split the texts; no model is loaded."""
+        """Return the texts' tokens. Only a tokenizer is loaded."""
         from regard.questions.tokens import tokens
 
         return tokens(source.texts, self.tokenizer)
@@ -59,10 +59,10 @@ class StepsQuery(Query):
     head: int = option(default=0)
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Read the text, and list the steps."""
+        """Trace the text, and return the steps of the word in the head."""
         from regard.questions.steps import steps
 
-        assert self.word is not None  # the check of the query asks for it
+        assert self.word is not None  # `check` requires it
         return steps(source.read_one("steps"), self.word, self.layer, self.head)
 
 
@@ -82,7 +82,7 @@ class HeadsQuery(Query):
     seed: int = option(default=0, least=0, most=MAX_SEED)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Raise an error for texts, a model and tests of an embedding index, which has its own."""
+        """Check the texts; with --store, raise RegardError for texts, a model or tests as well."""
         if self.store is None:
             super().check_source(source, verb, outputs)
             return
@@ -90,7 +90,7 @@ class HeadsQuery(Query):
         refuse_both("--store", others, "a store has its own texts and model, pass one of them")
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Answer it for texts, or for an index."""
+        """Score the heads on texts, or return the head statistics of an embedding index."""
         if self.store is None:
             return super().run(source, progress)
         import_part("regard.corpus.verb").check_store(self.store)
@@ -98,7 +98,7 @@ class HeadsQuery(Query):
             return store.stats()
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Score the heads on texts, and in the tests."""
+        """Score the heads on traces of texts and, with --tests, on repeated and shuffled tokens."""
         from regard.questions.heads import heads
 
         return heads(model, traces, tests=self.tests, seed=self.seed)
@@ -106,7 +106,7 @@ class HeadsQuery(Query):
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeQuery(Query):
-    """The options that choose an outcome."""
+    """Options that choose the outcome to measure: a next token or a word's similarity."""
 
     to: str | None = option(metavar="TOKEN", shown="required without --word")
     against: str | None = option("With --to: measure the logit difference to this token.", metavar="TOKEN")
@@ -147,15 +147,15 @@ class AttributionQuery(OutcomeQuery):
 
     @property
     def grid(self) -> bool:
-        """Whether the answer is a grid: of attribution patching, which compares two texts."""
+        """Return whether the answer is a grid of layers and tokens, as for attribution patching of two texts."""
         return self.method == "attribution-patching"
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return how many components are listed."""
+        """Return the number of components to list, None for a grid."""
         return None if self.grid else self.top or 10
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Raise RegardError for options and texts that don't fit, before a model is loaded."""
         self.check_outcome(called)
         super().check(texts, targets, called=called)
         self.need("at", "to", called, "a token's logit is meant")
@@ -177,7 +177,7 @@ class AttributionQuery(OutcomeQuery):
             raise RegardError(f"{method} {self.method}: got {texts} texts, expected {needs}")
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it: an `Attribution`, `TokenAttribution` or `PatchSweep`."""
+        """Return the `Attribution`, `TokenAttribution` or `PatchSweep` of the method."""
         from regard.questions.attribution.gradients import attribute
 
         options = {name: value for name, value in vars(self).items() if name != "top"}
@@ -208,14 +208,14 @@ class PatchQuery(OutcomeQuery):
     part: str | None = option(among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Raise RegardError for options and texts that don't fit, before a model is loaded."""
         if texts != 2:
             raise RegardError(f"got {texts} texts, expected two: regard patch CLEAN CORRUPTED --word W")
         super().check(texts, targets, called=called)
         self.check_outcome(called)
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Patch the texts of two traces: the clean text's and the corrupted text's."""
+        """Run a patch sweep on two traces, of the clean and the corrupted text."""
         from regard.questions.patch_sweep import patch_traces
 
         return patch_traces(model, traces, progress=progress, **vars(self))

@@ -1,4 +1,4 @@
-"""Every step of a word's path through one head, computed from a trace."""
+"""Show how a head computes a word's context vector: scores, weights, weighted values and their sum."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -42,12 +42,12 @@ TABLE: list[list[Template]] = [
       lambda n: n["part"] > 0)],
 ]  # fmt: skip
 EXP = "exp(score − max)"
-KEYS = 14  # of the first table; the others are one row
-DRAWN = 24  # rows of vectors, those with the largest weights
+KEYS = 14  # rows of the first table; all other keys share a row
+DRAWN = 24  # rows of the heat map of vectors, for the keys with the largest weights
 
 
 def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[str, Any]:
-    """Collect the numbers of a token's sentences."""
+    """Return the numbers and names that fill the templates of a token's sentences."""
     tokens, sinks = answer.tokens, [sink.token for sink in answer.sinks]
     texts = [token.text for token in tokens]
 
@@ -67,26 +67,26 @@ def _sentence_numbers(answer: "Steps", query: int, record: "HeadSteps") -> dict[
         "top": "itself" if top == query else name(top), "weight": float(weights[top]), "shown": name(shown),
         "shown_weight": float(weights[shown]), "other": name(shown) if others else None, "source": name(source),
         "part": float(parts[source]),
-        "scaled": f"divided by {root_of(record)[2:]}" if root_of(record) else f"times {record.scale:.4g}",
+        "scaled": f"divided by {usual_scale(record)[2:]}" if usual_scale(record) else f"times {record.scale:.4g}",
         "product": float(record.products[shown]), "score": float(record.scores[shown]),
         "plain": float(record.scores[shown]) == float(record.scaled[shown]),
     }  # fmt: skip
 
 
 def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
-    """Return each key's contribution to the context vector: the projection of its weighted value; the sum is 1."""
+    """Return the fraction (S) of the context vector from each key, by projection of its weighted value."""
     length = float(steps.context @ steps.context)
     return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
 
 
-def root_of(steps: "HeadSteps") -> str:
-    """Name the usual scale, 1/√width; nothing for another scale."""
+def usual_scale(steps: "HeadSteps") -> str:
+    """Return the name of the scale if it is the usual 1/√width, else an empty string."""
     width = len(steps.query)
     return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
 
 
 def steps_panels(answer: "Steps") -> list[Panel]:
-    """Show the path from scores to weights for the last token, and every number and the vectors for each token.
+    """Return panels with every number and vector of each token of the word, and the last token's weights first.
 
     In a causal model, the last token attends to the most tokens.
     """
@@ -96,33 +96,33 @@ def steps_panels(answer: "Steps") -> list[Panel]:
         where = f"{quoted(display_text(answer.tokens[query].text))} (token {query}) in layer {answer.layer}, "
         where += f"head {answer.head}"
         tab = f", token {query}" if len(answer.found) > 1 else ""
-        panels += [_weights(answer, record, where)] if last else []
+        panels += [_weights_table(answer, record, where)] if last else []
         panels += [
-            _every_number(answer, record, where, tab),
+            _numbers_table(answer, record, where, tab),
             Heat(
                 name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
                 values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True,
                 picture=last,
             ),
-            _weighted(answer, record, where, tab, last),
+            _weighted_values(answer, record, where, tab, last),
         ]  # fmt: skip
     return panels
 
 
-def _weights(answer: "Steps", record: "HeadSteps", where: str) -> Table:
-    """The keys with the largest weights in the text's order, the others together, and the sum."""
+def _weights_table(answer: "Steps", record: "HeadSteps", where: str) -> Table:
+    """Return a table of the keys with the largest weights in text order, all others in a row, and the sum."""
     order = record.weights.sort(descending=True, stable=True).indices.tolist()
-    seen = [n for n in order if not record.scores[n].isinf()]
-    fractions, rest = shares(record), seen[KEYS:]
-    parts = record.products, record.scores, record.exponentials, record.weights, fractions
-    rows: list[list[Cell]] = [[_key(answer, n), *(float(part[n]) for part in parts)] for n in sorted(seen[:KEYS])]
+    keys = [n for n in order if not record.scores[n].isinf()]
+    fractions, rest = shares(record), keys[KEYS:]
+    columns = record.products, record.scores, record.exponentials, record.weights, fractions
+    rows: list[list[Cell]] = [[_key_name(answer, n), *(float(c[n]) for c in columns)] for n in sorted(keys[:KEYS])]
     if rest:
         sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, fractions))
         rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
     if record.sink is not None:
-        grown = 1 - float(record.weights.sum())
-        rows.append(["learned sink", None, record.sink, grown * record.total, grown, 0.0])
-    hidden = len(order) - len(seen)
+        weight = 1 - float(record.weights.sum())
+        rows.append(["learned sink", None, record.sink, weight * record.total, weight, 0.0])
+    hidden = len(order) - len(keys)
     out = f"; {count_of_tokens(hidden)} masked" if hidden else ""
     return Table(
         name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows, screen=True, brief=True,
@@ -134,19 +134,19 @@ def _weights(answer: "Steps", record: "HeadSteps", where: str) -> Table:
     )  # fmt: skip
 
 
-def _every_number(answer: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
-    """Every key in the text's order, with every number from q · k to its weight."""
+def _numbers_table(answer: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
+    """Return a table of all keys in text order, with every number from q · k to weight and contribution."""
     steps = [("q · k", record.products), ("× scale", record.scaled)]
     steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
     steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
     ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
     hidden = record.scores.isinf().tolist()
     rows: list[list[Cell]] = [
-        [_key(answer, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
+        [_key_name(answer, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
          *(None if hidden[n] else float(each[n]) for _, each in ends)]
         for n in range(len(hidden))
     ]  # fmt: skip
-    root = f" = {root_of(record)}" if root_of(record) else ""
+    root = f" = {usual_scale(record)}" if usual_scale(record) else ""
     total = f"{fixed(record.total, 2, unbounded=True)}{', with a learned sink' if record.sink is not None else ''}"
     note = f"Scale is {record.scale:.4g}{root}; weight is {EXP} / {total}"
     return Table(
@@ -156,28 +156,28 @@ def _every_number(answer: "Steps", record: "HeadSteps", where: str, tab: str) ->
     )  # fmt: skip
 
 
-def _weighted(answer: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
-    """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
+def _weighted_values(answer: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
+    """Return a heat map of the weighted values with the largest weights, and of the context vector, the sum of all."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
     few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
     return Heat(
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
-        rows=[*(_key(answer, n) for n in most), "context"], columns=numbered(len(record.context)),
+        rows=[*(_key_name(answer, n) for n in most), "context"], columns=numbered(len(record.context)),
         values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
         picture=picture,
         note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
     )  # fmt: skip
 
 
-def _key(answer: "Steps", n: int) -> str:
-    """A key by its number and text, as one line; what is a sink is called one."""
+def _key_name(answer: "Steps", n: int) -> str:
+    """Name a key by its token number and text, and mark it if it is an attention sink."""
     sink = " (sink)" if any(sink.token == n for sink in answer.sinks) else ""
     return f"{n} {display_text(answer.tokens[n].text)}{sink}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Steps(TracesAnswer):
-    """The steps of each token of a word. found: each token's number, with its record. tokens, sinks: of the text."""
+    """Steps of each token of a word. found: (token number, numbers of the head). tokens, sinks: of the text."""
 
     format: ClassVar[str] = "regard steps"
     panels = steps_panels
@@ -190,17 +190,17 @@ class Steps(TracesAnswer):
     found: Sequence[tuple[int, HeadSteps]]
 
     def findings(self) -> list[str]:
-        """Name the most attended token of each of the word's tokens. For a single token, explain the weight."""
+        """Return a sentence on the most attended token of each word token; for a single token, explain its weight."""
         if len(self.found) > 1:
             return [sentences(TABLE[:1], _sentence_numbers(self, *found))[0] for found in self.found[:MAX_SENTENCES]]
         return sentences(TABLE, _sentence_numbers(self, *self.found[0]))
 
     def title(self) -> str:
-        """Name the word and the head."""
+        """Return the title, which names the word, layer and head."""
         return f"{quoted(self.word)} in layer {self.layer}, head {self.head}, step by step"
 
     def exactness(self) -> list[str]:
-        """Report the difference between the weights of the records and of the trace."""
+        """Return a note on the largest difference between these weights and the model's."""
         error = max(record.error for _, record in self.found)
         return [f"These weights differ from the model's by at most {error:.1e}."]
 
@@ -214,9 +214,9 @@ class Steps(TracesAnswer):
                 "capped": float(record.capped[n]), "bias": float(record.bias[n]),
                 "score": None if record.scores[n].isinf() else float(record.scores[n]),
                 "exponential": float(record.exponentials[n]), "weight": float(record.weights[n]),
-                "of_context": float(given[n]),
+                "of_context": float(fractions[n]),
             }
-            for query, record, given in ((n, record, shares(record)) for n, record in self.found)
+            for query, record, fractions in ((n, record, shares(record)) for n, record in self.found)
             for n, key in enumerate(self.tokens)
         ]  # fmt: skip
 
@@ -235,15 +235,15 @@ class Steps(TracesAnswer):
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open the page at these steps."""
+        """Return the page's first view: the steps of this word and head."""
         return {"view": "steps", "layer": self.layer, "head": self.head, "word": self.word}
 
     def tabs(self) -> list[Panel]:
-        """None, because the Steps view of the page has all of these numbers, for any token and head."""
+        """Return no tabs, because the page's Steps view has these numbers for any token and head."""
         return []
 
     def steps_of(self) -> list[int]:
-        """The layer of these steps."""
+        """Return the layer whose steps the page needs."""
         return [self.layer]
 
 

@@ -7,7 +7,7 @@ from regard.display.answer import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits import names_of
-from regard.questions.generate.answer import Generation, generated, writing
+from regard.questions.generate.answer import Generation, describe_writing, generated
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import own_models
 
@@ -24,7 +24,7 @@ def both() -> Generation:
 
 def test_rows_are_the_numbers_of_every_written_token(both: Generation) -> None:
     done = both.traces[0]
-    found = writing(done.trace, done.start, done.ended, names_of(done.trace))
+    found = describe_writing(done.trace, done.start, done.ended, names_of(done.trace))
     rows = generated(done).rows()
     assert [row["probability"] for row in rows] == [each.probability for each in found.tokens]
     assert [row["token"] for row in rows] == list(range(done.start, len(done.trace.tokens)))
@@ -45,18 +45,18 @@ def test_json_has_both_texts_and_how_they_were_written(both: Generation) -> None
 
 def test_where_both_texts_part(both: Generation) -> None:
     first, second = (done.ids[done.start :] for done in both.traces)
-    assert both.parts_at == next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+    assert both.first_difference == next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
     at, least = both.findings()
     tokens = [text.how.tokens for _, text in both.each]
-    assert numbers_in(at)[0] == f"{both.parts_at + 1}"
+    assert numbers_in(at)[0] == f"{both.first_difference + 1}"
     for n, name, printed in zip((0, 1), names_in(at), numbers_in(at)[1:], strict=True):
-        assert name == tokens[n][both.parts_at].text.strip()
-        shows(printed, tokens[n][both.parts_at].probability)
+        assert name == tokens[n][both.first_difference].text.strip()
+        shows(printed, tokens[n][both.first_difference].probability)
     for written, printed in zip(tokens, numbers_in(least), strict=True):
         shows(printed, min(each.probability for each in written))
-    shown_with_its_numbers(both, also=[both.parts_at + 1])
+    shown_with_its_numbers(both, also=[both.first_difference + 1])
     same = generated(both.traces[0], both.traces[0], "how")
-    assert same.parts_at is None
+    assert same.first_difference is None
     (only,) = same.findings()
     assert "--strength" in only
     assert "--layer" in only
@@ -66,7 +66,7 @@ def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
     model = own_models.opened("gpt")
     short = model.generate(GIVEN, max_new_tokens=2)
     found = generated(both.traces[0], short, "how")
-    assert found.parts_at == 2
+    assert found.first_difference == 2
     assert len(names_in(found.findings()[0])) == 1
     assert numbers_in(found.findings()[0])[0] == "3"
 

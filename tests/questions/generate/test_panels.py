@@ -12,7 +12,7 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits import Candidate, names_of
 from regard.explain.texts.highlights import Link
 from regard.generation.generator import Generated
-from regard.questions.generate.answer import generated, writing
+from regard.questions.generate.answer import describe_writing, generated
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 
@@ -128,7 +128,7 @@ def test_the_sentences_name_the_most_unusual_link_and_the_least_likely_token(don
 
 def test_probabilities_are_the_models(done: Generated) -> None:
     trace = done.trace
-    found = writing(trace, done.start, done.ended, names_of(trace))
+    found = describe_writing(trace, done.start, done.ended, names_of(trace))
     assert [each.token for each in found.tokens] == list(range(done.start, len(trace.tokens)))
     chances = trace.logits.double().softmax(-1)
     for each in found.tokens:
@@ -139,7 +139,7 @@ def test_probabilities_are_the_models(done: Generated) -> None:
 
 def test_attention_is_parted_and_adds_up(done: Generated) -> None:
     trace = done.trace
-    found = writing(trace, done.start, done.ended, names_of(trace))
+    found = describe_writing(trace, done.start, done.ended, names_of(trace))
     assert found.special + found.sinks + found.prompt + found.own == pytest.approx(1, abs=1e-5)
     rows = torch.stack([trace.attention[n].dense()[:, done.start - 1 : -1] for n in range(2)])
     torch.testing.assert_close(
@@ -149,8 +149,8 @@ def test_attention_is_parted_and_adds_up(done: Generated) -> None:
 
 def test_nothing_to_look_at(minilm, done: Generated) -> None:
     with pytest.raises(regard.RegardError, match="needs a trace with logits"):
-        writing(minilm.trace("a bank"), 1, "end", str)
+        describe_writing(minilm.trace("a bank"), 1, "end", str)
     with pytest.raises(regard.RegardError, match="at least one token before"):
-        writing(done.trace, 0, "end", str)
-    nothing = writing(done.trace, len(done.trace.tokens), "end", str)
+        describe_writing(done.trace, 0, "end", str)
+    nothing = describe_writing(done.trace, len(done.trace.tokens), "end", str)
     assert (nothing.tokens, nothing.own, sum(nothing.received)) == ([], 0.0, 0.0)

@@ -1,1 +1,1 @@
-"""Text that a causal model wrote, plain or with steered states."""
+"""Let a causal model continue a text, plain or steered, and show how sure it was of each token."""

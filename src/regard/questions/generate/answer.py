@@ -1,4 +1,4 @@
-"""The text that a causal model wrote, and its steered text if there is one."""
+"""Show how sure a causal model was of each token that it wrote, and its steered text if there is one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,13 +33,13 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from regard.web.page import Page
 
-Opens = Callable[[], Readout]
-CANDIDATES = 5  # tokens that are named at each place
-ROWS = 256  # queries whose weights are looked at together
+MakeReadout = Callable[[], Readout]
+CANDIDATES = 5  # likely tokens kept for each position
+ROWS = 256  # rows of attention that are summed at a time
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 MAX_ALTERNATIVES = 3  # other likely tokens of a row
 MAX_LENS_TOKENS = 64  # written tokens that the logit lens is read for
-MAX_LINKS = 2  # of a written token
+MAX_LINKS = 2  # distinctive weights of a written token
 TABLE: list[list[Template]] = [
     [("The model wrote {said} (probability {its}). Only the last {few} {layers} layers would have predicted it.",
       None),
@@ -59,7 +59,7 @@ STEERED: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class WrittenToken:
-    """A token that was written. token, id: its numbers in the text and the vocabulary.
+    """A written token. token, id: its numbers in the text and the vocabulary.
 
     probability: from the model, without temperature. rank: 0 for the likeliest. likeliest: the likeliest tokens at this
     position, best first. layers: the token that each state predicts (logit lens), with the rank and probability of this
@@ -77,19 +77,19 @@ class WrittenToken:
 
     @property
     def others(self) -> list[Candidate]:
-        """The other likely tokens."""
+        """Return the likely tokens that weren't written."""
         return [token for token in self.likeliest if token.id != self.id]
 
     @property
     def late(self) -> int:
-        """The number of layers that would have written it, counted back from the last."""
+        """Return how many layers, counted back from the last, would have written this token."""
         others = [n for n, layer in enumerate(self.layers) if layer.rank > 1]
         return len(self.layers) - 1 - max(others, default=0)
 
 
 @dataclass(frozen=True)
 class Writing:
-    """The text written after `given` tokens. ended: "end", "stop" or "length", as in `Generated`.
+    """Written tokens and their attention. given: tokens of the prompt. ended: as in `Generated`.
 
     special, sinks, prompt, own: the fractions of attention to special tokens, to attention sinks, to the rest of the
     prompt and to written tokens, as means over layers, heads and the rows that wrote. received: the same for each
@@ -109,7 +109,7 @@ class Writing:
     lens: str = ""
 
 
-def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens | None = None) -> Writing:
+def describe_writing(trace: Trace, given: int, ended: str, names: Names, readout: MakeReadout | None = None) -> Writing:
     """Summarize the text that a causal model wrote after the first `given` tokens of a trace.
 
     ended: why it stopped, a key of `ENDED`. names: spells the model's tokens. readout: makes the model's readout for
@@ -118,9 +118,9 @@ def writing(trace: Trace, given: int, ended: str, names: Names, readout: Opens |
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
     tokens = written_tokens(trace, given, names)
-    layers, lens = ([], "") if readout is None else _lens(trace, given, names, readout)
+    layers, lens = ([], "") if readout is None else _logit_lens(trace, given, names, readout)
     tokens = [replace(token, layers=own or []) for token, own in zip_longest(tokens, layers)]
-    received = _received(trace, given)
+    received = _received_attention(trace, given)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
     sink_tokens = [sink.token for sink in sinks(trace)]
@@ -143,8 +143,8 @@ def written_tokens(trace: Trace, given: int, names: Names) -> list[WrittenToken]
     return tokens
 
 
-def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[list[LensLayer]], str]:
-    """Read what each state would have written in the place of each token; returns how exact that is, or why not."""
+def _logit_lens(trace: Trace, given: int, names: Names, readout: MakeReadout) -> tuple[list[list[LensLayer]], str]:
+    """Return each written token's logit-lens layers, and a note: how exact they are, or why there are none."""
     assert trace.logits is not None
     numbers = range(given, len(trace.tokens))
     try:
@@ -159,11 +159,8 @@ def _lens(trace: Trace, given: int, names: Names, readout: Opens) -> tuple[list[
     return [layers for layers, _ in states], exact + some
 
 
-def telling(written: "Written") -> WrittenToken | None:
-    """Choose the written content word that is likely and new, and that only few of the last layers would have written.
-
-    None if there is none, or no logit lens.
-    """
+def notable_token(written: "Written") -> WrittenToken | None:
+    """Return a likely, new content word that only few of the last layers would have written, None without a lens."""
     known, new = {*FUNCTION_WORDS}, set()
     for word in words(written.tokens):
         name = spelling(written.tokens, word).lower()
@@ -174,8 +171,8 @@ def telling(written: "Written") -> WrittenToken | None:
     return max(likely, key=lambda token: token.probability * (1 - token.late / len(token.layers)), default=None)
 
 
-def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
-    """The attention to each token from the rows that wrote, as mean over layers, heads and rows, or zero."""
+def _received_attention(trace: Trace, given: int) -> Float[Tensor, " L"]:
+    """Return the attention to each token (L), as mean over layers, heads and the rows that wrote a token."""
     total = torch.zeros(len(trace.tokens), dtype=torch.float64)
     layers = kept_numbers(trace.attention)
     start, stop = given - 1, len(trace.tokens) - 1
@@ -187,7 +184,7 @@ def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
 
 
 def generation_panels(answer: "Generation") -> list[Panel]:
-    """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
+    """Return panels: the text, its probabilities and least likely tokens, or both texts and their differences."""
     likely: list[Panel] = []
     for name, written in answer.each:
         title = "Probability of each written token" + f", {name}" * bool(answer.push)
@@ -198,24 +195,24 @@ def generation_panels(answer: "Generation") -> list[Panel]:
         ))  # fmt: skip
     if answer.steered is None:
         attended = _attention_to_prompt(answer.plain)
-        return [_with_bars(answer.plain), *likely, *attended, least_likely(answer.plain.how.tokens)]
+        return [_text_with_bars(answer.plain), *likely, *attended, least_likely(answer.plain.how.tokens)]
     whole: list[list[Cell]] = [[text.text for _, text in answer.each]]
     columns = [Column(name) for name, _ in answer.each]
     texts = Table(name="Texts", title="Plain and steered text", columns=columns, rows=whole, screen=True)
-    start = answer.parts_at or 0  # token by token, from the first that differs
+    start = answer.first_difference or 0  # token by token, from the first that differs
     pairs = zip_longest(*(text.how.tokens[start:] for _, text in answer.each))
     cells = [[[quoted(token.text), token.probability] if token else ["", None] for token in pair] for pair in pairs]
     rows: list[list[Cell]] = [[f"{n}", *plain, *steered] for n, (plain, steered) in enumerate(cells, start + 1)]
     columns = [Column("token"), *(c for own in columns for c in (own, Column("probability", 2, bar=True)))]
-    title = "Token by token" + (", from the first difference" if answer.parts_at is not None else "")
+    title = "Token by token" + (", from the first difference" if answer.first_difference is not None else "")
     note = "Tokens are counted from the first written token."
     both = Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
     return [texts, *likely, both]
 
 
-def _with_bars(written: "Written") -> Strip:
-    """The text as it reads, a bar under what was written."""
-    pieces, start = [""] * len(written.tokens), 0  # of each token what the text has until the next one
+def _text_with_bars(written: "Written") -> Strip:
+    """Return a strip of the whole text, with a bar for the probability of each written token."""
+    pieces, start = [""] * len(written.tokens), 0  # each token's characters, with those up to the next token
     places = [n for n, token in enumerate(written.tokens) if token.end > token.start]
     for n, after in zip(places, [*places[1:], None], strict=True):
         stop = len(written.text) if after is None else max(start, written.tokens[after].start)
@@ -231,7 +228,7 @@ def _with_bars(written: "Written") -> Strip:
 
 
 def _attention_to_prompt(written: "Written") -> list[Panel]:
-    """The prompt by whole words with the attention to each; none if nothing was written."""
+    """Return a strip of the attention to each word of the prompt, or no panel if nothing was written."""
     how, tokens = written.how, written.tokens
     apart = {*how.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
     spans = words(tokens[: how.given])
@@ -251,7 +248,7 @@ def _attention_to_prompt(written: "Written") -> list[Panel]:
 
 
 def least_likely(tokens: Sequence[WrittenToken]) -> Table:
-    """List the written tokens, the least likely first, with other likely tokens."""
+    """Return a table of the written tokens, least likely first, with other likely tokens."""
     rows: list[list[Cell]] = []
     for own in sorted(tokens, key=lambda token: token.probability):
         others = [(quoted(other.text), other.probability) for other in own.others[:MAX_ALTERNATIVES]]
@@ -261,8 +258,8 @@ def least_likely(tokens: Sequence[WrittenToken]) -> Table:
 
 
 def generation_sentences(answer: "Generation") -> list[str]:
-    """Name the most unusual link of a written token and the least likely token, or where a steered text differs."""
-    at, numbers = answer.parts_at, _of_text(answer.plain)
+    """Return sentences on an unusual weight and the least likely token, or on where the steered text differs."""
+    at, numbers = answer.first_difference, _text_numbers(answer.plain)
     if answer.steered is None:
         return sentences(TABLE, numbers)
     numbers = {
@@ -270,7 +267,7 @@ def generation_sentences(answer: "Generation") -> list[str]:
         "layer": control_name("layer", "--layer"),
     }  # fmt: skip
     for name, text in (("plain", answer.plain), ("steered", answer.steered)):
-        own, written = _of_text(text), text.how.tokens
+        own, written = _text_numbers(text), text.how.tokens
         numbers |= {f"{name}_least": own.get("least"), f"{name}_chance": own.get("probability"), name: "the end"}
         if at is not None and at < len(written):
             chance = number(written[at].probability)
@@ -278,12 +275,12 @@ def generation_sentences(answer: "Generation") -> list[str]:
     return sentences(STEERED, numbers)
 
 
-def _of_text(text: "Written") -> dict[str, Any]:
-    """Collect the numbers of a text's sentences."""
+def _text_numbers(text: "Written") -> dict[str, Any]:
+    """Return the numbers and names that fill the templates of a text's sentences."""
     writing, tokens = text.how, text.tokens
     numbers: dict[str, Any] = {"nothing": not writing.tokens}
     least = min(writing.tokens, key=lambda token: token.probability, default=None)
-    late = telling(text)
+    late = notable_token(text)
     if late is not None:
         layers = len(late.layers) - 1
         alone = late.late <= layers / 2 and sum(layer.rank == 1 for layer in late.layers) == late.late
@@ -302,7 +299,7 @@ def _of_text(text: "Written") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Written:
-    """A text that a model wrote: what it was given, what is new, the tokens of both, and how it was written."""
+    """A text that a model continued. given, new: prompt and written text. tokens: of both. how: their numbers."""
 
     given: str
     new: str
@@ -311,13 +308,13 @@ class Written:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Return the prompt and the written text as one string."""
         return self.given + self.new
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Generation(TracesAnswer):
-    """The text that a model wrote. steered: its text with steered states. push: how they were steered."""
+    """A text that a model wrote. steered: its text with steered hidden states. push: names the steering."""
 
     format: ClassVar[str] = "regard generate"
     findings = generation_sentences
@@ -329,26 +326,26 @@ class Generation(TracesAnswer):
 
     @property
     def each(self) -> list[tuple[str, Written]]:
-        """The written texts, by name."""
+        """Return (name, text) for the plain and, if there is one, the steered text."""
         return [("plain", self.plain), *([] if self.steered is None else [("steered", self.steered)])]
 
     def title(self) -> str:
-        """After which text it was written, and how it was steered."""
+        """Return the title, which names the prompt and the steering."""
         return f"Text generated after {shortened(self.plain.given, MAX_TITLE)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
-        """Report which probabilities are shown, and how exact the logit lens is."""
+        """Return notes on which probabilities are shown and how exact the logit lens is."""
         lens = list(dict.fromkeys(own.how.lens for _, own in self.each if own.how.lens))
         return ["Probabilities are the model's own, before temperature and top-k.", *lens]
 
     @property
-    def parts_at(self) -> int | None:
-        """The first written token that differs in the steered text, or that only one of the texts has."""
+    def first_difference(self) -> int | None:
+        """Return the number of the first written token that differs between the texts, None if they are equal."""
         both = [[token.id for token in written.how.tokens] for _, written in self.each]
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
-        """List one row per written token, in the text's order: how likely it was, and what else was likely there."""
+        """List one row per written token in text order: its probability, its rank, and the likeliest other token."""
         rows: list[Row] = []
         for name, token in ((name, token) for name, written in self.each for token in written.how.tokens):
             row: Row = {} if self.steered is None else {"written": name}
@@ -358,7 +355,7 @@ class Generation(TracesAnswer):
         return rows
 
     def data(self) -> dict[str, object]:
-        """Report how the states were steered, and what was written, token by token."""
+        """Return the steering, and for each text its tokens with their numbers."""
         return {
             "steering": self.push or None,
             "written": [
@@ -367,19 +364,19 @@ class Generation(TracesAnswer):
         }
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the token that the first sentence names, else the least likely, or where two texts differ."""
-        tokens, at = self.plain.how.tokens, self.parts_at
-        first = telling(self.plain) if at is None else next(iter(tokens[at:]), None)
+        """Return the page's first token: that of the first sentence, the least likely, or the first difference."""
+        tokens, at = self.plain.how.tokens, self.first_difference
+        first = notable_token(self.plain) if at is None else next(iter(tokens[at:]), None)
         first = first or min(tokens, key=lambda token: token.probability, default=None)
         return {"token": None if first is None else first.token}
 
     def overview(self, page: "Page") -> Data | None:
-        """Write what the page's first view needs of what was written."""
+        """Return the data of the written texts that the page's first view shows."""
         return page.writing_stage([own for _, own in self.each], [trace.trace for trace in self.traces])
 
 
 def generate(model: Model, text: str, steering: Any = None, **options: Any) -> Generation:
-    """Let a model write after a text, as it is and steered by (towards, away, layer, strength), if that is given."""
+    """Let a model continue a text, plain and, if given, steered by (towards, away, layer, strength)."""
     steered, push = None, ""
     if steering is not None:
         towards, away, layer, strength = steering
@@ -390,7 +387,7 @@ def generate(model: Model, text: str, steering: Any = None, **options: Any) -> G
 
 
 def generated(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
-    """Look at what a causal model wrote. steered: the same with its states pushed; push: how."""
+    """Return how sure a causal model was of each written token. steered: its steered text. push: names the steering."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
     readout = None if plain.model is None else partial(Readout, plain.model, plain.trace.sides[-1])
@@ -399,6 +396,6 @@ def generated(plain: Generated, steered: Generated | None = None, push: str = ""
         trace = done.trace
         if not isinstance(trace, Trace):
             raise RegardError("generation: got an encoder-decoder's target, expected text from a causal model")
-        found = writing(trace, done.start, done.ended, names_of(trace), readout)
+        found = describe_writing(trace, done.start, done.ended, names_of(trace), readout)
         written.append(Written(done.text.removesuffix(done.new), done.new, trace.tokens, found))
     return Generation(written[0], written[1] if steered else None, push, traces=both, names=names, about=about)

@@ -1,4 +1,4 @@
-"""Declare the options of `regard generate`: a text goes on, as it is and steered."""
+"""Declare the options of `regard generate`, which continues a text, plain and steered."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,19 +47,19 @@ class GenerateQuery(Query):
 
     @property
     def steered(self) -> bool:
-        """Whether the text is also written with steered hidden states."""
+        """Return whether to continue the text with steered hidden states as well."""
         return any(given is not None for given in (self.towards, self.away, self.layer, self.strength))
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """Sampling options as in `Model.generate`, empty for greedy decoding."""
+        """Return the sampling options of `Model.generate`, empty for greedy decoding."""
         if self.top_k is None and self.temperature is None:
             return {}
         temperature = 1.0 if self.temperature is None else self.temperature
         return {"do_sample": True, "temperature": temperature} | ({} if self.top_k is None else {"top_k": self.top_k})
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Raise RegardError for options that don't fit together, before a model is loaded."""
         super().check(texts, targets, called=called)
         for name in ("towards", "away"):
             if self.steered and getattr(self, name) is None:
@@ -72,11 +72,11 @@ class GenerateQuery(Query):
         check_generation_options(self.sampling, self.max_new_tokens or 1)
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return how many tokens are listed."""
+        """Return the number of tokens to list, None for all."""
         return None if full else self.top
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Let the model write, as it is and steered."""
+        """Load the model, and let it continue the text, plain and, if asked, steered."""
         from regard.questions.generate.answer import generate
 
         model, (text,) = source.load(source.model), source.texts
@@ -93,7 +93,7 @@ class GenerateQuery(Query):
 
 
 def usual_number_of_tokens(model: "Model", text: str) -> int:
-    """The default maximum number of tokens to write: `USUAL`, or as many as fit."""
+    """Return the default limit of new tokens: `USUAL`, or as many as fit into the model."""
     if model.tokenizer is None or model.limit is None:
         return USUAL
     return max(1, min(USUAL, model.limit - len(model.tokenizer(text, verbose=False)["input_ids"])))
