@@ -12,7 +12,7 @@ from rich.console import Console
 
 from drawings.exercise import Exercise
 from regard.cli import lesson as verb
-from regard.cli.lesson import Cell, cells, lesson_files, run_cell, run_lesson
+from regard.cli.lesson import Cell, lesson_files, read_cells, run_cell, run_lesson
 from regard.cli.main import main
 from regard.errors import RegardError
 from tests.support import ROOT
@@ -89,7 +89,7 @@ def test_a_step_waits_and_q_leaves(
 
 
 def test_an_error_names_the_line_of_the_file() -> None:
-    found = list(cells("# %%\na = 1\n\n# %% [markdown]\n# Words.\n\n# %%\n\nassert a == 2\n"))
+    found = list(read_cells("# %%\na = 1\n\n# %% [markdown]\n# Words.\n\n# %%\n\nassert a == 2\n"))
     assert [(each.code, each.line) for each in found] == [(True, 2), (False, 5), (True, 8)]
     names = {"a": 1}
     assert run_cell(Cell(True, "b = a\nb + 1", 1), "lesson.py", names) == 2
@@ -194,7 +194,7 @@ def test_each_exercise_takes_its_answer_and_no_other(file: Path, monkeypatch: py
     marker = f"# {verb.EXERCISES}\n"
     assert text.count(marker) == 1
     names: dict[str, object] = {"__name__": "lesson", "__file__": str(file)}
-    asked = cells("# %% [markdown]\n" + text.partition(marker)[2])
+    asked = read_cells("# %% [markdown]\n" + text.partition(marker)[2])
     found = [run_cell(cell, str(file), names) for cell in asked if cell.code]
     exercises = [cell for cell in found if isinstance(cell, Exercise)]
     assert len(exercises) == len(solutions) == 3

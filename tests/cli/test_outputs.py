@@ -16,7 +16,7 @@ import typer
 
 import regard
 from regard.cli.main import load_verbs, main
-from regard.cli.outputs import NOTHING, Outputs, PageFile, TraceFile, neutral, write_csv, write_parquet, writes
+from regard.cli.outputs import NOTHING, Outputs, PageFile, TraceFile, escape_formula, write_csv, write_parquet, writes
 from regard.errors import RegardError
 from regard.files import write_json
 from regard.models.model import Model
@@ -345,12 +345,12 @@ def test_steps_are_asked_for_and_their_size_is_said_before(regard_command: Comma
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "＝"])
 def test_what_a_spreadsheet_takes_for_a_formula_gets_an_apostrophe(first: str) -> None:
-    assert neutral(f"{first}1+1") == f"'{first}1+1"
-    assert neutral(f"a{first}") == f"a{first}"
+    assert escape_formula(f"{first}1+1") == f"'{first}1+1"
+    assert escape_formula(f"a{first}") == f"a{first}"
 
 
 def test_numbers_stay_numbers() -> None:
-    assert [neutral(each) for each in (-1, -0.5, None, "")] == [-1, -0.5, None, ""]
+    assert [escape_formula(each) for each in (-1, -0.5, None, "")] == [-1, -0.5, None, ""]
 
 
 def test_csv_reads_back(tmp_path: Path) -> None:

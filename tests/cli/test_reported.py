@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from regard.cli.outputs import Outputs, more_of, report
+from regard.cli.outputs import Outputs, options_for_more, report
 from tests.display.test_answer import Example
 from tests.questions.test_patch import SWEEP
 
@@ -33,7 +33,7 @@ def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.Captu
 def test_only_what_shows_more_is_offered() -> None:
     files = "--json, --csv, --parquet, --figure or --html FILE"
     bars = Example({"bank": 2.5})
-    assert more_of(bars, 10) == f"--top K, {files}"
-    assert more_of(bars, None) == files  # all are named
-    assert more_of(SWEEP, 10) == files  # a grid alone
-    assert more_of(bars, 10, ["json", "figure"]) == "--top K, --json or --figure FILE"
+    assert options_for_more(bars, 10) == f"--top K, {files}"
+    assert options_for_more(bars, None) == files  # all are named
+    assert options_for_more(SWEEP, 10) == files  # a grid alone
+    assert options_for_more(bars, 10, ["json", "figure"]) == "--top K, --json or --figure FILE"

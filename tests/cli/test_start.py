@@ -132,8 +132,8 @@ def left_as_it_was() -> Iterator[None]:
     """What a process of the command changes for itself, put back."""
     yield
     start.settle()
-    start._code.clear()
-    start.atexit.unregister(start._leave)
+    start._exit_code.clear()
+    start.atexit.unregister(start._exit_at_once)
     sys.meta_path[:] = [each for each in sys.meta_path if each is not start.LossesWithoutScipy]
     gc.unfreeze()
 
@@ -141,7 +141,7 @@ def left_as_it_was() -> Iterator[None]:
 @pytest.mark.usefixtures("left_as_it_was")
 def test_what_is_changed_at_the_start_is_changed_back() -> None:
     before = gc.get_threshold()
-    start.begin()
+    start.begin_process()
     assert gc.get_threshold() == (start.IMPORTED, *before[1:])
     start.settle()
     assert gc.get_threshold() == before
@@ -155,7 +155,7 @@ def test_a_process_that_calls_the_command_stays_as_it_is(capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         main(["--version"])
     assert gc.get_threshold() == before
-    assert not start._before
+    assert not start._thresholds
 
 
 CALLER = """
@@ -185,11 +185,11 @@ def test_the_commands_own_process_ends_with_its_code() -> None:
     for code in (0, 2):
         with pytest.raises(SystemExit) as left:
             start.own_process(lambda code=code: sys.exit(code))  # type: ignore[misc]
-        assert (left.value.code, start._code) == (code, [code])
-        start._code.clear()
+        assert (left.value.code, start._exit_code) == (code, [code])
+        start._exit_code.clear()
     with pytest.raises(ValueError, match="a fault"):
         start.own_process(fault)
-    assert not start._code  # Python says what happened, and ends with 1
+    assert not start._exit_code  # Python says what happened, and ends with 1
 
 
 def fault() -> None:
@@ -199,7 +199,7 @@ def fault() -> None:
 END = """
 import atexit, sys, threading, time
 from regard.cli import start
-start.begin()
+start.begin_process()
 atexit.register(print, "for the end", flush=False)
 def later():
     time.sleep(0.3)
@@ -212,7 +212,7 @@ print("said")
 
 @pytest.mark.parametrize(
     ("end", "code"),
-    [("sys.exit(start.finished(3))", 3), ("start.finished(0)", 0), ("sys.exit(2)", 2), ("raise ValueError", 1)],
+    [("sys.exit(start.record_exit(3))", 3), ("start.record_exit(0)", 0), ("sys.exit(2)", 2), ("raise ValueError", 1)],
 )
 def test_all_is_said_and_done_before_the_end(end: str, code: int) -> None:
     done = subprocess.run([sys.executable, "-c", END.format(end=end)], capture_output=True, text=True)
@@ -222,7 +222,7 @@ def test_all_is_said_and_done_before_the_end(end: str, code: int) -> None:
 
 
 def test_output_that_cannot_be_written_is_no_success() -> None:
-    code = END.format(end="sys.exit(start.finished(0))")
+    code = END.format(end="sys.exit(start.record_exit(0))")
     out, back = os.pipe()
     os.close(out)
     try:

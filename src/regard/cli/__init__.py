@@ -1,1 +1,1 @@
-"""The command: one small file per verb, nothing but arguments and calls."""
+"""Define the `regard` command: read the options of each verb, call the library, print and save the answer."""

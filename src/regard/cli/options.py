@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what their values must be."""
+"""Define options that several verbs share, and check their values."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from regard.errors import RegardError
 
 
 def whole_number_option_value(value: str | int) -> int:
-    """An option's value as a number. Raises typer.BadParameter, naming what was given."""
+    """Return an option's value as an int. Raises typer.BadParameter for other text."""
     try:
         return int(value)
     except ValueError as error:
@@ -19,18 +19,18 @@ def whole_number_option_value(value: str | int) -> int:
 
 
 def seed_option_value(value: str | int) -> int:
-    """An option's value as a seed. Raises typer.BadParameter, naming what was given."""
+    """Return an option's value as a random seed. Raises typer.BadParameter for other values."""
     if not 0 <= (seed := whole_number_option_value(value)) < 1 << 63:
         raise typer.BadParameter(f"got {seed}, expected a whole number from 0 to 2^63 - 1")
     return seed
 
 
 class Numbers(tuple[int, ...]):
-    """Several whole numbers as one option's value."""
+    """The value of an option that takes several whole numbers."""
 
 
 def whole_numbers(value: str | Numbers) -> Numbers:
-    """An option's value as numbers: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter, naming what was given."""
+    """Parse an option's value: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter for other text."""
     if isinstance(value, Numbers):
         return value
     numbers: list[int] = []
@@ -43,7 +43,7 @@ def whole_numbers(value: str | Numbers) -> Numbers:
 
 
 def option(name: str, default: str | bool = True, parser: Any = None) -> typer.models.OptionInfo:
-    """Make the option that `OPTIONS` describes. default: what its help says of it. parser: reads its value."""
+    """Return the typer option that `OPTIONS` describes. default: its text in the help. parser: reads its value."""
     metavar, text = OPTIONS[name]
     return typer.Option(name, metavar=metavar, help=text, show_default=default, parser=parser)
 
@@ -51,7 +51,7 @@ def option(name: str, default: str | bool = True, parser: Any = None) -> typer.m
 def number(
     name: str, default: str | bool = True, *, least: int | float = -math.inf, most: int | float = math.inf
 ) -> typer.models.OptionInfo:
-    """Make an option whose value is a whole number from least to most."""
+    """Return an option whose value is a whole number from `least` to `most`."""
 
     def read(value: str | int) -> int:
         whole = whole_number_option_value(value)

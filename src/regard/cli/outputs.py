@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from regard.display.answer import Answer
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
-NAMED = 3  # tables from which on --full only counts them
-EVERY = 1_000_000  # parts or rows that are named where all are
+COUNTED = 3  # from this number of tables on, --full counts them instead of naming them
+ALL_ROWS = 1_000_000  # rows to print if all are wanted
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 Cell = str | int | float | None
-PARAMETER = "outputs"  # of a verb: where its options stand in the help
-GROUPS = {  # what a verb may offer, and the options of it
+PARAMETER = "outputs"  # of a verb, which `writes` replaces by options
+GROUPS = {  # an output that a verb may offer: the parameters of its options
     "figure": ("figure",),
     "figure of texts": ("figure", "shape"),
     "html": ("html",),
@@ -50,45 +50,45 @@ GROUPS = {  # what a verb may offer, and the options of it
 Verb = Callable[..., None]
 
 
-def neutral(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet takes for a formula: such text gets an apostrophe (CWE-1236)."""
+def escape_formula(cell: Cell) -> Cell:
+    """Return a cell, with an apostrophe before text that a spreadsheet would run as a formula (CWE-1236)."""
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip(" ").startswith(FORMULA) else cell
 
 
 def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
-    """Write rows as CSV in UTF-8 with a header."""
-    names = columns_of(rows)
+    """Write rows to a CSV file in UTF-8, with a header."""
+    names = column_names(rows)
     with (
         whole(file) as temporary,
         temporary.open("w", encoding="utf-8", newline="", errors="backslashreplace") as opened,
     ):
         writer = csv.writer(opened)
-        writer.writerow([neutral(name) for name in names])
-        writer.writerows([neutral(row.get(name)) for name in names] for row in rows)
+        writer.writerow([escape_formula(name) for name in names])
+        writer.writerows([escape_formula(row.get(name)) for name in names] for row in rows)
 
 
 def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
-    """Write rows as Parquet; a column of no values has strings."""
+    """Write rows to a Parquet file. Columns without any value get the type string."""
     pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
     arrays = {}
-    for name in columns_of(rows):
+    for name in column_names(rows):
         values = [row.get(name) for row in rows]
         arrays[name] = pa.array(values, None if any(each is not None for each in values) else pa.string())
     with whole(file) as temporary:
         pq.write_table(pa.table(arrays), temporary, compression="zstd")
 
 
-def columns_of(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
-    """List the columns of rows as they come."""
+def column_names(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
+    """List the column names of all rows, in order of first occurrence."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file for a page (--html), and what of the traces goes into it (--html-with).
+    """The file of an HTML page (--html), and the parts of the traces to write into it (--html-with).
 
-    numbers: how queries and keys are written. layers: whose attention it has, None for all. steps: whether values,
-    hidden states and projections go with them.
+    numbers: dtype of queries and keys. layers: those with attention, None for all. steps: whether to write values,
+    hidden states and projections.
     """
 
     file: Path | None = None
@@ -98,7 +98,7 @@ class PageFile:
 
     @staticmethod
     def of(file: Path | None, given: Sequence[str]) -> "PageFile":
-        """Read what --html-with was given, once or several times: "steps,float32,layers=0,3-5"."""
+        """Return the page file with the parts that --html-with lists, such as "steps,float32,layers=0,3-5"."""
         if given and file is None:
             raise RegardError("--html-with needs --html: it chooses what goes into that file")
         parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
@@ -117,7 +117,7 @@ class PageFile:
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file for traces (--save), and what of them goes into it: some layers and heads, a dtype, attention outputs."""
+    """The file for traces (--save), and the parts to save: layers, heads, dtype and attention outputs."""
 
     file: Path | None = None
     layers: Sequence[int] | None = None
@@ -132,7 +132,7 @@ FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files asked for. offered: `FILES` of the verb. shape: of the figure."""
+    """The files that a verb writes. offered: those that it can write, of `FILES`. shape: of the figure."""
 
     figure: Path | None = None
     html: PageFile = PageFile()
@@ -145,11 +145,11 @@ class Outputs:
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The files, in the order of `FILES`."""
+        """Return the paths in the order of `FILES`, None for files that aren't written."""
         return self.figure, self.html.file, self.csv, self.parquet, self.json, self.save.file
 
     def check(self) -> None:
-        """Raise an error for files that can't be written later, before a model is loaded."""
+        """Raise RegardError for files that can't be written, before a model is loaded."""
         endings = (PICTURES, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None:
@@ -163,15 +163,15 @@ class Outputs:
                 raise RegardError(f"--save-{name} needs --save: {needs}")
         check_saving(saved.dtype, saved.attention_outputs, saved.heads)
         if self.html.file is not None:
-            from regard.web.html_file import check_page_built  # what writes pages is imported for a page alone
+            from regard.web.html_file import check_page_built  # only pages need this import
 
             check_page_built()
 
     def write(self, answer: Any, traces: Any = None) -> list[str]:
-        """Write the files, and return notes on what the picture could not show.
+        """Write the files of an answer, and return notes on what the figure could not show.
 
-        answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Both may refuse: the page
-        is put together before anything is written, and traces are written before all others.
+        answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Page and traces can raise
+        RegardError: the page is built before anything is written, and traces are written before all other files.
         """
         page, own, saved = None, self.html, self.save
         if own.file is not None:
@@ -204,7 +204,7 @@ class Outputs:
 NOTHING = Outputs()
 
 
-def _options(
+def _outputs_of_options(
     figure: Annotated[Path | None, option("--figure")] = None,
     shape: Annotated[str | None, option("--shape", "slide")] = None,
     html: Annotated[Path | None, option("--html")] = None,
@@ -218,6 +218,7 @@ def _options(
     save_dtype: Annotated[str | None, option("--save-dtype", "the trace's own precision")] = None,
     save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
+    """Return the files that the options of a verb name. `writes` copies these parameters to verbs."""
     if shape not in (None, "slide", "column"):
         raise RegardError(f"--shape: got {shape!r}, expected slide or column")
     if shape is not None and figure is None:
@@ -228,11 +229,11 @@ def _options(
 
 
 def writes(*groups: str) -> Callable[[Verb], Verb]:
-    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order.
+    """Decorate a verb: replace its parameter `outputs: Outputs` by the options of these `GROUPS`.
 
-    Files that can't be written are refused before the verb is called.
+    Files that can't be written raise RegardError before the verb is called.
     """
-    declared = inspect.signature(_options).parameters
+    declared = inspect.signature(_outputs_of_options).parameters
     names = [name for group in groups for name in GROUPS[group]]
     own = [declared[name] for name in names]
     offered = tuple(group.partition(" ")[0] for group in groups)
@@ -241,11 +242,11 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
         signature = inspect.signature(verb)
         parameters = list(signature.parameters.values())
         at = list(signature.parameters).index(PARAMETER)
-        parameters[at : at + 1] = [one.replace(kind=parameters[at].kind) for one in own]
+        parameters[at : at + 1] = [each.replace(kind=parameters[at].kind) for each in own]
 
         @functools.wraps(verb)
         def with_files(*first: object, **values: Any) -> None:
-            files = _options(**{name: values.pop(name) for name in names if name in values})
+            files = _outputs_of_options(**{name: values.pop(name) for name in names if name in values})
             files.check()
             verb(*first, **values, **{PARAMETER: replace(files, offered=offered)})
 
@@ -256,7 +257,7 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
 
 
 def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
-    """(for what is shown, for progress and errors). With `--json -`, standard output is for JSON alone.
+    """Return consoles for the answer, silent with `--json -`, and for progress and errors.
 
     If NO_COLOR is set, no escape codes are written (https://no-color.org).
     """
@@ -267,11 +268,11 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
 
 
 def waiting(outputs: Outputs, text: str) -> Status:
-    """Show on standard error, while a model is loaded and asked, that it takes long."""
+    """Return a spinner with this text on standard error, to show while a model is loaded and run."""
     return consoles(outputs.json)[1].status(text)
 
 
-def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
+def print_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
     """Print notes on a plot and the names of written files."""
     console = errors if out.quiet else out
     for note in notes:
@@ -291,33 +292,31 @@ def report(
     everything: bool | None = None,
     traces: Any = None,
 ) -> None:
-    """Write the files of an answer, print it, and say which files were written."""
-
+    """Write the files of an answer, print it, and print the names of the written files."""
     notes = outputs.write(answer, traces) if any(outputs.files) else []
     console, errors = consoles(outputs.json)
     statuses = [status for status in answer.about.statuses if status.model]
-    more = more_of(answer, top, outputs.offered, everything)
+    more = options_for_more(answer, top, outputs.offered, everything)
     last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], answer.exactness())
-    parts = answer.shown(console.width, EVERY if top is None else top, "--json", everything=bool(everything))
+    parts = answer.shown(console.width, ALL_ROWS if top is None else top, "--json", everything=bool(everything))
     print_terminal_parts([*first, *parts, last], console)
     if any(outputs.files):
-        say_written_files(console, errors, outputs.files, notes)
+        print_written_files(console, errors, outputs.files, notes)
 
 
-def more_of(
+def options_for_more(
     answer: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None
 ) -> str:
-    """Which options show more of an answer: --top where its screen names as many parts as that says, --full, files.
+    """Return the options that show more of an answer: --top, --full and files.
 
-    top: how many were named, None for all. files: that the verb writes.
+    top: the number of listed entries, None for all. files: those that the verb can write.
     """
-
     panels = answer.listed_panels
     ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []
     rest = [panel.name for panel in panels if not panel.screen]
     offered = [f"--{file}" for file in MORE if file in files]
     details = any(column.detail for panel in panels if isinstance(panel, Table) for column in panel.columns)
-    named = rest if len(rest) < NAMED else [f"{len(rest)} more tables"]
+    named = rest if len(rest) < COUNTED else [f"{len(rest)} more tables"]
     named = [*named, *["all columns"] * (details and not rest)]
     every = [f"--full ({', '.join(named)})"] if everything is False and named else []
     written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []

@@ -1,4 +1,4 @@
-"""`regard run`: run a Python program under `watch`, then show the attention that it computed."""
+"""Define `regard run`: run a Python program under `watch`, and show the attention that it computed."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import start
-from regard.cli.outputs import NOTHING, Outputs, consoles, say_written_files, writes
+from regard.cli.outputs import NOTHING, Outputs, consoles, print_written_files, writes
 from regard.errors import RegardError
 from regard.files import JSON_VERSION, STANDARD_OUTPUT, check_readable, plain_json_values, write_json
 
@@ -45,7 +45,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
             raise RegardError(f"run: put options before an attention file: regard run {' '.join(arguments)} {script}")
         if not isinstance(opened := open_file(script), dict):
             raise RegardError(f"run: {str(script)!r} has traces: show them with regard see --open {script}")
-    start.leave_to_program()
+    start.undo_begin()
     from regard.capture.watching.watch import watch
 
     code = 0
@@ -54,7 +54,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         printed = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
         with watch(copy=any(outputs.files), keep=KEPT_CALLS) as seen, redirect_stdout(printed):
             seen.update(opened)
-            code = 0 if opened else _execute(script, arguments or [])
+            code = 0 if opened else _run_script(script, arguments or [])
     except RegardError:
         if seen:
             raise
@@ -65,16 +65,16 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     if seen:
         from regard.views.save_page import put_together
 
-        media: Any = {"draw": partial(_draw, seen), "to_json": partial(_write, seen)}
+        media: Any = {"draw": partial(_draw_calls, seen), "to_json": partial(_write_calls, seen)}
         calls = SimpleNamespace(**media, page=lambda _: put_together(seen))
         notes = outputs.write(calls)
-        say_written_files(screen, errors, outputs.files, notes)
+        print_written_files(screen, errors, outputs.files, notes)
     raise typer.Exit(code)
 
 
-def _execute(script: Path, arguments: list[str]) -> int:
+def _run_script(script: Path, arguments: list[str]) -> int:
     """Run a script as `python SCRIPT ARGUMENT...` does, print its traceback if it fails, and return its exit code."""
-    path = str(script.absolute())  # it may change the working directory
+    path = str(script.absolute())  # the script may change the working directory
     os.environ["MPLBACKEND"] = "Agg"  # windows would wait for someone to close them
     warnings.filterwarnings("ignore", ".*is non-interactive, and thus cannot be shown")
     before = sys.argv, sys.path, sys.stdout, sys.stderr
@@ -97,8 +97,8 @@ def _execute(script: Path, arguments: list[str]) -> int:
     return 0
 
 
-def _write(seen: "WatchedCalls", file: Path) -> None:
-    """Write the table as JSON, with the weights of small calls."""
+def _write_calls(seen: "WatchedCalls", file: Path) -> None:
+    """Write the watched calls to a JSON file, with the weights of small calls."""
     calls: list[dict[str, Any]] = []
     for call in seen.values():
         row = {"path": call.path, "nth": call.nth, "how": call.how, "shape": call.source.shape, "where": call.where}
@@ -109,7 +109,7 @@ def _write(seen: "WatchedCalls", file: Path) -> None:
     write_json(plain_json_values(data), file, indent=1)
 
 
-def _draw(seen: "WatchedCalls", file: Path) -> list[str]:
+def _draw_calls(seen: "WatchedCalls", file: Path) -> list[str]:
     from regard.views.plot import write_plot_of_calls
 
     return write_plot_of_calls(seen, file)

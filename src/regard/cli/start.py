@@ -1,10 +1,10 @@
-"""Begin and end the command's own process faster; a process that merely calls `main` is left as it is.
+"""Start and end the command's process faster, without changing a process that only calls `main`.
 
-`own_process` is what the console script and `python -m regard` call: nothing comes after it. A program that calls
-`main` ends as it will, with a code of its own.
+The console script and `python -m regard` call `own_process`, after which nothing else runs. A program that calls
+`main` goes on afterwards, and ends with its own exit code.
 
-Most of a short command is importing torch, and transformers for most models. Python looks for cyclic garbage about a
-thousand times meanwhile and finds next to none, and at the end takes everything apart that was imported.
+A short command spends most of its time importing torch and transformers. Meanwhile Python searches for cyclic garbage
+about a thousand times and finds almost none, and at exit it frees every imported object.
 """
 
 import atexit
@@ -18,49 +18,49 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-IMPORTED = 500_000  # objects, more than a short text's imports make
+IMPORTED = 500_000  # objects, more than the imports for a short text create
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # as `regard.load` takes them
-began = [time.perf_counter()]  # when the command began to work, its imports included
-dtype = ["auto"]  # that this command's model is loaded in
-_before: list[tuple[int, int, int]] = []  # Python's own thresholds, while they are raised
-_code: list[int] = []  # what a command that came to its end leaves with
+began = [time.perf_counter()]  # when the command started, before its imports
+dtype = ["auto"]  # of this command's model
+_thresholds: list[tuple[int, int, int]] = []  # Python's thresholds, while ours are set
+_exit_code: list[int] = []  # of a command that ran to its end
 
 
 class LossesWithoutScipy:
-    """On `sys.meta_path`: keeps transformers alone from importing scipy, for losses of object detection: 0.4 s."""
+    """A finder for `sys.meta_path` that saves 0.4 s: transformers doesn't import scipy for its losses."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
-        """Change what these losses ask, before they are imported."""
+        """Make transformers report that scipy is missing, before its losses are imported."""
         if name == "transformers.loss":
             vars(sys.modules["transformers.utils"])["is_scipy_available"] = lambda: False
 
 
-def begin() -> None:
-    """Put off the search for cyclic garbage until `settle`, and the import of a package that isn't needed."""
-    _before[:] = [gc.get_threshold()]
-    gc.set_threshold(IMPORTED, *_before[0][1:])
+def begin_process() -> None:
+    """Put off garbage collection until `settle`, keep scipy from being imported, and plan to exit without cleanup."""
+    _thresholds[:] = [gc.get_threshold()]
+    gc.set_threshold(IMPORTED, *_thresholds[0][1:])
     sys.meta_path.insert(0, LossesWithoutScipy)
-    atexit.register(_leave)  # before all others, so that it is called after them
+    atexit.register(_exit_at_once)  # registered first, so it is called last
 
 
 def settle() -> None:
-    """Go back to what Python does by itself, and look for garbage only in what is made from now on."""
-    if not _before:
+    """Restore Python's garbage collection, and exclude all objects that exist now from it."""
+    if not _thresholds:
         return
     gc.freeze()
-    gc.set_threshold(*_before.pop())
+    gc.set_threshold(*_thresholds.pop())
 
 
-def leave_to_program() -> None:
-    """Take back all that `begin` changed: a program of the user's runs in this process and ends as Python ends."""
+def undo_begin() -> None:
+    """Undo `begin_process`, because a user's program will run in this process and end it."""
     settle()
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not LossesWithoutScipy]
-    atexit.unregister(_leave)
+    atexit.unregister(_exit_at_once)
 
 
 def load_model(source: str | None) -> "Model":
-    """Load a verb's model: behind it nothing large is imported any more."""
+    """Load a verb's model, then restore garbage collection, because no large import follows."""
     from regard.models.load import load
 
     model = load(source, dtype=dtype[0])
@@ -69,28 +69,28 @@ def load_model(source: str | None) -> "Model":
 
 
 def own_process(run: Callable[[], None]) -> NoReturn:
-    """Be the command's process from its begin to its end. run: the command, which leaves with its exit code."""
-    begin()
+    """Run the command with a faster start and end of the process. run: the command, which raises SystemExit."""
+    begin_process()
     try:
         run()
     except SystemExit as left:
-        sys.exit(finished(left.code) if isinstance(left.code, int) else left.code)
-    sys.exit(finished(0))
+        sys.exit(record_exit(left.code) if isinstance(left.code, int) else left.code)
+    sys.exit(record_exit(0))
 
 
-def finished(code: int) -> int:
-    """Note that the command came to its end with this exit code, with nothing left to say; returns it."""
-    _code[:] = [code]
+def record_exit(code: int) -> int:
+    """Record the exit code of a command that ran to its end, and return it."""
+    _exit_code[:] = [code]
     return code
 
 
-def _leave() -> None:
-    """Give memory back as a whole: threads are joined by now, and all else that waits for the end is done."""
-    if not _code:  # Python ends after an error in its own way
+def _exit_at_once() -> None:
+    """End the process without freeing object after object. Threads are joined and exit functions called by now."""
+    if not _exit_code:  # after an error Python ends as usual
         return
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except (OSError, ValueError):
         return
-    os._exit(_code[0])
+    os._exit(_exit_code[0])

@@ -1,4 +1,4 @@
-"""Make a verb of a question: its query's fields are its options, with its texts, a model and files to write."""
+"""Make a verb from a question's `Query`: its fields become options, next to texts, model and output files."""
 
 import shlex
 import sys
@@ -19,7 +19,7 @@ from regard.errors import RegardError
 from regard.models.source import Source
 from regard.text.quoting import quoted, visible
 
-INPUTS: dict[str, Any] = {  # what a verb may read, fields of `Source`
+INPUTS: dict[str, Any] = {  # inputs of verbs, which are fields of `Source`
     "targets": options.Targets, "seconds": options.Seconds, "model": options.ModelName, "window": options.Window,
     "stride": options.Stride, "open_file": options.OpenFile, "images": options.Images, "chat": options.Chat,
 }  # fmt: skip
@@ -27,10 +27,10 @@ INPUTS: dict[str, Any] = {  # what a verb may read, fields of `Source`
 
 @dataclass(frozen=True)
 class Verb:
-    """A command.
+    """A command of `regard`.
 
-    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: calls to
-    show below its options. takes_dtype: whether it loads a model in the dtype that `regard --dtype` names.
+    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: calls,
+    shown below its options. takes_dtype: whether it loads a model in the dtype that `regard --dtype` names.
     """
 
     run: Callable[..., None]
@@ -40,17 +40,17 @@ class Verb:
 
 
 def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
-    """Make the function of a question's verb."""
+    """Return the function of a question's verb, whose options are the fields of its `Query` class."""
     argument, hints = typer.Argument(metavar=kind.texts[0], help=kind.texts[1]), get_type_hints(kind)
     texts: Any = Annotated[str | None, argument] if kind.single else Annotated[list[str] | None, argument]
     inputs = {"texts": texts} | {option: INPUTS[option] for option in kind.inputs}
     if kind.needs_model:
         inputs["model"] = options.NeededModel
-    parameters = [keyword(option, annotation) for option, annotation in inputs.items()]
+    parameters = [keyword_parameter(option, annotation) for option, annotation in inputs.items()]
     parameters += [option_of_field(field, hints[field.name]) for field in fields(kind)]
     if kind.full:
-        parameters.append(keyword("everything", options.All, False))
-    signature = Signature([*parameters, keyword(PARAMETER, Outputs, NOTHING)])
+        parameters.append(keyword_parameter("everything", options.All, False))
+    signature = Signature([*parameters, keyword_parameter(PARAMETER, Outputs, NOTHING)])
 
     def verb(**arguments: Any) -> None:
         call = signature.bind(**arguments)
@@ -60,7 +60,7 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
         if isinstance(read.get("texts"), str):
             read["texts"] = [read["texts"]]
         if "-" in read.get("texts", ()) and kind.texts[0] != "FILE":
-            read["texts"] = [standard_input() if text == "-" else text for text in read["texts"]]
+            read["texts"] = [read_standard_input() if text == "-" else text for text in read["texts"]]
         asked = {field.name: values[field.name] for field in fields(kind)}
         asked |= {field.name: tuple(asked[field.name] or ()) for field in fields(kind) if field.default == ()}
         source = Source(**read, load=start.load_model)
@@ -70,7 +70,7 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
     return writes(*kind.files)(verb)
 
 
-def standard_input() -> str:
+def read_standard_input() -> str:
     """Read a text from standard input, without the line breaks at its end. Raises RegardError if it is not UTF-8."""
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
@@ -78,13 +78,13 @@ def standard_input() -> str:
         raise RegardError(f"-: standard input is not UTF-8 ({error.reason} at byte {error.start})") from None
 
 
-def keyword(name: str, annotation: Any, default: Any = None) -> Parameter:
-    """Make a parameter of a verb."""
+def keyword_parameter(name: str, annotation: Any, default: Any = None) -> Parameter:
+    """Return a keyword parameter of a verb's signature."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
-    """Make the parameter of a query's field. kind: its type."""
+    """Return the parameter that is the option for a query's field. kind: the field's type."""
     known, name, default = field.metadata, option_name(field.name), field.default
     metavar, text = OPTIONS.get(name, (None, ""))
     settings: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
@@ -94,11 +94,11 @@ def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
         kind, default = list[str] | None, None
     elif kind == tuple[int, ...] | None:
         kind = options.Numbers | None
-    return keyword(field.name, Annotated[kind, typer.Option(name, **settings)], default)
+    return keyword_parameter(field.name, Annotated[kind, typer.Option(name, **settings)], default)
 
 
 def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: bool | None = None) -> None:
-    """Ask a question of texts; print the answer, and write the files that were requested."""
+    """Run a query on its texts, print the answer, and write the requested files."""
     if query.needs_model and source.model is None:
         source.need_texts(name, query.texts[0])
         raise RegardError(f"--model is needed: {query.needs_model}")
@@ -114,8 +114,8 @@ def ask(name: str, query: Query, source: Source, outputs: Outputs, everything: b
         first.append(Text(f"The model wrote the target itself: {visible(source.written)}\n", style="dim"))
     for text in source.texts if query.texts[0] != "FILE" else ():
         if isfile(text):
-            how = f"- < {shlex.quote(text)}" if len(source.texts) == 1 else f'"$(cat {shlex.quote(text)})"'
-            hint = f"{quoted(text)} was read as a text. To read the file: regard {name} {how}"
+            call = f"- < {shlex.quote(text)}" if len(source.texts) == 1 else f'"$(cat {shlex.quote(text)})"'
+            hint = f"{quoted(text)} was read as a text. To read the file: regard {name} {call}"
             first.append(Text(visible(hint) + "\n", style="dim"))
     traces: Any = [getattr(trace, "trace", trace) for trace in getattr(answer, "traces", ())]
     if query.saved_alone and len(traces) == 1:

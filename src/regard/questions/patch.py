@@ -137,6 +137,7 @@ def describe_patch(sweep: "PatchSweep", row: int, column: int) -> str:
 
 
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
+    """Return a heat map of the fraction for each patch, with a description of each cell."""
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     run, source = format_outcomes(sweep)

@@ -93,6 +93,7 @@ def _text_strip(answer: "Tokens", number: int, tokens: Sequence[Token], text: st
 
 
 def _full_text(answer: "Tokens", number: int, tokens: Sequence[Token], text: str) -> list[Panel]:
+    """Return a whole text's panels: its strip, the table of its tokens, and their ids in a row."""
     kinds, title = len({token.id for token in tokens}), _heading(answer, number, "ids, in a row")
     counts = f"{len(tokens)} tokens, {kinds} different; {len(text)} characters, {len(text.encode())} bytes"
     columns, name = [*COLUMNS, Column("times", 0)], _heading(answer, number, "tokens")
@@ -165,6 +166,7 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None) -> Tokens:
 
 
 def _tokenize_texts(texts: Sequence[str], tokenizer: str | None) -> list[Sequence[Token]]:
+    """Return each text's tokens, with a dictionary, tiktoken or a model's tokenizer."""
     if tokenizer == "words":
         numbers = dictionary(" ".join(texts))
         return [word_tokens(text, numbers) for text in texts]
