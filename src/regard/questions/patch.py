@@ -93,11 +93,11 @@ def _same_outside_patch(
     run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: TokenNumbers, there: TokenNumbers
 ) -> bool:
     """Return whether two runs agree at all unpatched tokens, and in the stack that isn't patched."""
-    mine, theirs = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
-    if here != there or len(mine.tokens) != len(theirs.tokens):
+    run_side, source_side = trace_of_patched_stack(run, part), trace_of_patched_stack(source, part)
+    if here != there or len(run_side.tokens) != len(source_side.tokens):
         return False
-    others = [n for n in range(len(mine.tokens)) if n not in here]
-    compared = [(mine.hidden_states[state][others], theirs.hidden_states[state][others])]
+    others = [n for n in range(len(run_side.tokens)) if n not in here]
+    compared = [(run_side.hidden_states[state][others], source_side.hidden_states[state][others])]
     if part is not None:  # the encoder's output, or the decoder's input
         number, stack = (-1, 0) if part == "decoder" else (0, 1)
         compared.append((run.sides[stack].hidden_states[number], source.sides[stack].hidden_states[number]))

@@ -90,38 +90,38 @@ def patch_sweep(
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
     texts, target_texts = [clean, corrupted], list(targets) if targets is not None else [None, None]
-    plain: list[AnyTrace] = []
+    traces: list[AnyTrace] = []
     for text, target in zip(texts, target_texts, strict=True):
         pair: Any = {} if target is None else {"target": target}
-        plain.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
+        traces.append(model.trace(text, attention_outputs=False, logits=outcome.logits, **pair))
     run, source = (1, 0) if direction == "denoising" else (0, 1)
-    mine, theirs = (_trace_to_patch(plain[n], what, part) for n in (run, source))
+    run_side, source_side = (_trace_to_patch(traces[n], what, part) for n in (run, source))
     places = places_of_intervention("at", at)
-    depth, heads = _patched_layers_and_heads(plain[run], what, part)
+    depth, heads = _patched_layers_and_heads(traces[run], what, part)
     all_layers: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
     rows = all_layers if layers is None else tuple(layer for layer in all_layers if layer in layers)
     unknown = [layer for layer in layers or () if layer not in all_layers]
     if unknown or not rows:
         raise RegardError(f"layers: got {unknown or 'none'}, expected some of {', '.join(map(str, all_layers))}")
-    if places is None and len(mine.tokens) != len(theirs.tokens):
-        counts = f"{len(mine.tokens)} tokens, {shortened(theirs.text)} {len(theirs.tokens)}"
-        raise RegardError(f"patch_sweep: {shortened(mine.text)} has {counts}: pass words of both as at=")
+    if places is None and len(run_side.tokens) != len(source_side.tokens):
+        counts = f"{len(run_side.tokens)} tokens, {shortened(source_side.text)} {len(source_side.tokens)}"
+        raise RegardError(f"patch_sweep: {shortened(run_side.text)} has {counts}: pass words of both as at=")
     columns = [f"head {n}" for n in range(heads)] if by == "heads" else []
     aligned: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # per position: tokens of the run, of the source
-    for place in () if by == "heads" else range(len(mine.tokens)) if places is None else places:
-        here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (mine, theirs))
+    for place in () if by == "heads" else range(len(run_side.tokens)) if places is None else places:
+        here, there = (tokens_at("at", side.text, side.tokens, (place,)) for side in (run_side, source_side))
         if len(here) != len(there):
             raise RegardError(
-                f"patch_sweep: {written((place,))} is {len(here)} tokens in {shortened(mine.text)} and "
-                f"{len(there)} in {shortened(theirs.text)}: they cannot be aligned"
+                f"patch_sweep: {written((place,))} is {len(here)} tokens in {shortened(run_side.text)} and "
+                f"{len(there)} in {shortened(source_side.text)}: they cannot be aligned"
             )
         aligned.append((here, there))
-        columns.append(f"{mine.tokens[place].text} {place}" if isinstance(place, int) else written((place,)))
+        columns.append(f"{run_side.tokens[place].text} {place}" if isinstance(place, int) else written((place,)))
     if by == "heads":
         cells: list[Any] = [{"at": None if places is None else [*places], "head": n} for n in range(heads)]
     else:
         cells = [{"at": [*here], "source_at": [*there]} for here, there in aligned]
-    patches = [patch(what, layer=layer, source=plain[source], part=part, **where) for layer in rows for where in cells]
+    patches = [patch(what, layer=layer, source=traces[source], part=part, **where) for layer in rows for where in cells]
     outcomes = [[math.nan] * len(columns) for _ in rows]
     notes: dict[str, None] = {}
     runs = model.ablated(texts[run], [[each] for each in patches], target=target_texts[run], logits=outcome.logits)
@@ -131,16 +131,16 @@ def patch_sweep(
         notes |= dict.fromkeys(note for note in trace.sides[-1].status.notes if note in REUSED)
         if progress is not None:
             progress(done, len(patches))
-    ends = outcome.of(plain[run]), outcome.of(plain[source])
+    ends = outcome.of(traces[run]), outcome.of(traces[source])
     trivial: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
-        trivial = trivial_patches(plain[run], plain[source], part, rows, aligned, outcomes, ends)
-    unpatched = plain[run].status
+        trivial = trivial_patches(traces[run], traces[source], part, rows, aligned, outcomes, ends)
+    unpatched = traces[run].status
     # leave out the note on attention block outputs, which no sweep needs
     status = replace(unpatched, notes=(*(note for note in unpatched.notes if note != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, rows, tuple(columns), outcomes, written(places),
-        part, tuple(" ".join(theirs.tokens[n].text.strip() for n in there) for _, there in aligned), trivial,
+        part, tuple(" ".join(source_side.tokens[n].text.strip() for n in there) for _, there in aligned), trivial,
         about=Read(((clean, target_texts[0]), (corrupted, target_texts[1])), (status,)),
     )  # fmt: skip
 
@@ -210,12 +210,12 @@ def attribution_patching(
     if model.pairs:
         needed = "a model with a single stack is needed"
         raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, {needed}")
-    plain = [model.trace(text, attention_outputs=False) for text in (clean, corrupted)]
-    run, source = (plain[1], plain[0]) if direction == "denoising" else (plain[0], plain[1])
+    traces = [model.trace(text, attention_outputs=False) for text in (clean, corrupted)]
+    run, source = (traces[1], traces[0]) if direction == "denoising" else (traces[0], traces[1])
     if len(run.tokens) != len(source.tokens):
         raise RegardError(
-            f"attribution_patching: {shortened(clean)} has {len(plain[0].tokens)} tokens, {shortened(corrupted)} "
-            f"{len(plain[1].tokens)}: they must have the same length"
+            f"attribution_patching: {shortened(clean)} has {len(traces[0].tokens)} tokens, {shortened(corrupted)} "
+            f"{len(traces[1].tokens)}: they must have the same length"
         )
     gradient_pass, in_graph = gradient_run(model, run)
     (source_pass, _), value = gradient_run(model, source), number_of(outcome, in_graph)
@@ -235,5 +235,5 @@ def attribution_patching(
     trivial = trivial_patches(run, source, None, layers, places, outcomes, ends, estimated=True)
     return PatchSweep(
         "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
-        given=trivial, method=METHOD, about=Read.of(*plain),
+        given=trivial, method=METHOD, about=Read.of(*traces),
     )  # fmt: skip
