@@ -18,7 +18,7 @@ from regard.display.notebook import parts_html
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
 from regard.questions.see.answer import Seen, see
-from regard.questions.see.picture.lines import lines
+from regard.questions.see.picture.lines import choose_lines
 from regard.questions.see.sentences import findings
 from regard.views import show
 from regard.web import html_file
@@ -232,7 +232,7 @@ def test_a_map_in_a_notebook(bank) -> None:
 def test_a_short_text_is_the_small_stage(bank) -> None:
     seen = regard.see(bank[0], "bank")
     page = seen._repr_html_()
-    (line,) = lines(seen.summary, bank[:1], None, None)
+    (line,) = choose_lines(seen.summary, bank[:1], None, None)
     assert page.count("<svg ") == 1
     assert f'aria-label="{bank[0].text}"' in page
     words = re.findall(r"<text [^>]*>([^<]+)</text>", page)

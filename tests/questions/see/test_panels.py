@@ -18,14 +18,14 @@ from regard.questions.see.panels import (
     FULL,
     ROWS,
     VALUES,
-    across,
+    alignment_table,
     attends,
-    cosines,
-    links,
-    looks,
+    cosines_table,
+    cross_attention_tables,
+    links_table,
     neutral_range_in_words,
-    texts,
-    token_embeddings,
+    text_strips,
+    token_embeddings_table,
 )
 from regard.questions.see.sentences import findings, first_link
 
@@ -151,10 +151,10 @@ def test_bars_are_the_weights(bank) -> None:
     summary = seen(bank, "bank").summary
     place = layer_looked_at(summary)
     layer = summary.occurrences[0].attends[place].layer
-    first, second = (panel.title for panel in texts(summary, "text"))
+    first, second = (panel.title for panel in text_strips(summary, "text"))
     assert first == f"Attention from “bank” in layer {layer}, mean of heads (full bar: {FULL:.2f})"
     assert second == ""  # the same is not said twice
-    for panel, own in zip(texts(summary, "text"), summary.occurrences, strict=True):
+    for panel, own in zip(text_strips(summary, "text"), summary.occurrences, strict=True):
         assert panel.values == own.attends[place].weights
         assert panel.full == FULL
         assert list(panel.marked) == own.tokens
@@ -162,7 +162,7 @@ def test_bars_are_the_weights(bank) -> None:
 
 
 def test_without_a_word_there_are_no_bars(bank) -> None:
-    for panel, trace in zip(texts(seen(bank).summary, "text"), bank, strict=True):
+    for panel, trace in zip(text_strips(seen(bank).summary, "text"), bank, strict=True):
         assert set(panel.values) == {None}
         assert panel.title.endswith(f"{len(trace.tokens)} tokens, including special tokens")
 
@@ -211,7 +211,7 @@ def test_how_many_tokens_are_named_elsewhere_changes_nothing(bank) -> None:
 def test_links_are_those_of_every_text(bank) -> None:
     found = seen(bank)
     shown = [(n, link) for n, own in enumerate(found.summary.highlights) for link in own.links[: ROWS // len(bank)]]
-    for row, (n, link) in zip(links(found.summary).rows, shown, strict=True):
+    for row, (n, link) in zip(links_table(found.summary).rows, shown, strict=True):
         tokens = found.summary.tokens[n]
         names = [called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head)]
         assert row == [str(n + 1), *names, link.weight]
@@ -220,10 +220,10 @@ def test_links_are_those_of_every_text(bank) -> None:
 def test_the_numbers(bank) -> None:
     summary = seen(bank, "bank").summary
     first, pair = summary.occurrences[0], summary.pairs[0]
-    alike = cosines(summary, "text", "")
+    alike = cosines_table(summary, "text", "")
     assert [row[1] for row in alike.rows] == [pair.token_embeddings, *pair.hidden_states]
     values = " ".join(f"{each:z.4f}" for each in first.token_embeddings[:VALUES]) + " …"
-    rows = token_embeddings(summary, "text", "").rows
+    rows = token_embeddings_table(summary, "text", "").rows
     assert [row[::2] for row in rows] == [[each.label, values] for each in summary.occurrences]
     by_layer = attends(summary, first, "text", "")
     for row, own in zip(by_layer.rows, first.attends, strict=True):
@@ -250,14 +250,14 @@ def test_the_numbers_are_the_alignments(tiny_pair) -> None:
     pair = tiny_pair.trace("the man on the river bank", target="un homme sur la rive")
     summary = seen([pair], "bank").summary
     (found,) = summary.target.alignments
-    panel = looks(found, summary, screen=True)
+    panel = alignment_table(found, summary, screen=True)
     assert f"(layer {found.read_layer})" in panel.columns[2].name
     for row, own in zip(panel.rows, found.tokens, strict=True):
         assert row[0] == own.text
         assert (row[1] is None) == (own.written is None)
         assert [weight for _, weight in row[2].parts] == [share.weight for share in own.read.top[:2]]
         assert row[2].mark == "*" * (own.read.apart > 0.5)
-    (table,) = across(summary, summary.target)
+    (table,) = cross_attention_tables(summary, summary.target)
     assert table.title.startswith("Target tokens that attend to “bank” of text 1")
     for row, read in zip(table.rows, summary.target.to_words[0].read, strict=True):
         assert [weight for _, weight in row[2].parts] == [share.weight for share in read.top[:3]]

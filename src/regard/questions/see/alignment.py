@@ -1,4 +1,4 @@
-"""A translation: texts and targets, with the source words that each target word attends to."""
+"""Define the result of `regard translate`: the source words that each target word attends to."""
 
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -14,13 +14,13 @@ from regard.explain.weights.attended import Attended
 from regard.explain.wording import called, count_of_tokens, listed, mean_or_head, named, number, quoted
 from regard.models.source import TracedTexts
 from regard.questions.see.answer import Seen, seen
-from regard.questions.see.panels import looks
+from regard.questions.see.panels import alignment_table
 from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
 from regard.text.words import spelling, wordlike, words
 
 CLEAR = 0.3  # weight of a clear link
-TEXTS = 2  # that sentences and the first table are about
+TEXTS = 2  # at most, in sentences and the first table
 DIFFERENT: list[list[Template]] = [
     [("{word} becomes {first} in text {one} (weight {weight}) and {second} in text {two} ({second_weight}).", None)]
 ]
@@ -33,16 +33,16 @@ TABLE: list[list[Template]] = [
       lambda n: n["clear"] > 2)],
     [("{where}no word of the translation attends most to {left}.", None)],
 ]  # fmt: skip
-MOST_ROWS = 14  # of the table on the first screen, over all its texts
-LETTERS = {1: 300, 2: 80}  # of each text and target there, of one text or two
-BESIDE = 2  # further source tokens of a row
+MOST_ROWS = 14  # of the table on the first screen, for all its texts together
+LETTERS = {1: 300, 2: 80}  # characters of each text and target there, by the number of texts
+BESIDE = 2  # further source tokens per row
 
 
 @dataclass(frozen=True)
 class AlignmentLink:
-    """A target token and the source token that its row attends to most, apart from special tokens and sinks.
+    """A link from a target token to the source token it attends to most, apart from special tokens and sinks.
 
-    translation, word: of which words they are. outdone: special tokens or a sink receive more.
+    translation, word: the words of the two tokens. outdone: whether special tokens or a sink receive more.
     """
 
     target: int
@@ -54,7 +54,7 @@ class AlignmentLink:
 
 
 def alignment_findings(summary: Summary) -> list[str]:
-    """Name a word that two texts translate differently, the clearest links of each text and a change of the order."""
+    """Return sentences on differently translated words, the clearest links and changes of word order."""
     assert summary.target is not None
     alignments, targets = summary.target.alignments[:TEXTS], summary.target.summary.tokens
     different = translated_differently(summary)[:1]
@@ -72,7 +72,7 @@ def alignment_findings(summary: Summary) -> list[str]:
 
 
 def links_of_alignment(summary: Summary, alignment: Alignment) -> list[AlignmentLink]:
-    """List the target's words with the source word that each attends to most as it is written, token by token."""
+    """Return the link of each target token, when it is written, to the source token it attends to most."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     theirs, ours = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
@@ -89,7 +89,7 @@ def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Alignment
 
 
 def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, AlignmentLink]]:
-    """Find words that two texts have once and translate differently, by the clearest link of each, clearest first."""
+    """Return pairs of links for words that two texts translate differently, the clearest pairs first."""
     assert summary.target is not None
     found: list[dict[str, AlignmentLink]] = []
     for alignment in summary.target.alignments[:TEXTS]:
@@ -104,7 +104,7 @@ def translated_differently(summary: Summary) -> list[tuple[AlignmentLink, Alignm
 
 
 def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[AlignmentLink]) -> dict[str, Any]:
-    """Collect the numbers of a text's sentences. already: links that another sentence names."""
+    """Return the numbers of the sentences on one text's alignment. already: links that other sentences name."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
     links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
@@ -143,16 +143,16 @@ def _numbers_of_text(summary: Summary, alignment: Alignment, already: list[Align
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Translation(Seen):
-    """Texts and their targets, in the form of `Seen`, with the alignment of their cross-attention."""
+    """The result of `regard translate`: a `Seen` of texts and targets with their alignment."""
 
     def findings(self) -> list[str]:
-        """Report which source words the target's words attend to."""
+        """Return sentences on the source words that the target's words attend to."""
         return alignment_findings(self.summary)
 
     def rows(self) -> list[Row]:
-        """One row for each of the source tokens that a target token looks at most, as it is written and as it is read.
+        """Return one row per target token and source token it attends to, when it is written and when it is read.
 
-        The target's tokens in their order, of each the largest weights first.
+        Rows follow the target's order. Each target token's largest weights come first.
         """
         assert self.summary.target is not None
         rows: list[Row] = []
@@ -166,26 +166,26 @@ class Translation(Seen):
         return rows
 
     def panels(self) -> list[Panel]:
-        """The texts and their targets, where words come from, and where every target token looks, in two views."""
+        """Return the tables of texts with targets, of the clearest alignments, and of every target token."""
         summary, target = self.summary, self.summary.target
         assert target is not None
-        views = [looks(alignment, summary, screen=False) for alignment in target.alignments]
-        return [_texts(summary, short=True), _texts(summary, short=False), _sources(summary), *views]
+        views = [alignment_table(alignment, summary, screen=False) for alignment in target.alignments]
+        return [_texts_table(summary, short=True), _texts_table(summary, short=False), _sources_table(summary), *views]
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the alignment."""
+        """Return the view, layer and head at which the page opens: the alignment."""
         return {"view": "alignment", "layer": self.layer, "head": self.head}
 
 
 def translated(reading: TracedTexts, **how: Any) -> Seen:
-    """Look at what an encoder-decoder wrote. how: layer, head and top, as of `seen`. Raises RegardError for others."""
+    """Return the `Translation` of an encoder-decoder's traces. how: layer, head and top, as for `seen`."""
     if not reading.generated:
         raise RegardError(f"translate: {reading.model.name} is not an encoder-decoder: it reads a single text")
     return seen(reading.traces, kind=Translation, names=reading.names, generated=reading.generated, **how)
 
 
-def _texts(summary: Summary, *, short: bool) -> Table:
-    """Each text beside its target; for a screen the first, shortened."""
+def _texts_table(summary: Summary, *, short: bool) -> Table:
+    """Return a table of each text with its target. short: only the first texts, cut for a screen."""
     assert summary.target is not None
     rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
     if short:
@@ -195,8 +195,8 @@ def _texts(summary: Summary, *, short: bool) -> Table:
     return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
 
 
-def _sources(summary: Summary) -> Table:
-    """Each target token and the source tokens that it attends to as it is written, as many as a screen has room for."""
+def _sources_table(summary: Summary) -> Table:
+    """Return a table, short enough for a screen, of the source tokens that target tokens attend to when written."""
     assert summary.target is not None
     few = summary.target.alignments[:TEXTS]
     rows: list[list[Cell]] = []
@@ -224,17 +224,18 @@ def _sources(summary: Summary) -> Table:
 
 
 def shown_rows(summary: Summary, alignment: Alignment, count: int) -> list[tuple[Aligned, Attended]]:
-    """Choose target tokens with the rows that write them: words that two texts translate differently come first, then
-    words by their largest weight, then other tokens. They are listed in the target's order.
+    """Choose the target tokens to list, with the attention rows that write them, in the target's order.
+
+    Words that two texts translate differently come first, then words by their largest weight, then other tokens.
     """
     assert summary.target is not None
     target = summary.target.summary.tokens[alignment.text]
     different = {links[alignment.text].target for links in translated_differently(summary) if alignment.text < TEXTS}
 
-    def order(pair: tuple[Aligned, Attended]) -> tuple[bool, bool, float]:
+    def sort_key(pair: tuple[Aligned, Attended]) -> tuple[bool, bool, float]:
         token, row = pair
         no_word = target[token.token].special or not wordlike(token.text)
         return token.token not in different, no_word, -row.top[0].weight
 
     rows = [(token, token.written) for token in alignment.tokens if token.written is not None and token.written.top]
-    return sorted(sorted(rows, key=order)[:count], key=lambda pair: pair[0].token)
+    return sorted(sorted(rows, key=sort_key)[:count], key=lambda pair: pair[0].token)

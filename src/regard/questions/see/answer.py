@@ -1,4 +1,4 @@
-"""The results for a followed word or whole texts, and `see`, which computes them in one line of Python."""
+"""Define `Seen`, the result of `regard see` for a word or whole texts, and `see`, which computes it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
-SMALLEST_DIFFERENCE = 1e-3  # from which on parts of the embeddings are missing
-MAX_NAMED_PARTS = 6  # of a text that a tokenizer doesn't know or drops
+SMALLEST_DIFFERENCE = 1e-3  # of embeddings from the sum of their known components that is reported
+MAX_NAMED_PARTS = 6  # pieces of a text that the tokenizer doesn't know or drops
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seen(TracesAnswer):
-    """The result of `see`: the summary as plain numbers, and its traces or their windows.
+    """The result of `see`: the summary as plain numbers, and the traces or their windows.
 
-    layer, head: the requested heads, which the plot shows and where the page opens. read: the whole traces of texts
-    that were read in windows, for the page. shape: of the plot, "slide" or "column".
+    layer, head: the requested layer and head, which the plot shows and at which the page opens. read: the whole traces
+    of texts that were read in windows, for the page. shape: of the plot, "slide" or "column".
     """
 
     format: ClassVar[str] = "regard see"
-    panels = panels.of_summary
+    panels = panels.summary_panels
 
     summary: Summary
     layer: int | None = None
@@ -56,18 +56,18 @@ class Seen(TracesAnswer):
     shape: "Shape" = field(default="slide", kw_only=True)
 
     def title(self) -> str:
-        """Name the word and the texts."""
+        """Return a title that names the word and the texts."""
         title = shortened(self.summary.texts[0], MAX_TITLE) if self.summary.texts else ""
         if len(self.summary.texts) > 1:
             title += f" (and {len(self.summary.texts) - 1} more)"
         return title if self.summary.word is None else f"{quoted(self.summary.word)} in {title}"
 
     def findings(self) -> list[str]:
-        """Return the sentences about the word, or about what is most worth a look."""
+        """Return at most three sentences about the followed word or, without one, the most distinctive links."""
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Report what the tokenizer did not read, and embeddings that aren't explained."""
+        """Return notes on text that the tokenizer didn't read and on embeddings with unknown components."""
         statuses = self.about.statuses
         difference = max((status.embedding_difference or 0.0 for status in statuses), default=0.0)
         notes = [f"The known parts of the embeddings differ from their sum by {difference:.1e}."]
@@ -83,7 +83,7 @@ class Seen(TracesAnswer):
         return notes
 
     def rows(self) -> list[Row]:
-        """Where each occurrence looks, a row per layer and token; without a word the sharpest links, a row each."""
+        """Return table rows: each occurrence's attention per layer and token or, without a word, the top links."""
         summary, target = self.summary, self.summary.target
         occurrences = summary.occurrences or (target.summary.occurrences if target is not None else [])
         if occurrences:
@@ -94,20 +94,20 @@ class Seen(TracesAnswer):
             rows = [({"text": label, **asdict(link)}, n)
                     for n, (label, text) in enumerate(zip(summary.labels, summary.highlights, strict=False))
                     for link in text.links]  # fmt: skip
-        if any(token.turn for tokens in summary.tokens for token in tokens):  # a chat: whose message each token is in
+        if any(token.turn for tokens in summary.tokens for token in tokens):  # chat tokens know their message
             for row, n in rows:
                 numbers = {turn: row[number] for number, turn in turns.items()}
                 row |= {t: summary.tokens[n][at].turn if isinstance(at, int) else None for t, at in numbers.items()}
         return [row for row, _ in rows]
 
     def attended(self, text: int, side: str) -> list[list[Attended]]:
-        """Find where each token of a text, or of its target, attends in each layer. It takes long for a long text."""
+        """Return the tokens that each token of a text or target attends to, per layer. Slow for long texts."""
         target = self.summary.target if side == "target" else None
         summary, trace = target.summary if target else self.summary, self.traces[text].sides[target is not None]
         return attended_by_every_token(trace, self.head, summary.top, {sink.token for sink in summary.sinks[text]})
 
     def data(self) -> dict[str, object]:
-        """The whole summary, and without a word where every token attends."""
+        """Return the summary as JSON data and, without a followed word, the attention of every token."""
         data = asdict(self.summary)
         for side, of in (("text", data), ("target", (data["target"] or {}).get("summary"))):
             if of:
@@ -116,7 +116,7 @@ class Seen(TracesAnswer):
         return data
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the head that was requested, else at the first that the sentences name."""
+        """Return the layer, head and word at which the page opens: the requested head, or the first one named."""
         summary = self.summary
         if self.layer is not None or self.head is not None:
             return {"layer": self.layer, "head": self.head, "word": summary.word}
@@ -130,20 +130,20 @@ class Seen(TracesAnswer):
         return {"word": summary.word}
 
     def tabs(self) -> list[Panel | Data]:
-        """List the word's way through the layers, and what a model wrote: the page shows where tokens look itself."""
+        """Return the page's tabs: the word's movement through the layers, and the least likely generated tokens."""
         generated = [(text.trace.sides[-1], text.start) for text in self.read if isinstance(text, Generated)]
         written = [least_likely(written_tokens(side, start, names_of(side))) for side, start in generated]
         return [*movement_panels(self.summary, self.names), *written]
 
     def overview(self, page: "Page") -> Data | None:
-        """Write what the page's first view needs: of short texts what the sentences name, and the followed word."""
+        """Return the data of the page's first view: the generated text, or the texts with the named links."""
         if self.read and all(isinstance(text, Generated) and isinstance(text.trace, Trace) for text in self.read):
             written = [generated(text).plain for text in self.read]
             return page.writing_stage(written, [text.trace for text in self.read])
         return page.overview_of(self.traces, self.summary, chosen=self.layer is not None or self.head is not None)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page: the texts with their attention, and the word's movement, or why it isn't shown."""
+        """Build the page of the texts with their attention, with notes on movement that can't be shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
@@ -151,16 +151,16 @@ class Seen(TracesAnswer):
     def plot(
         self, *names: str, layer: int | None = None, head: int | None = None, shape: "Shape | None" = None
     ) -> "Figure":
-        """Draw the plot of `regard see --figure`, or the panels with these names.
+        """Draw the plot of `regard see --figure`, or the named panels, as a Matplotlib figure.
 
-        layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
+        layer, head: the layer and head to show. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
         """
         if layer is not None or head is not None:
             self = replace(self, layer=layer, head=head)
         return super(Seen, replace(self, shape=shape or self.shape)).plot(*names)
 
     def shown(self, *how: Any, **options: Any) -> "list[RenderableType]":
-        """Return what a terminal shows; in a notebook, the small stage is in the place of the texts."""
+        """Return what a terminal shows. In a notebook, an SVG of the texts with arcs replaces the texts."""
         parts = super().shown(*how, **options)
         texts: list[Any] = [part for part in parts[:-1] if "_repr_html_" in getattr(part, "__dict__", ())]
         in_html = [part._repr_html_ for part in texts]
@@ -176,7 +176,7 @@ class Seen(TracesAnswer):
         return parts
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw the plot, and list what it can't show."""
+        """Draw the plot and return it with notes on occurrences, texts and predictions that aren't drawn."""
         from regard.questions.see.picture.whole import paint_seen
 
         return paint_seen(self.summary, self.traces, self.layer, self.head, self.shape)
@@ -191,9 +191,9 @@ def seen(
     kind: type[Seen] = Seen,
     **how: Any,
 ) -> Seen:
-    """Summarise traces of one kind; those of texts that were read in windows are unfolded to their windows.
+    """Summarise traces of one kind as a `Seen`. Traces of texts read in windows are split into their windows.
 
-    kind: of the answer. word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
+    kind: the class of the result. word, layer, head, how: as for `regard.explain.texts.summary.summarise`.
     """
     windowed = bool(traces) and all(trace.windowed for trace in traces)
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
@@ -212,9 +212,9 @@ def seen(
 def seen_of_source(
     source: Source, word: str | None, references: Sequence[str], neutral: Sequence[str], *, lens: bool, **how: Any
 ) -> Seen:
-    """Read the texts of a command and look at them. references, neutral: words and sentences to compare the word with.
+    """Trace the texts of `regard see` and summarise them. references, neutral: words and sentences to compare with.
 
-    lens: whether the model reads a next token off each layer. how: as of `seen`.
+    lens: whether to compute the logit lens of each layer. how: as for `seen`.
     """
     reading, control = source.read(needs_model=lens), None
     compared = [trace_word(reading.model, each, "--compare") for each in references]
@@ -292,7 +292,7 @@ def see(
 
 
 def listed_traces(what: str, given: object) -> "list[Trace]":
-    """Return references or control as a list, a single trace as a list of itself. Raises RegardError for others."""
+    """Return reference or control traces as a list. Raises RegardError for anything but traces."""
     listed: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, Trace) else [given]
     for wrong in (trace for trace in listed if not isinstance(trace, Trace)):
         raise RegardError(f"{what}: got {type(wrong).__name__}, expected {NEEDED[what]}")

@@ -1,4 +1,4 @@
-"""The tables of a summary: texts, what a first screen shows, all numbers of a followed word, predictions of layers."""
+"""Build the panels of `regard see`: texts, occurrences, links, reference words, alignments and logit lens."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,45 +31,45 @@ from regard.text.tokens import Token
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
-TEXTS, WINDOWS, ALIGNMENTS, REFERENCE_COLUMNS = 4, 8, 2, 4  # that a first screen shows
-ROWS = 8  # of tables of occurrences and links
+TEXTS, WINDOWS, ALIGNMENTS, REFERENCE_COLUMNS = 4, 8, 2, 4  # at most, on the first screen
+ROWS = 8  # at most, in tables of occurrences and links
 FULL = 0.30  # the weight that fills a bar
-SMALLEST_WEIGHT = 0.01  # that is listed after the first
-MAX_PAIRS = 16  # of occurrences; of more, only those with the first are shown
-VALUES = 4  # of a vector that are shown
+SMALLEST_WEIGHT = 0.01  # smaller weights are listed only if they are the largest
+MAX_PAIRS = 16  # of occurrences: if there are more, only pairs with the first are shown
+VALUES = 4  # leading values of a vector that are shown
 
 
-def of_summary(answer: "Seen") -> Sequence[Panel | Later]:
-    """List the texts, what a first screen says of them in short, then every table in the order of the data's way."""
+def summary_panels(answer: "Seen") -> Sequence[Panel | Later]:
+    """Return all panels of a summary: the texts, short tables for the first screen, then the detailed tables."""
     summary, target = answer.summary, answer.summary.target
-    panels: list[Panel | Later] = [*texts(summary, "text"), *([_windows(summary)] if summary.windows else [])]
+    panels: list[Panel | Later] = [*text_strips(summary, "text"), *([_windows(summary)] if summary.windows else [])]
     if target is not None:
-        panels += texts(target.summary, "target")
-        panels += [looks(alignment, summary, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
+        panels += text_strips(target.summary, "target")
+        panels += [alignment_table(alignment, summary, n < ALIGNMENTS) for n, alignment in enumerate(target.alignments)]
     elif len(summary.occurrences) > 2:
-        panels.append(_by_occurrence(summary))
+        panels.append(_occurrences_table(summary))
     elif any(text.links for text in summary.highlights):
-        panels.append(links(summary))
-    panels += [*([references(summary)] if summary.references else []), *_side(answer, summary, "text")]
+        panels.append(links_table(summary))
+    panels += [*([references_table(summary)] if summary.references else []), *_side_tables(answer, summary, "text")]
     if target is not None:
-        panels += [*across(summary, target), *_side(answer, target.summary, "target", summary)]
+        panels += [*cross_attention_tables(summary, target), *_side_tables(answer, target.summary, "target", summary)]
     return panels
 
 
-def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
-    """List the tables of texts, or of their targets: of the word if it occurs there, or of all tokens.
+def _side_tables(answer: "Seen", summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
+    """Return the detailed tables of the texts or their targets: of the word if it occurs, or of all tokens.
 
-    source: of targets, the texts.
+    source: the summary of the texts, if these are the targets.
     """
     of_side = "" if side == "text" else " of targets"
     panels: list[Panel | Later] = []
     if summary.word is None:
         for n, label in enumerate(summary.labels):
-            panels.append(Later(f"Every token, {side} {label}", partial(overview, answer, summary, n, side)))
+            panels.append(Later(f"Every token, {side} {label}", partial(every_token_table, answer, summary, n, side)))
     elif summary.occurrences:
-        panels.append(Later(f"Token embedding{of_side}", partial(token_embeddings, summary, side)))
+        panels.append(Later(f"Token embedding{of_side}", partial(token_embeddings_table, summary, side)))
         if summary.pairs:
-            panels.append(Later(f"Cosines{of_side}", partial(cosines, summary, side)))
+            panels.append(Later(f"Cosines{of_side}", partial(cosines_table, summary, side)))
         for occurrence in summary.occurrences:
             panels.append(Later(f"Attends to, {side} {occurrence.label}", partial(attends, summary, occurrence, side)))
             name = f"Single heads, {side} {occurrence.label}"
@@ -78,12 +78,12 @@ def _side(answer: "Seen", summary: Summary, side: str, source: Summary | None = 
             name = f"Layer by layer, {side} {word.occurrence}"
             panels.append(Later(name, partial(updates_table, word, summary, side, source)))
     if summary.predictions:
-        panels.append(Later(f"Predictions{of_side}", partial(_predictions, summary, side)))
+        panels.append(Later(f"Predictions{of_side}", partial(_predictions_table, summary, side)))
     return panels + [lens_table(own, summary, side) for own in summary.logit_lenses]
 
 
-def texts(summary: Summary, side: str) -> list[Panel]:
-    """Show the tokens of each text, with bars of the followed word's weights where it attends to others most."""
+def text_strips(summary: Summary, side: str) -> list[Panel]:
+    """Return a strip of each text's tokens, with bars for the attention from the followed word in one layer."""
     place, strips = layer_looked_at(summary), list[Strip]()
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
         words = [occurrence for occurrence in summary.occurrences if occurrence.text == n]
@@ -105,12 +105,12 @@ def texts(summary: Summary, side: str) -> list[Panel]:
             marked=[token for word in words for token in word.tokens],
             special=[token for token, other in enumerate(tokens) if other.special], screen=n < TEXTS,
         ))  # fmt: skip
-    same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # a title is written once
+    same = [*(one.title == other.title for one, other in pairwise(strips)), False]  # to write a repeated title once
     return [replace(s, joined=same[n], title="" if n and same[n - 1] else s.title) for n, s in enumerate(strips)]
 
 
 def _windows(summary: Summary) -> Panel:
-    """List where each window comes from, of texts that were read in windows."""
+    """Return a table of the windows that long texts were read in, with the text and tokens of each."""
     rows: list[list[Cell]] = [
         [label, str(w.text + 1), f"{w.window + 1} of {w.windows}", f"{w.start} to {w.stop - 1}"]
         for label, w in zip(summary.labels, summary.windows, strict=True)
@@ -120,8 +120,8 @@ def _windows(summary: Summary) -> Panel:
     return Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
 
 
-def overview(answer: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
-    """Show where most of each token's attention goes, in each layer."""
+def every_token_table(answer: "Seen", summary: Summary, text: int, side: str, name: str) -> Panel:
+    """Return a table of the token that each token attends to most, for every layer."""
     attended, chat = answer.attended(text, side), any(token.turn for token in summary.tokens[text])
     rows: list[list[Cell]] = []
     for n, (token, layers) in enumerate(zip(summary.tokens[text], attended, strict=True)):
@@ -138,11 +138,11 @@ def overview(answer: "Seen", summary: Summary, text: int, side: str, name: str) 
     )  # fmt: skip
 
 
-def _predictions(summary: Summary, side: str, name: str) -> Panel:
-    """Show the likeliest tokens after a position (causal models), or at it (masked language models)."""
+def _predictions_table(summary: Summary, side: str, name: str) -> Panel:
+    """Return a table of the likeliest tokens after a position (causal models) or at it (masked models)."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
-        [*predicted_place(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
+        [*predicted_position(summary, prediction), Shares([(c.text, c.probability) for c in prediction.candidates])]
         for prediction in summary.predictions
     ]
     likeliest = f"likeliest {'labels' if after is None else 'tokens'} with probability"
@@ -150,11 +150,11 @@ def _predictions(summary: Summary, side: str, name: str) -> Panel:
     return Table(name=name, title=f"What the model predicts {'next' if after else 'here'}", columns=columns, rows=rows)
 
 
-def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
-    """Draw the likeliest tokens of each position for a plot; nothing comes after the end token of a text."""
+def likeliest_tokens_bars(summary: Summary) -> list[Bars]:
+    """Return bars of the likeliest tokens of each position, except after the end token of a text."""
     bars = []
     for prediction in summary.predictions:
-        tokens, (label, at) = summary.tokens[prediction.text], predicted_place(summary, prediction)
+        tokens, (label, at) = summary.tokens[prediction.text], predicted_position(summary, prediction)
         if not prediction.after or prediction.token < len(tokens) - 1 or not tokens[-1].special:
             title = f"{label}: {'after' if prediction.after else 'at'} {quoted(at)}: likeliest tokens"
             parts = [(c.text, c.probability) for c in prediction.candidates]
@@ -162,8 +162,8 @@ def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
     return bars
 
 
-def _by_occurrence(summary: Summary) -> Panel:
-    """Show of each occurrence what it attends to most, and the cosine of its last vector to the first one's."""
+def _occurrences_table(summary: Summary) -> Panel:
+    """Return a short table of each occurrence's largest weights and cosine to the first occurrence."""
     first, place = summary.occurrences[0], layer_looked_at(summary) or 0
     ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first.label}
     rows: list[list[Cell]] = []
@@ -183,8 +183,8 @@ def _not_shown(count: int) -> str:
     return f"{count} more occurrences are not shown." if count > 0 else ""
 
 
-def references(summary: Summary) -> Panel:
-    """Show of each reference word its cosine to each occurrence, and to the word in neutral sentences."""
+def references_table(summary: Summary) -> Panel:
+    """Return a table of the cosines of each reference word to the occurrences and to neutral sentences."""
     shown, neutral = summary.occurrences[:REFERENCE_COLUMNS], {near.word: near for near in summary.neutral}
     values = {(near.word, near.occurrence): near.last_hidden_state for near in summary.references}
     rows: list[list[Cell]] = []
@@ -206,8 +206,8 @@ def references(summary: Summary) -> Panel:
     )  # fmt: skip
 
 
-def links(summary: Summary) -> Panel:
-    """Show distinctive links between words of each text."""
+def links_table(summary: Summary) -> Panel:
+    """Return a table of the distinctive attention links between words of each text."""
     several, count = len(summary.texts) > 1, max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
         [label, called(link.query, tokens), called(link.key, tokens), short_head(link.layer, link.head), link.weight]
@@ -219,8 +219,8 @@ def links(summary: Summary) -> Panel:
     return Table(name="Links", title="Distinctive links between words", columns=columns, rows=rows, screen=True)
 
 
-def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
-    """Show the token embeddings that the occurrences start as."""
+def token_embeddings_table(summary: Summary, side: str, name: str) -> Panel:
+    """Return a table of the first values of each occurrence's token embedding."""
     rows: list[list[Cell]] = []
     for own in summary.occurrences:
         tokens = [f"{summary.tokens[own.text][n].text} at {n}" for n in own.tokens]
@@ -238,12 +238,12 @@ def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
         note += f" With position embeddings they sum to the model's input within {max(sums):.1e}."
     width = len(summary.occurrences[0].token_embeddings or ())
     columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
-    title = f"{_whose(summary, side)}: token embedding, {width} values"
+    title = f"{_word_of_side(summary, side)}: token embedding, {width} values"
     return Table(name=name, title=title, note=note.strip(), columns=columns, rows=rows)
 
 
-def cosines(summary: Summary, side: str, name: str) -> Panel:
-    """Show the cosine between the occurrences, state by state."""
+def cosines_table(summary: Summary, side: str, name: str) -> Panel:
+    """Return a table of the cosine between each two occurrences, for every hidden state."""
     pairs, note = summary.pairs, ""
     if len(pairs) > MAX_PAIRS:
         first = summary.occurrences[0].label
@@ -252,21 +252,21 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
     states = enumerate(zip(*(pair.hidden_states for pair in pairs), strict=True))
     rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]
     return Table(
-        name=name, title=f"{_whose(summary, side)}: cosine between occurrences, by {side}", note=note,
+        name=name, title=f"{_word_of_side(summary, side)}: cosine between occurrences, by {side}", note=note,
         columns=[Column("state"), *(Column(f"{pair.a} · {pair.b}", 2) for pair in pairs)],
         rows=[*rows, *([state_name(n), *values] for n, values in states)],
     )  # fmt: skip
 
 
-def _whose(summary: Summary, side: str) -> str:
+def _word_of_side(summary: Summary, side: str) -> str:
     return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
 
 
 def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, heads: bool = False) -> Panel:
-    """Show where an occurrence looks, layer by layer, or in the single heads that were requested."""
+    """Return a table of the tokens that an occurrence attends to, per layer, or per requested head."""
     it = f"{quoted(occurrence.word)} in {side} {occurrence.label}"
     sink = set(occurrence.tokens) & {sink.token for sink in summary.sinks[occurrence.text]}
-    # a causal model's first token gives all its weight to itself
+    # a causal model's first token can attend only to itself
     only = len(occurrence.tokens) == 1 and all(
         row.weights and row.weights[occurrence.tokens[0]] == 1 for row in occurrence.attends
     )
@@ -288,7 +288,7 @@ def attends(summary: Summary, occurrence: Occurrence, side: str, name: str, *, h
 
 
 def neutral_range_in_words(neutral: Neutral | None) -> str:
-    """Write the mean of cosines in neutral sentences, and their range."""
+    """Format the mean and range of a word's cosines in neutral sentences: "0.40 (0.37 to 0.46)"."""
     if neutral is None:
         return ""
     ends = [values[-1] for values in (neutral.mean, neutral.low, neutral.high)]
@@ -296,12 +296,12 @@ def neutral_range_in_words(neutral: Neutral | None) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
-    """Show each target token and the source tokens it comes from."""
+def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
+    """Return the alignment table: the source tokens that each target token attends to most."""
     label, source = summary.labels[alignment.text], summary.tokens[alignment.text]
     whose = "" if alignment.head is None else f", head {alignment.head}"
     rows: list[list[Cell]] = [
-        [token.text, *(None if row is None else _largest(row, source, 2) for row in (token.written, token.read))]
+        [token.text, *(None if row is None else _top_tokens(row, source, 2) for row in (token.written, token.read))]
         for token in alignment.tokens
     ]
     one = alignment.written_layer == alignment.read_layer
@@ -322,8 +322,8 @@ def _note_on_marked_looks(sinks: bool) -> str:
     return f"*: special tokens{' and sinks' * sinks} receive more than half."
 
 
-def across(summary: Summary, target: Target) -> list[Panel]:
-    """Show the followed word and the other side, layer by layer."""
+def cross_attention_tables(summary: Summary, target: Target) -> list[Panel]:
+    """Return tables of the cross-attention to and from the followed word, layer by layer."""
     other = target.summary
     to_word = [
         (f"Target tokens that attend to {quoted(own.word)} of text {word.occurrence}", word, other.tokens[own.text])
@@ -336,7 +336,7 @@ def across(summary: Summary, target: Target) -> list[Panel]:
     panels: list[Panel] = []
     for title, word, tokens in [*to_word, *from_word]:
         rows: list[list[Cell]] = [
-            [str(read.layer), _largest(word.written[n], tokens) if word.written else None, _largest(read, tokens)]
+            [str(read.layer), _top_tokens(word.written[n], tokens) if word.written else None, _top_tokens(read, tokens)]
             for n, read in enumerate(word.read)
         ]
         panels.append(Table(
@@ -347,14 +347,14 @@ def across(summary: Summary, target: Target) -> list[Panel]:
     return panels
 
 
-def _largest(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
-    """The largest weights of a row."""
+def _top_tokens(row: Attended, tokens: Sequence[Token], count: int = 3) -> Shares:
+    """Return the tokens with the largest weights of an attention row."""
     return Shares([(called(s.token, tokens), s.weight) for s in row.top[:count]], mark="*" * (row.apart > 0.5))
 
 
 def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
-    """The prediction of each layer at one position."""
-    label, at = _lens_place(summary, lens)
+    """Return the logit lens table: each layer's most likely tokens at one position."""
+    label, at = _lens_position(summary, lens)
     rows: list[list[Cell]] = [
         [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
         for layer in lens.layers
@@ -370,8 +370,8 @@ def lens_table(lens: LogitLens, summary: Summary, side: str) -> Panel:
 
 
 def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
-    """A row for every state; the token that the whole model finds likeliest stands out."""
-    label, at = _lens_place(summary, lens)
+    """Return the logit lens as a heat map of states by rank, with the model's own prediction in bold."""
+    label, at = _lens_position(summary, lens)
     found = [layer.candidates for layer in lens.layers]
     final = quoted(lens.final.text)
     return Heat(
@@ -385,12 +385,12 @@ def lens_cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
     )  # fmt: skip
 
 
-def predicted_place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
-    """The label of a text or occurrence, and the token with its number where there are more of its kind."""
+def predicted_position(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
+    """Return the label of a prediction's text or occurrence, and its token, numbered if it is repeated."""
     return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
 
 
-def _lens_place(summary: Summary, lens: LogitLens) -> tuple[str, str]:
-    """As `predicted_place`, with whether what is predicted comes after the token."""
-    label, at = predicted_place(summary, lens)
+def _lens_position(summary: Summary, lens: LogitLens) -> tuple[str, str]:
+    """Return the label of a logit lens's text and its position in words: "after “bank”" or "at “bank”"."""
+    label, at = predicted_position(summary, lens)
     return label, f"{'after' if lens.after else 'at'} {quoted(at)}"

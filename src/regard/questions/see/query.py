@@ -43,11 +43,11 @@ class SeeQuery(Query):
 
     @property
     def references(self) -> list[str]:
-        """The words of --compare, each once."""
+        """Return the reference words of --compare without duplicates."""
         return list(dict.fromkeys(word.strip() for word in ",".join(self.compare).split(","))) if self.compare else []
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model."""
+        """Check the options of `regard see` that can be checked without a model."""
         super().check(texts, targets, called=called)
         if self.compare and self.word is None:
             raise RegardError(f"{called('compare')} needs {called('word')}: it compares that word with others")
@@ -58,7 +58,7 @@ class SeeQuery(Query):
             raise RegardError(f"{called('control')} needs {called('word')} and {called('compare')}: pass all three")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Raise an error for texts, images and options that don't go together."""
+        """Check that the texts, images and options can be combined."""
         if source.images:
             refuse_both("--image", {
                 "--compare": self.compare, "--control": self.control, "--logit-lens": self.logit_lens,
@@ -75,11 +75,11 @@ class SeeQuery(Query):
         super().check_source(source, verb, outputs)
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return how many patches of an image are listed; a text's tables have --top already."""
+        """Return the number of image patches to list, None for texts, whose tables already follow --top."""
         return self.top if answer.format == "regard look" else None
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Read the texts or images, and answer."""
+        """Trace the texts or images and return the answer about them."""
         if source.images:
             looked: Any = from_above("looked")
             reading, fill = source.read(), self.remove
@@ -94,7 +94,7 @@ class SeeQuery(Query):
 
 
 def read_sentences(file: Path, word: str) -> list[str]:
-    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out."""
+    """Read neutral sentences with the word from a file, one per line, without blank and repeated lines."""
     what = f"--control {str(file)!r}"
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
@@ -130,7 +130,7 @@ class TranslateQuery(Query):
     top: int = option(default=5, least=1)
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Translate the texts, and look at the alignment."""
+        """Translate the texts and return the alignment in the model's cross-attention."""
         from regard.questions.see.alignment import translated
 
         return translated(source.read(), layer=self.layer, head=self.head, top=self.top)

@@ -10,11 +10,11 @@ from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, mean_or_head, named, number, numbered, quoted, word_numbered
 from regard.questions.movement import SMALLEST_CONTRIBUTION
 
-SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
-SMALLEST_DROP = 0.01  # of a cosine in a layer
-SMALLEST_DIP = 0.05  # of a cosine, below where it starts and ends
+SAME = 1 - 1e-6  # two vectors with at least this cosine differ only by rounding
+SMALLEST_DROP = 0.01  # in cosine over a layer that a sentence reports
+SMALLEST_DIP = 0.05  # in cosine below its start and end that a sentence reports
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-LIKELY = 0.5  # a prediction that comes before the links
+LIKELY = 0.5  # probability from which on the prediction comes before the links
 PREDICTION = "{place}, the model predicts {candidate} ({probability})."
 TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
@@ -68,11 +68,11 @@ WHOLE_TEXT: list[list[Template]] = [
 
 
 def findings(summary: Summary) -> list[str]:
-    """Return the sentences about a followed word, or about what is most worth a look."""
+    """Return at most three sentences about the followed word or, without one, the most distinctive links."""
     target = summary.target
-    numbers = _alignments(summary, target) if target is not None else {}
+    numbers = _alignment_facts(summary, target) if target is not None else {}
     if summary.word is None:
-        texts = [_whole_text(summary, n) for n in range(len(summary.texts))]
+        texts = [_text_facts(summary, n) for n in range(len(summary.texts))]
         if len(texts) == 1:
             return sentences(WHOLE_TEXT, numbers | texts[0])
         messages = [sentences(WHOLE_TEXT[1:], text) for text in texts]
@@ -80,18 +80,18 @@ def findings(summary: Summary) -> list[str]:
         return [*sentences(WHOLE_TEXT[:1], numbers), *in_turn][:3]
     if summary.occurrences:
         numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences), "texts": len(summary.texts)}
-        numbers |= _movement(summary) | _links(summary) | _ends(summary) | _contribution(summary)
-        numbers |= _prediction(summary, 0) if target is None else {}
+        numbers |= _movement_facts(summary) | _link_facts(summary) | _cosine_facts(summary) | _update_facts(summary)
+        numbers |= _prediction_facts(summary, 0) if target is None else {}
     return sentences(TABLE, numbers)
 
 
 def first_link(summary: Summary) -> WordLink | None:
-    """Return the link whose head the sentences name first."""
+    """Return the first occurrence's most distinctive link, whose head the sentences name first."""
     return next((occurrence.link for occurrence in summary.occurrences if occurrence.link is not None), None)
 
 
 def text_name(summary: Summary, text: int) -> str:
-    """Name a text, or a window of a text, in words."""
+    """Return the name of a text, or of a window of a text: "text 2", "window 1 of 3"."""
     if not summary.windows:
         return f"text {summary.labels[text]}"
     own = summary.windows[text]
@@ -100,7 +100,7 @@ def text_name(summary: Summary, text: int) -> str:
 
 
 def occurrence_name(summary: Summary, label: str) -> str:
-    """Name an occurrence by the label that tables give it, or by the window that it is in."""
+    """Return the name of an occurrence in a sentence: "the second occurrence", "text 2", "occurrence 2a"."""
     if len(summary.occurrences) == 1:
         return "the text"
     if len(summary.texts) == 1:
@@ -112,8 +112,8 @@ def occurrence_name(summary: Summary, label: str) -> str:
     return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
 
 
-def _movement(summary: Summary) -> dict[str, Any]:
-    """Where texts move the word, by the reference words whose neutral range it leaves furthest."""
+def _movement_facts(summary: Summary) -> dict[str, Any]:
+    """Return the numbers of the sentence on movement: reference words whose neutral range the word leaves."""
     if not summary.references:
         return {}
     ranges = {neutral.word: neutral for neutral in summary.neutral}
@@ -133,7 +133,7 @@ def _movement(summary: Summary) -> dict[str, Any]:
                 usual = f"usually {number(low)} to {number(high)}"
                 text = f"{way} {quoted(reference.word)} (cosine {number(value)}, {usual})"
                 outside.append((way == "towards", max(value - high, low - value), place, text))
-        if outside:  # where it goes says more than what it leaves
+        if outside:  # max prefers "towards" to "away from", which says less
             ways.append(max(outside))
             numbers[f"way_{place + 1}"] = ways[-1][-1]
         elif comparable(summary, occurrence.label):
@@ -157,8 +157,8 @@ def _movement(summary: Summary) -> dict[str, Any]:
     return numbers | {"high": highest[0], "high_where": occurrence_name(summary, highest[1])}
 
 
-def _links(summary: Summary) -> dict[str, Any]:
-    """The most distinctive link of each occurrence to another word, `_1` and `_2` of the two that are least alike."""
+def _link_facts(summary: Summary) -> dict[str, Any]:
+    """Return the numbers of the sentence on links: the most distinctive one of each of the two least similar words."""
     numbers: dict[str, Any] = {"linked": False}
     ends = [(end, (pair.a, pair.b)) for pair in summary.pairs if (end := known(pair.hidden_states[-1])) is not None]
     least = min(ends)[1] if ends else [occurrence.label for occurrence in summary.occurrences[:2]]
@@ -179,8 +179,8 @@ def _links(summary: Summary) -> dict[str, Any]:
     return numbers
 
 
-def _ends(summary: Summary) -> dict[str, Any]:
-    """The similarity of the occurrences at the start and the end, and the layer that separates them most."""
+def _cosine_facts(summary: Summary) -> dict[str, Any]:
+    """Return the numbers of the sentence on cosines between occurrences: first, lowest, last and largest drop."""
     occurrences, pairs = summary.occurrences, summary.pairs
     if len(occurrences) == 1:
         return {"own_end": known(occurrences[0].cosines_to_start()[-1])}
@@ -205,8 +205,8 @@ def _ends(summary: Summary) -> dict[str, Any]:
     return {"start": begin, "end": low, "drop": layer if drop >= SMALLEST_DROP else None}
 
 
-def _contribution(summary: Summary) -> dict[str, Any]:
-    """The other word that contributed most to an occurrence's update in a layer."""
+def _update_facts(summary: Summary) -> dict[str, Any]:
+    """Return the numbers of the sentence on the token that contributes most to an occurrence's residual update."""
     words = zip(summary.occurrences, summary.layer_updates, strict=False)
     contributions = [(update.most, own) for own, update in words if update.updates is not None and update.most]
     if not contributions or summary.target is not None:
@@ -219,8 +219,8 @@ def _contribution(summary: Summary) -> dict[str, Any]:
     return {"giver": giver, "part": most.share, "update": most.layer, "of_text": where}
 
 
-def _prediction(summary: Summary, text: int) -> dict[str, Any]:
-    """What a language model predicts after, or in place of, the followed word, or at the last such position."""
+def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
+    """Return the numbers of the sentence on the likeliest token at the followed word or the last position."""
     at = [made for made in summary.predictions if made.text == text and made.candidates]
     if not at:
         return {}
@@ -232,10 +232,10 @@ def _prediction(summary: Summary, text: int) -> dict[str, Any]:
     return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
 
 
-def _whole_text(summary: Summary, text: int) -> dict[str, Any]:
-    """The main results for a text without a followed word."""
+def _text_facts(summary: Summary, text: int) -> dict[str, Any]:
+    """Return the numbers of the sentences about a text without a followed word: links, prediction, changed word."""
     tokens, found = summary.tokens[text], summary.highlights[text]
-    numbers = _prediction(summary, text) if summary.target is None else {}
+    numbers = _prediction_facts(summary, text) if summary.target is None else {}
     alone = "" if summary.target is None else "in the encoder, "
     numbers["in_text"] = f"in {text_name(summary, text)}, " if len(summary.texts) > 1 else alone
     if found.moved:
@@ -255,8 +255,8 @@ def _whole_text(summary: Summary, text: int) -> dict[str, Any]:
     return numbers
 
 
-def _alignments(summary: Summary, target: Target) -> dict[str, Any]:
-    """The target tokens that attend most to a token of their text, as they are written; those of a followed word."""
+def _alignment_facts(summary: Summary, target: Target) -> dict[str, Any]:
+    """Return the numbers of the sentence on cross-attention: the target tokens with the largest weights."""
     links = []
     for alignment in target.alignments:
         followed = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}

@@ -29,8 +29,8 @@ def compared(bank, minilm):
 def test_two_texts(compared, bank, shape: str) -> None:
     figure, notes = paint_seen(compared, bank, shape=shape)
     assert notes == []
-    lines = stage.lines(compared, bank, None, None)
-    fork = stage.fork(compared, lines)
+    lines = stage.choose_lines(compared, bank, None, None)
+    fork = stage.movement(compared, lines)
     for n, line in enumerate(lines):
         drawn = {gid for gid in artists(figure) if gid.startswith(f"arc {n} ")}
         assert drawn == {f"arc {n} {k}" for k, weight, *_ in line.arcs if weight > 0.004}
@@ -79,7 +79,7 @@ def test_no_text_lies_on_another_or_outside(texts: list[str], shape: str, minilm
 
 def test_deep_models_have_their_layers_across(minilm) -> None:
     trace = minilm.trace("a man on a river bank")
-    (line,) = stage.lines(summarise([trace]), [trace], None, None)
+    (line,) = stage.choose_lines(summarise([trace]), [trace], None, None)
     from dataclasses import replace
 
     from matplotlib.figure import Figure
@@ -89,7 +89,7 @@ def test_deep_models_have_their_layers_across(minilm) -> None:
 
     deep = replace(line, layers=[*range(30)], cells=[[0.5] * 9] * 30, head=(0, 1), arcs=[])
     figure = Figure()
-    Stage(summarise([trace]), [deep], Pen(figure, *SLIDE), ON_SLIDE)._grid(0, 24, 338, 300, 172)
+    Stage(summarise([trace]), [deep], Pen(figure, *SLIDE), ON_SLIDE)._draw_grid(0, 24, 338, 300, 172)
     assert artists(figure)["heads 0"].get_array().shape == (9, 30)
     assert [axes.get_ylabel() for axes in figure.axes[1:]] == ["head"]
 

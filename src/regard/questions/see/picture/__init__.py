@@ -1,1 +1,1 @@
-"""The picture of what `see` found: of a word or of whole texts, of a text and its target."""
+"""Draw the plot of `regard see`: of a word, of whole texts, or of a text and its target."""

@@ -1,6 +1,6 @@
-"""Choose what the stage shows of a summary: sentences with arcs, every head, where the word goes.
+"""Choose what the plot of `regard see` shows of a summary: sentences with arcs, heads, a word's movement.
 
-The picture and the view in a notebook draw it, and the page's first view shows the same links.
+The plot and the notebook's view draw this choice, and the page's first view shows the same links.
 """
 
 import re
@@ -21,8 +21,8 @@ from regard.trace.labelled_map import gives
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-LONGEST = 160  # tokens of a text that is drawn whole; of a longer one those around the word
-ARCS = 2  # links of one token that stand out
+LONGEST = 160  # tokens of a text that is drawn whole: of a longer one, only those around the word are drawn
+ARCS = 2  # distinctive links that are drawn from one token
 CLAUSES = re.compile(r"(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and ")
 PARTS = re.compile(r"(\([^)]*\)|“[^”]*”)")
 Curve = Sequence[int | float | None]
@@ -31,12 +31,12 @@ Arc = tuple[int, int | float, int, int | None]  # key, weight, layer, head
 
 @dataclass(frozen=True)
 class TextLine:
-    """A text, and what one of its words attends to.
+    """A text to draw, with the attention from one of its words.
 
-    tokens: those of the word. apart: special tokens and sinks. head: (layer, head) whose weights are drawn, None as the
-    head for the mean; None if each arc is of its own head. cells[l][h]: how unusual the word's most distinctive link
-    in that head is, 1 for the largest from 0.25 nats on; of a text of more than 160 tokens, its largest weight on
-    another word. links: all that stand out, (query, key, layer, head, weight).
+    tokens: those of the word. apart: special tokens and sinks. head: the (layer, head) whose weights are drawn, with
+    head None for the mean, or None if each arc has its own head. cells[l][h]: how unusual the word's most distinctive
+    link in that head is: 1 for the largest, if it has at least 0.25 nats. For a text of more than 160 tokens, its
+    largest weight on another word. links: all distinctive links, as (query, key, layer, head, weight).
     """
 
     label: str
@@ -52,26 +52,26 @@ class TextLine:
 
     @property
     def word(self) -> str:
-        """The word, as sentences quote it."""
+        """Return the word as sentences quote it."""
         return visible(spelling(self.trace.tokens, self.tokens))
 
     @property
     def kind(self) -> str:
-        """The kind of the cells."""
+        """Return the name of the measure in the cells."""
         return "most unusual link" if len(self.trace.tokens) <= LONGEST else "strongest link"
 
     @property
     def shown(self) -> range:
-        """The tokens that are drawn."""
+        """Return the numbers of the tokens that are drawn: at most `LONGEST`, around the word."""
         start = max(0, min(self.tokens[0] - LONGEST // 2, len(self.trace.tokens) - LONGEST))
         return range(start, min(start + LONGEST, len(self.trace.tokens)))
 
     def name(self, token: int) -> str:
-        """A token as it is written beside its weight."""
+        """Return a token's text, shortened to 14 characters, to write next to its weight."""
         return display_text(self.trace.tokens[token].text.strip() or self.trace.tokens[token].text, 14)
 
     def where(self) -> str:
-        """Name what the arcs are of."""
+        """Return the name of the layer and head that the arcs show."""
         if self.head is None:
             return "the links that stand out"
         layer, head = self.head
@@ -79,10 +79,10 @@ class TextLine:
 
 
 @dataclass(frozen=True)
-class Fork:
-    """A word's movement, state by state: a curve for each line, the others, and the range in neutral sentences.
+class Movement:
+    """A word's movement: a curve of cosines per drawn text, other curves, and the range in neutral sentences.
 
-    ends: the reference words that it is nearer to above and below 0, where curves are a difference of two cosines.
+    ends: if curves are a difference of two cosines, the reference words that the word is nearer to above and below 0.
     """
 
     title: str
@@ -92,16 +92,16 @@ class Fork:
     ends: tuple[str, str] | None = None
 
 
-def drawable(trace: Trace) -> list[int]:
-    """Return the layers whose queries and keys are the trace's own tokens."""
+def drawable_layers(trace: Trace) -> list[int]:
+    """Return the numbers of the layers whose queries and keys are all tokens of the trace."""
     size = len(trace.tokens)
     return [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[1:] == (size, size)] if size else []
 
 
-def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[TextLine]:
-    """Choose the sentences: of the two occurrences that end furthest apart, else of all texts.
+def choose_lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[TextLine]:
+    """Choose the texts to draw: of the two occurrences that end furthest apart, or all texts without a word.
 
-    layer, head: whose weights are drawn, None for those that the sentences name.
+    layer, head: the layer and head whose weights are drawn, None for those that the sentences name.
     """
     layer, head = check_heads(traces[0], layer, head)
     chosen: list[tuple[int, Occurrence | None]] = [(n, None) for n in range(len(traces))]
@@ -110,16 +110,16 @@ def lines(summary: Summary, traces: Sequence[Trace], layer: int | None, head: in
         apart = min(known, key=lambda pair: pair.hidden_states[-1] or 0.0, default=None)
         named = [word for word in summary.occurrences if apart is not None and word.label in (apart.a, apart.b)]
         chosen = [(word.text, word) for word in named or summary.occurrences[:2]]
-    chosen = [(text, own) for text, own in chosen if drawable(traces[text])]
+    chosen = [(text, own) for text, own in chosen if drawable_layers(traces[text])]
     row = summary.word is not None and len(chosen) > 1
-    return [_line(summary, traces[text], text, own, layer, head, row) for text, own in chosen]
+    return [_choose_line(summary, traces[text], text, own, layer, head, row) for text, own in chosen]
 
 
-def _line(
+def _choose_line(
     summary: Summary, trace: Trace, text: int, own: Occurrence | None, layer: int | None, head: int | None, row: bool
 ) -> TextLine:
-    """Choose the word and its arcs. row: all weights of one head are drawn, not the links that stand out."""
-    sinks, layers = [sink.token for sink in summary.sinks[text]], drawable(trace)
+    """Choose a text's word and arcs. row: draw all weights of one head instead of the distinctive links."""
+    sinks, layers = [sink.token for sink in summary.sinks[text]], drawable_layers(trace)
     apart = frozenset(sinks) | {n for n, token in enumerate(trace.tokens) if token.special}
     named = summary.highlights[text].links if summary.highlights else []
     heads = range(trace.attention[layers[0]].shape[0])
@@ -150,8 +150,8 @@ def _line(
     return TextLine(label, trace, tokens, apart, at, arcs, layers, cells, links, asked)
 
 
-def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
-    """Choose how to draw a word's way through the layers; None if its states aren't held."""
+def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
+    """Choose the curves of a word's movement through the layers, None if the traces have no hidden states."""
     if summary.word is None or summary.massive is None or len(shown) < 2:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
@@ -160,25 +160,25 @@ def fork(summary: Summary, shown: Sequence[TextLine]) -> Fork | None:
         (one, two), paths = told.words, {each.word: each.paths for each in every}
         made = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
                 for n in own]  # fmt: skip
-        return Fork(f"Nearer “{one}” or “{two}”, by layer", made, (), (told.mean, told.low, told.high), (one, two))
+        return Movement(f"Nearer “{one}” or “{two}”, by layer", made, (), (told.mean, told.low, told.high), (one, two))
     if summary.references:
         widest = max(every, key=lambda each: abs((each.paths[own[0]][-1] or 0) - (each.paths[own[1]][-1] or 0)))
         near = widest.neutral
         band = None if near is None else (near.mean, near.low, near.high)
         rest = [path for n, path in enumerate(widest.paths) if n not in own]
         title = f"Cosine of “{summary.word}” to “{widest.word}”, by layer"
-        return Fork(title, [widest.paths[n] for n in own], rest, band)
+        return Movement(title, [widest.paths[n] for n in own], rest, band)
     pairs = sorted(summary.pairs, key=lambda pair: {pair.a, pair.b} != {line.label for line in shown})
     title = f"Cosine of the two “{summary.word}” vectors, by layer"
-    return Fork(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
+    return Movement(title, [pairs[0].hidden_states], [pair.hidden_states for pair in pairs[1:]])
 
 
-def marked(
+def split_by_colour(
     sentence: str, shown: Sequence[TextLine], followed: str, known: set[str]
 ) -> list[tuple[str, int | None, bool]]:
-    """Cut a sentence into (text, number of the line whose colour it has, whether it is an aside), as the page does.
+    """Split a sentence into (text, number of the drawn text for its colour, whether it is in brackets), as the page.
 
-    followed: the word without a colour. known: the words that the picture shows, in small letters.
+    followed: the followed word, which has no colour. known: the words that the plot shows, in lower case.
     """
     cut: list[tuple[str, int | None, bool]] = []
     for clause in CLAUSES.findall(sentence):
@@ -191,8 +191,8 @@ def marked(
     return cut
 
 
-def pieces(line: TextLine) -> list[tuple[str, bool]]:
-    """Each token as its text has it, and whether a blank is before it."""
+def written_tokens(line: TextLine) -> list[tuple[str, bool]]:
+    """Return each token as written in its text, and whether a space precedes it."""
     made: list[tuple[str, bool]] = []
     end, blank = 0, False
     for token in line.trace.tokens:
@@ -204,11 +204,11 @@ def pieces(line: TextLine) -> list[tuple[str, bool]]:
     return made
 
 
-def laid(
+def layout(
     line: TextLine, width: Callable[[str], int | float], room: int | float
 ) -> list[tuple[int | float, int | float, int]]:
-    """Lay the shown tokens out in lines: (left, width, line) of each. width: of a text; room: of a line."""
-    own = pieces(line)[line.shown.start : line.shown.stop]
+    """Return each drawn token's (left, width, line number). width: measures a text. room: the width of a line."""
+    own = written_tokens(line)[line.shown.start : line.shown.stop]
     special = [token.special for token in line.trace.tokens[line.shown.start : line.shown.stop]]  # which are small
     wide = [width(said) * (0.5 if small else 1.0) for (said, _), small in zip(own, special, strict=True)]
     x, row, made = 0.0, 0, []

@@ -1,4 +1,4 @@
-"""Draw the stage: sentences with arcs, every head, and how a word moves; as a slide, or as a column of a paper."""
+"""Draw the plot of `regard see`, as a slide or a paper's column: sentences with arcs, heads, a word's movement."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from regard.display.figure import drawn
 from regard.display.pen import SLIDE, Pen, frame, mark, ribbon, text_width
 from regard.explain.texts.summary import Summary, curves, leaves_range
 from regard.explain.wording import capital, number, short_head, signed
-from regard.questions.see.panels import likeliest_tokens_seen
+from regard.questions.see.panels import likeliest_tokens_bars
 from regard.questions.see.picture import lines as stage
 from regard.questions.see.picture.lines import TextLine
 from regard.questions.see.sentences import findings
@@ -24,15 +24,15 @@ from regard.text.quoting import direction, short
 from regard.trace.status import exactness
 
 COLUMN = 241.0  # points: 85 mm
-ROWS, WORDS, LINKS = 3, 10, 9  # texts in which no word is followed, reference words, and links that are drawn
-MAPPED = 48  # tokens whose matrix is drawn
+ROWS, WORDS, LINKS = 3, 10, 9  # at most this many texts without a followed word, reference words, and links
+MAPPED = 48  # tokens of a text whose matrix is drawn, at most
 Painter = Callable[[int | float, int | float, int | float, int | float], object]  # left, top, width and height
 Place = tuple[int | float, int | float, int]
 
 
 @dataclass(frozen=True)
 class Style:
-    """Sizes in points. unit: a pixel of the page; small, plain, title: of words; serif: of texts, the largest first."""
+    """Sizes in points. unit: a page's pixel. small, plain, title: labels. serif: texts, the largest size first."""
 
     unit: int | float
     small: int | float
@@ -46,16 +46,16 @@ IN_COLUMN = Style(0.3, 5.4, 5.9, 6.4, (9, 8.4, 7.8, 7.2, 6.6, 6.2, 5.8, 5.4))
 
 
 class Stage:
-    """The stage of a summary. lines: what `stage.lines` chose of its traces."""
+    """Draws the panels of a summary's plot. lines: the texts that `stage.choose_lines` chose from the traces."""
 
     def __init__(self, summary: Summary, lines: Sequence[TextLine], pen: Pen, look: Style) -> None:
         self.summary, self.lines, self.pen, self.look = summary, lines, pen, look
         self.two = summary.word is not None and len(lines) > 1
         compared = bool(summary.references) and summary.massive is not None
-        self.rows, self.fork = curves(summary)[:WORDS] if compared else [], stage.fork(summary, lines)
+        self.words, self.movement = curves(summary)[:WORDS] if compared else [], stage.movement(summary, lines)
 
     def slide(self) -> None:
-        """Draw all of it, with the first sentence of what was found as its title."""
+        """Draw all panels on a slide, with the first finding as the title."""
         pen, (right, high), first = self.pen, SLIDE, self.lines[0]
         write_headline(pen, self.summary, self.lines)
         heads = f"{len(first.layers)} layers × {len(first.cells[0])} heads"
@@ -63,37 +63,37 @@ class Stage:
         checked = exactness([line.trace.status for line in self.lines])
         pen.text(right - 24, high - 12, checked, self.look.small, GREY, "right", room=470)
         if self.two:
-            self._sentences(24, 82, 580, 254)
-            self._grids(24, 350, 580, 160)
-            (self._fork if self.fork else self._list)(636, 82, 300, 244)
-            (self._dots if self.rows else self._list)(636, 350, 300, 160)
+            self._draw_texts(24, 82, 580, 254)
+            self._draw_grids(24, 350, 580, 160)
+            (self._draw_curves if self.movement else self._draw_links)(636, 82, 300, 244)
+            (self._draw_references if self.words else self._draw_links)(636, 350, 300, 160)
         elif len(self.lines) == 1:
-            self._sentences(24, 80, right - 48, 246)
-            self._grid(0, 24, 338, 300, 172)
-            wide = 282 if self.rows or likeliest_tokens_seen(self.summary) or len(first.shown) <= MAPPED else 584
+            self._draw_texts(24, 80, right - 48, 246)
+            self._draw_grid(0, 24, 338, 300, 172)
+            wide = 282 if self.words or likeliest_tokens_bars(self.summary) or len(first.shown) <= MAPPED else 584
             if wide == 282:
-                self._middle(352, 338, 270, 172)
-            self._list(936 - wide, 338, wide, 172)
+                self._draw_middle(352, 338, 270, 172)
+            self._draw_links(936 - wide, 338, wide, 172)
         else:
             tall = 436 / min(ROWS, len(self.lines))
             for n in range(min(ROWS, len(self.lines))):
-                self._stack((n,), 24, 82 + n * tall, 600, tall - 12)
-                self._grid(n, 660, 86 + n * tall, 276, tall - 24)
+                self._draw_stack((n,), 24, 82 + n * tall, 600, tall - 12)
+                self._draw_grid(n, 660, 86 + n * tall, 276, tall - 24)
 
     def column(self) -> list[tuple[Painter, int | float]]:
-        """List the panels of a column, each with its height: sentences, then two more, without a title."""
+        """Return the painters of a column's three panels, each with its height in points."""
         last: tuple[Painter, int | float] = (
-            (self._dots, 30 + 13.0 * len(self.rows)) if self.rows else (self._list, 96.0)
+            (self._draw_references, 30 + 13.0 * len(self.words)) if self.words else (self._draw_links, 96.0)
         )
         if self.two:
-            return [(self._sentences, 112.0), (self._fork if self.fork else self._grids, 112.0), last]
-        return [(self._sentences, 74.0), (lambda *at: self._grid(0, *at), 96.0), last]
+            return [(self._draw_texts, 112.0), (self._draw_curves if self.movement else self._draw_grids, 112.0), last]
+        return [(self._draw_texts, 74.0), (lambda *at: self._draw_grid(0, *at), 96.0), last]
 
-    def _middle(self, *at: int | float) -> None:
-        """For one text: reference words, otherwise the next token, otherwise all of its links."""
-        likeliest = likeliest_tokens_seen(self.summary)
-        if self.rows:
-            self._dots(*at)
+    def _draw_middle(self, *at: int | float) -> None:
+        """Draw the middle panel for one text: reference words, or else the next token, or else all its links."""
+        likeliest = likeliest_tokens_bars(self.summary)
+        if self.words:
+            self._draw_references(*at)
         elif likeliest:
             title, (x, y, wide, high) = likeliest[-1].title.partition(": ")[2].rpartition(": ")[0], at
             y, bottom = self._title(x, y, capital(title), wide, "the likeliest tokens and their probability"), y + high
@@ -101,19 +101,17 @@ class Stage:
             drawn(likeliest[-1], True).paint(axes)
             axes.set(xlabel="", xlim=(0, 1.15), xticks=[])
         else:
-            self._map(*at)
+            self._draw_matrix(*at)
 
     def _title(self, x: int | float, y: int | float, said: str, room: int | float, under: str = "") -> int | float:
         return self.pen.title(x, y, said, room, under, (self.look.title, self.look.small))
 
-    # sentences
-
-    def _sentences(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """One sentence, or two with the followed word of both in one column where they fit in a line each."""
+    def _draw_texts(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw the sentences: two that fit in a line each have their followed words in one column."""
         badge, look = 30 * self.look.unit, self.look
         for size in (min(size, 22.0) for size in look.serif) if self.two else ():
-            every = [self._laid(n, 1e9, size) for n in (0, 1)]
-            at = [self._start(n, places) for n, places in enumerate(every)]
+            every = [self._layout(n, 1e9, size) for n in (0, 1)]
+            at = [self._word_middle(n, places) for n, places in enumerate(every)]
             after = max(places[-1][0] + places[-1][1] - own for places, own in zip(every, at, strict=True))
             if max(at) + after + badge <= wide:
                 column = x + badge + max(at) + (wide - badge - max(at) - after) / 2
@@ -121,22 +119,22 @@ class Stage:
                 lift = (high - gap - size * 1.4) / 2
                 for n in (0, 1):
                     base = y + lift + size + n * gap
-                    self._write(n, column - at[n], base, every[n], size, 1 if n else -1, lift, 0)
+                    self._draw_text(n, column - at[n], base, every[n], size, 1 if n else -1, lift, 0)
                 labels = {line.label for line in self.lines}
                 if any({pair.a, pair.b} == labels and pair.token_embeddings_equal for pair in self.summary.pairs):
                     tie = [base - gap + size * 0.45, base - size * 1.1]
                     self.pen.axes.plot([column] * 2, tie, color=GREY, lw=1.1 * look.unit, ls=(0, (1.5, 3)))
                 return
-        self._stack(range(len(self.lines)), x, y, wide, high)
+        self._draw_stack(range(len(self.lines)), x, y, wide, high)
 
-    def _stack(
+    def _draw_stack(
         self, which: Sequence[int], x: int | float, y: int | float, wide: int | float, high: int | float
     ) -> None:
-        """Sentences below one another in one size: as large as fits in a line each, else in several."""
+        """Draw sentences below one another in the largest size that fits, if possible in one line each."""
         look = self.look
         badge = 30 * look.unit * (len(self.lines) > 1)
         for size in look.serif:
-            every = [self._laid(n, wide - badge, size) for n in which]
+            every = [self._layout(n, wide - badge, size) for n in which]
             rows = [places[-1][2] + 1 for places in every]
             gap = size * 1.36 + (1.5 * look.plain + 12 * look.unit) * (sum(rows) < 7)
             under = look.plain * 1.6 + look.small * 1.3 * (max(rows) == 1)
@@ -144,8 +142,8 @@ class Stage:
                 break
         free = high - sum(size * 1.3 + (own - 1) * gap + under for own in rows)
         reach = 26 * look.unit
-        if max(rows) == 1:  # as high as its arcs
-            ends = [abs(p[k][0] + p[k][1] / 2 - self._start(n, p)) for n, p in zip(which, every, strict=True)
+        if max(rows) == 1:  # the longest arc determines the height
+            ends = [abs(p[k][0] + p[k][1] / 2 - self._word_middle(n, p)) for n, p in zip(which, every, strict=True)
                     for k, weight, *_ in self.lines[n].arcs if weight > 0.004]  # fmt: skip
             reach = 0.27 * max(ends, default=0.0) + 36 * look.unit
         lift = max(0.0, min(free / len(which), reach))
@@ -154,19 +152,19 @@ class Stage:
             full = max(left + w for left, w, _ in places)
             start = x + badge + (wide - badge - full) / 2 * (max(rows) == 1 and len(self.lines) == 1)
             base += lift + size
-            self._write(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
+            self._draw_text(n, start, base, places, size, -1, lift, gap * (max(rows) > 1))
             base += size * 0.3 + (own - 1) * gap + under
 
-    def _laid(self, n: int, room: int | float, size: int | float) -> list[Place]:
-        return stage.laid(self.lines[n], lambda text: text_width(text, size, serif=True), room)
+    def _layout(self, n: int, room: int | float, size: int | float) -> list[Place]:
+        return stage.layout(self.lines[n], lambda text: text_width(text, size, serif=True), room)
 
-    def _start(self, n: int, places: Sequence[Place]) -> int | float:
-        """The middle of the word, of its first token where it goes on in the next line."""
+    def _word_middle(self, n: int, places: Sequence[Place]) -> int | float:
+        """Return the x of the word's middle, of its part in the first line if it continues in the next."""
         own = [places[k - self.lines[n].shown.start] for k in self.lines[n].tokens]
         own = [place for place in own if place[2] == own[0][2]]
         return (own[0][0] + own[-1][0] + own[-1][1]) / 2
 
-    def _write(
+    def _draw_text(
         self,
         n: int,
         x: int | float,
@@ -177,7 +175,7 @@ class Stage:
         room: int | float,
         gap: int | float,
     ) -> None:
-        """Write a sentence whose first line stands on base, with its arcs, as high as room, and the weights."""
+        """Draw a sentence with its arcs and weights. base: y of the first line. room: height of the arcs, in points."""
         pen, line, unit, hue = self.pen, self.lines[n], self.look.unit, TEXTS[n % 2]
         full = max(left + wide for left, wide, _ in places)
         if direction(line.trace.text) == "rtl":
@@ -188,7 +186,7 @@ class Stage:
             pen.text(x - 20 * unit, base - size * 0.33 + self.look.small * 0.36, line.label, self.look.small, "#ffffff",
                      "center", bold=True)  # fmt: skip
         weights = {k: weight for k, weight, *_ in line.arcs}
-        written = stage.pieces(line)
+        written = stage.written_tokens(line)
         for k, (left, wide, y) in boxes.items():
             apart, special = k in line.apart, line.trace.tokens[k].special
             part = min(1.0, weights.get(k, 0.0) ** 0.5 * (0.45 if apart else 0.92))
@@ -233,15 +231,13 @@ class Stage:
                 said = said if tight > text_width(said, self.look.small) * 1.1 else short_head(layer, head)
                 pen.text(middle, low + self.look.small * 1.25, said, self.look.small, GREY, "center")
 
-    # panels
-
-    def _grids(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """The heads of both texts side by side."""
+    def _draw_grids(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw the grids of heads of both texts side by side."""
         for n in (0, 1):
-            self._grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
+            self._draw_grid(n, x + n * (wide + 12) / 2, y, (wide - 12) / 2, high)
 
-    def _grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """A cell for every head, shaded by `line.kind`. Layers go across where they are more than heads."""
+    def _draw_grid(self, n: int, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw a grid with a cell for every head, shaded by `line.kind`. Layers go across if there are more."""
         line, look, bottom = self.lines[n], self.look, y + high
         which = f"{line.label} · " if len(self.lines) > 1 else ""
         largest = sorted(line.arcs, key=lambda arc: -arc[1])[:3]
@@ -262,9 +258,9 @@ class Stage:
                 at = (row, head) if turned else (head, row)
                 frame(axes, *at, line=1.8 * look.unit)
 
-    def _fork(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """Curves over the states of the word, with their last numbers at their ends."""
-        fork = self.fork
+    def _draw_curves(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw the curves of the word's movement through the layers, with their last values at their ends."""
+        fork = self.movement
         assert fork is not None
         pen, look, unit, bottom = self.pen, self.look, self.look.unit, y + high
         under = f"cosine to “{fork.ends[0]}” minus cosine to “{fork.ends[1]}”" if fork.ends else ""
@@ -305,17 +301,17 @@ class Stage:
             axes.annotate("\n".join(told), (states - 1, place), (11 * unit, 0), textcoords="offset points", va="center",
                           fontsize=look.plain, color=hue, fontweight="bold", annotation_clip=False)  # fmt: skip
 
-    def _dots(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """A row for each reference word: the range in neutral sentences, a circle and a square, and the cosines."""
+    def _draw_references(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw each reference word's cosines to the occurrences as dots, over the range in neutral sentences."""
         pen, look, bottom = self.pen, self.look, y + high
         labels = [occurrence.label for occurrence in self.summary.occurrences]
         own = [(labels.index(line.label), f"text {line.label}" if self.two else "cosine") for line in self.lines]
-        neutral = next((row.neutral for row in self.rows if row.neutral), None)
+        neutral = next((row.neutral for row in self.words if row.neutral), None)
         under = "cosine to each reference word" + (f"; bar: {neutral.sentences} neutral sentences" if neutral else "")
-        left_out = len({reference.word for reference in self.summary.references}) - len(self.rows)
+        left_out = len({reference.word for reference in self.summary.references}) - len(self.words)
         under += f"; {left_out} more in --json" * (left_out > 0)
         title = f"Which words “{short(self.lines[0].word, 14)}” is near after the last layer"
-        y, words = self._title(x, y, title, wide, under) + look.small, [short(row.word or "", 12) for row in self.rows]
+        y, words = self._title(x, y, title, wide, under) + look.small, [short(row.word or "", 12) for row in self.words]
         left, room = max(text_width(word, look.plain, True) for word in words) + 6, 4.4 * look.plain
         axes = pen.inset(x + left, y, wide - left - room * len(own), bottom - y - look.small * 1.2, look.small)
         axes.set(ylim=(len(words) - 0.5, -0.5))
@@ -325,7 +321,7 @@ class Stage:
         axes.plot([0], [0], alpha=0)
         for n, (_, name) in enumerate(own):
             pen.text(x + wide - room * (len(own) - 1 - n), y - 1, name, look.small, TEXTS[n], "right")
-        for at, row in enumerate(self.rows):
+        for at, row in enumerate(self.words):
             low, most = (row.neutral.low[-1], row.neutral.high[-1]) if row.neutral else (None, None)
             if low is not None and most is not None:
                 axes.hlines(at, low, most, color=NEUTRAL, lw=15 * look.unit)
@@ -339,8 +335,8 @@ class Stage:
                     pen.text(x + wide - room * (len(own) - 1 - n), base, said, look.plain, TEXTS[n] if leaves else GREY,
                              "right", bold=bool(leaves))  # fmt: skip
 
-    def _map(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """All links that stand out, or the weights of the head that is drawn."""
+    def _draw_matrix(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Draw the matrix of all distinctive links, or of the chosen head's weights."""
         line, size, bottom = self.lines[0], len(self.lines[0].shown), y + high
         title = "All links that stand out" if line.head is None else f"All of {line.where()}"
         y = self._title(x, y, title, wide, "each row looks at the columns")
@@ -360,8 +356,8 @@ class Stage:
         for token in line.tokens:
             frame(axes, 0, token - line.shown.start, size, line=1.1)
 
-    def _list(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
-        """The links that stand out most, or the largest weights that are drawn."""
+    def _draw_links(self, x: int | float, y: int | float, wide: int | float, high: int | float) -> None:
+        """Write a list of the most distinctive links, or of the largest weights of the chosen head."""
         pen, look, line, bottom = self.pen, self.look, self.lines[0], y + high
         title, under = "Unusually strong links", "more than distance or the word alone explains"
         first = sorted(line.links[:LINKS], key=lambda link: -link[4])
@@ -385,7 +381,7 @@ class Stage:
 
 
 def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], without: str = "") -> None:
-    """Write the first sentence of what was found as a title, and the next below it, without those that begin so."""
+    """Write the first finding as a title and the next two below it. without: a pattern of findings to leave out."""
     own = [said for said in findings(summary) if not (without and re.match(without, said))]
     said = own or ["No head attends to a word more than usual."]
     followed = lines[0].word if lines else summary.word or ""
@@ -393,12 +389,12 @@ def write_headline(pen: Pen, summary: Summary, lines: Sequence[TextLine], withou
     known |= {reference.word.lower() for reference in summary.references}
     asked = [f"Arcs: {line.where()}." for line in lines[:1] if line.asked]
     first = [(text, GREY if aside else INK if of is None else TEXTS[of % 2], not aside, 0.62 if aside else 1.0)
-             for text, of, aside in stage.marked(said[0], lines, followed, known)]  # fmt: skip
+             for text, of, aside in stage.split_by_colour(said[0], lines, followed, known)]  # fmt: skip
     pen.headline([said[0], *asked, *said[1:3]], first)
 
 
 def paint_column(summary: Summary, lines: Sequence[TextLine]) -> Figure:
-    """Draw the column: panels a, b and c, as wide as one of a paper."""
+    """Draw panels a, b and c below one another as a figure with the width of a paper's column."""
     high = 12 + sum(each + 8 for _, each in Stage(summary, lines, Pen(Figure(), 1, 1), IN_COLUMN).column())
     figure = Plot(figsize=(COLUMN / 72, high / 72))
     FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""Draw what `see` found: the stage or an alignment, what was asked below it, and a small stage for a notebook."""
+"""Draw the plot of `regard see` with requested logit lenses below it, and the small SVG for a notebook."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -29,15 +29,15 @@ from regard.explain.weights.alignment import Alignment
 from regard.explain.wording import in_plot, mean_or_head, number
 from regard.questions.map.picture import map_slide
 from regard.questions.map.whole import matrix
-from regard.questions.see.panels import lens_cells, likeliest_tokens_seen
+from regard.questions.see.panels import lens_cells, likeliest_tokens_bars
 from regard.questions.see.picture import lines as stage
-from regard.questions.see.picture.lines import TextLine, laid, pieces
+from regard.questions.see.picture.lines import TextLine, layout, written_tokens
 from regard.questions.see.picture.stage import ON_SLIDE, ROWS, Stage, paint_column, write_headline
 from regard.questions.see.sentences import findings
 from regard.text.quoting import display_text, visible
 from regard.trace.status import exactness
 
-INCHES = SLIDE[0] / 72  # of a slide
+INCHES = SLIDE[0] / 72  # width of a slide
 Shape = Literal["slide", "column"]
 NO_COLUMN = "only short texts, and texts with a word, are drawn as a column"
 
@@ -45,18 +45,18 @@ NO_COLUMN = "only short texts, and texts with a word, are drawn as a column"
 def paint_seen(
     summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None, shape: Shape = "slide"
 ) -> tuple[Figure, list[str]]:
-    """Draw the stage of a summary, and return notes on what it doesn't show.
+    """Draw the plot of a summary, and return it with notes on what it doesn't show.
 
-    A long text in which no word is followed is drawn as `regard map` draws it, an encoder-decoder by its alignment.
-    What was asked as well stands below: each layer's predictions. layer, head: show these. shape: a
-    slide, or a column of a paper, 85 mm wide. traces: those that the summary is of.
+    A long text without a followed word is drawn as in `regard map`, and an encoder-decoder's texts by their alignment.
+    Requested logit lenses are drawn below. traces: those of the summary. layer, head: the layer and head to show.
+    shape: a slide, or a column of a paper, 85 mm wide.
     """
     if summary.target is not None:
         slides = [Row(SLIDE[1] / 72, lambda part, place, alignment=alignment: paint_alignment(part, summary, alignment))
                   for alignment in summary.target.alignments]  # fmt: skip
-        rows = [row for side in (summary, summary.target.summary) for row in _asked(side)]
+        rows = [row for side in (summary, summary.target.summary) for row in _lens_rows(side)]
         return stack_rows_in_figure([*slides, *rows], INCHES), [NO_COLUMN] * (shape == "column")
-    lines = stage.lines(summary, traces, layer, head)
+    lines = stage.choose_lines(summary, traces, layer, head)
     if not lines:
         figure = empty_figure(INCHES, 1.2)
         figure.text(0.5, 0.5, "No layer of the trace has attention between the tokens of the text.", ha="center")
@@ -67,43 +67,43 @@ def paint_seen(
             at = line.head or (line.arcs[0][2], line.arcs[0][3])
             label = f"Text {line.label}: " if len(lines) > 1 else ""
             rows.append(map_slide(matrix(line.trace, *at), findings(summary)[:1], label))
-        return stack_rows_in_figure([*rows, *_asked(summary)], INCHES), _left_out(summary, lines, shape)
+        return stack_rows_in_figure([*rows, *_lens_rows(summary)], INCHES), _notes_on_left_out(summary, lines, shape)
     if shape == "column":
-        asked = ["a column has no room for predictions of layers"] * bool(_asked(summary))
-        return paint_column(summary, lines), [*_left_out(summary, lines), *asked]
+        asked = ["a column has no room for predictions of layers"] * bool(_lens_rows(summary))
+        return paint_column(summary, lines), [*_notes_on_left_out(summary, lines), *asked]
     paint = Row(SLIDE[1] / 72, lambda part, place: Stage(summary, lines, Pen(part, *SLIDE), ON_SLIDE).slide())
-    return stack_rows_in_figure([paint, *_asked(summary)], INCHES), _left_out(summary, lines)
+    return stack_rows_in_figure([paint, *_lens_rows(summary)], INCHES), _notes_on_left_out(summary, lines)
 
 
-def _left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = "slide") -> list[str]:
-    """Report which occurrences, texts and predictions aren't drawn."""
+def _notes_on_left_out(summary: Summary, lines: Sequence[stage.TextLine], shape: Shape = "slide") -> list[str]:
+    """Return notes on the occurrences, texts and predictions that aren't drawn."""
     shown, count = min(len(lines), ROWS), len(summary.occurrences if summary.word is not None else summary.texts)
     which = "occurrences, those that end furthest apart," if summary.word is not None else "texts"
     notes = [f"{shown} of {count} {which} are drawn as sentences"] if shown < count else []
-    many = len(likeliest_tokens_seen(summary)) > (len(lines) == 1 and not summary.references)
+    many = len(likeliest_tokens_bars(summary)) > (len(lines) == 1 and not summary.references)
     notes += [NO_COLUMN] * (shape == "column")
     return notes + ["not all likeliest tokens are drawn: --json has them"] * (many and not summary.logit_lenses)
 
 
-def _asked(summary: Summary) -> list[Row]:
-    """The panels of what was asked as well, side by side."""
+def _lens_rows(summary: Summary) -> list[Row]:
+    """Return a row with the requested logit lenses side by side, or none."""
     panels: list[Panel] = [lens_cells(lense, summary, "") for lense in summary.logit_lenses]
     drawings = [drawn(panel, True) for panel in panels]
 
-    def put(part: FigureBase, place: Any) -> None:
+    def paint_lenses(part: FigureBase, place: Any) -> None:
         for panel, drawing, cell in zip(panels, drawings, place.subgridspec(1, max(2, len(panels))), strict=False):
             drawing.paint(axes := part.add_subplot(cell))
             title_axes(axes, panel.title, panel.caption, INCHES / max(2, len(panels)))
 
-    return [Row(max(drawing.high for drawing in drawings), put)] if panels else []
+    return [Row(max(drawing.high for drawing in drawings), paint_lenses)] if panels else []
 
 
-NUMBERED, TOLD = 11.5, 0.1  # points of a cell with room for its weight; the least weight that is written
-TOP, LOW, STRIP = 84.0, 402.0, 66.0  # of the two matrices, and of the small ones below
+NUMBERED, TOLD = 11.5, 0.1  # smallest cell, in points, in which a weight is written, and smallest such weight
+TOP, LOW, STRIP = 84.0, 402.0, 66.0  # y of the two matrices and of the small ones below, and the latter's height
 
 
 def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) -> None:
-    """Draw a slide: two matrices with the target's tokens down and the text's across, and every layer below."""
+    """Draw a slide of cross-attention: the written and read matrices (target by source), and every layer below."""
     assert summary.target is not None
     pen, weights, source = Pen(part, *SLIDE), list(map(np.array, alignment.weights)), summary.tokens[alignment.text]
     own = replace(summary, target=replace(summary.target, alignments=[alignment]))
@@ -115,7 +115,7 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
         values = weights[alignment.layers.index(layer)][slice(None, -1) if doing == "written" else slice(1, None)]
         title = f"Where each target token looks as it is {doing}"
         pen.title(24 + n * 466, TOP, title, 440, f"layer {layer}, {mean_or_head(alignment.head)}")
-        _matrix(pen, summary, alignment, values, apart, 24 + n * 466)
+        _draw_matrix(pen, summary, alignment, values, apart, 24 + n * 466)
     pen.title(24, LOW + 13, "Every layer", 440)
     wide = min(150.0, (SLIDE[0] - 48) / len(weights) - 8)
     for n, (layer, values) in enumerate(zip(alignment.layers, weights, strict=True)):
@@ -130,10 +130,10 @@ def paint_alignment(part: FigureBase, summary: Summary, alignment: Alignment) ->
     pen.text(SLIDE[0] - 24, SLIDE[1] - 12, exactness([status]), ON_SLIDE.small, GREY, "right", room=470)
 
 
-def _matrix(
+def _draw_matrix(
     pen: Pen, summary: Summary, alignment: Alignment, values: Any, apart: Collection[int], x: int | float
 ) -> None:
-    """One of the two: names beside it, weights in it, and a frame around what belongs to the followed word."""
+    """Draw one matrix of target by source tokens, with weights in its cells and frames for the followed word."""
     target = summary.target
     assert target is not None
     across = [display_text(token.text, 14) for token in summary.tokens[alignment.text]]
@@ -159,83 +159,83 @@ def _matrix(
             ground = tint(SINK if j in apart else TEXTS[0], float(values[i, j]) ** 0.5)
             axes.text(j + 0.5, i + 0.5, in_plot(values[i, j], 2), fontsize=min(8.0, wide / len(across) * 0.4),
                       color=ink_on(ground), ha="center", va="center")  # fmt: skip
-    # what looks most at the followed word of the text, and where that of the target looks most
+    # the target tokens that attend most to the followed word, and the source tokens it attends to most
     peaks = {(int(values[:, j].argmax()), j) for j in columns}
     for i, j in peaks | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}:
         frame(axes, j, i)
 
 
-SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # pixels: of letters, from line to line, of sentences, of all
-SHADES = 8  # of the heads
+SIZE, GAP, LEFT, WIDE = 20, 56, 480, 720  # pixels: font size, line height, width of sentences, full width
+SHADES = 8  # of the cells of heads
 SMALL, LARGE = "font:11px system-ui,'Noto Sans',sans-serif", f"font:{SIZE}px Georgia,'Noto Serif',serif"
 
 
 def small_stage(summary: Summary, traces: Sequence[Any], layer: int | None, head: int | None) -> str:
-    """Make the HTML of sentences, without controls or scripts; "" for long texts and translations.
+    """Return an SVG of the sentences with arcs and heads for a notebook, "" for long texts and translations.
 
-    Its colours go with those of the letters around it.
+    Its colours are mixed with the surrounding text's colour.
     """
-    lines = [] if summary.target else stage.lines(summary, traces, layer, head)
+    lines = [] if summary.target else stage.choose_lines(summary, traces, layer, head)
     if not lines or max(len(line.trace.tokens) for line in lines) > stage.LONGEST:
         return ""
     drawn, y = "", 0.0
     for n, line in enumerate(lines):
-        places = laid(line, lambda text: text_width(text, SIZE, serif=True), LEFT - 24)
+        places = layout(line, lambda text: text_width(text, SIZE, serif=True), LEFT - 24)
         hue = f"color:color-mix(in srgb,{TEXTS[n % 2]} 85%,currentColor)"
-        heads, high = _heads(line, y + 24)
-        drawn += _tag("g", _marks(line, places, y + 68) + heads, style=hue) + _words(line, places, y + 68)
+        heads, high = _svg_heads(line, y + 24)
+        drawn += _svg("g", _svg_marks(line, places, y + 68) + heads, style=hue) + _svg_tokens(line, places, y + 68)
         y += max(98 + GAP * places[-1][2], 30 + high)
     style = f"display:block;width:100%;max-width:{WIDE}px;fill:currentColor;{LARGE}"
     said = escape(visible(" ".join(line.trace.text for line in lines)))
-    return _tag("svg", drawn, viewBox=f"0 0 {WIDE} {y:.0f}", role="img", aria_label=said, style=style)
+    return _svg("svg", drawn, viewBox=f"0 0 {WIDE} {y:.0f}", role="img", aria_label=said, style=style)
 
 
-def _tag(name: str, said: str = "", **attributes: object) -> str:
-    """Write an element; numbers with one decimal."""
+def _svg(name: str, said: str = "", **attributes: object) -> str:
+    """Return an SVG element as text. Numbers among the attributes have one decimal."""
     own = {key.replace("_", "-"): f"{v:.1f}" if isinstance(v, int | float) else v for key, v in attributes.items()}
     return f"<{name} " + " ".join(f'{key}="{value}"' for key, value in own.items()) + f">{said}</{name}>"
 
 
-def _marks(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
-    """The grounds of tokens, the arcs to those that are in the word's line, and the weights; a frame for the word."""
+def _svg_marks(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+    """Return the SVG of the word's frame and of the shading, weights and arcs of the tokens it attends to."""
     boxes = {k: (left + 4, wide, base + GAP * row) for k, (left, wide, row) in zip(line.shown, places, strict=True)}
     first = boxes[line.tokens[0]]
     frame: Any = {"fill": "none", "stroke": "currentColor", "stroke_width": 1.5, "height": 28, "rx": 3}
     own = [boxes[k] for k in line.tokens]
-    drawn = "".join(_tag("rect", x=x - 2, y=y - 20, width=wide + 4, **frame) for x, wide, y in own)
-    put: list[tuple[int | float, int | float]] = []  # numbers, the largest first
+    drawn = "".join(_svg("rect", x=x - 2, y=y - 20, width=wide + 4, **frame) for x, wide, y in own)
+    put: list[tuple[int | float, int | float]] = []  # positions of written weights, to avoid overlaps
     for k, weight, *_ in sorted(line.arcs, key=lambda arc: -arc[1]):
         if k not in boxes or weight <= 0.01:
             continue
         x, wide, y = boxes[k]
         middle, pale = x + wide / 2, 0.4 if k in line.apart else 1.0
         shade = f"{pale * 0.55 * weight**0.5:.2f}"
-        drawn += _tag("rect", x=x - 1, y=y - 19, width=wide + 2, height=26, rx=3, opacity=shade)
+        drawn += _svg("rect", x=x - 1, y=y - 19, width=wide + 2, height=26, rx=3, opacity=shade)
         if weight > 0.04 and all(abs(middle - px) > 24 or y != py for px, py in put):
             put.append((middle, y))
-            drawn += _tag("text", number(weight), x=middle, y=y + 20, text_anchor="middle", style=SMALL)
+            drawn += _svg("text", number(weight), x=middle, y=y + 20, text_anchor="middle", style=SMALL)
         if y == first[2]:
             start = first[0] + first[1] / 2
             lift = min(52.0 if y == base else 20.0, 22 + abs(middle - start) * 0.3)
             p = [f"{a:.1f} {b + y - 22:.1f}" for a, b in ribbon(start, middle, 1 + 16 * weight, lift, -1, 1)]
             shape = f"M{p[0]}C{p[1]} {p[2]} {p[3]}L{p[4]}C{p[5]} {p[6]} {p[7]}Z"
-            drawn += _tag("path", d=shape, opacity=f"{0.7 * pale:.2f}")
-    return _tag("g", drawn, fill="currentColor")
+            drawn += _svg("path", d=shape, opacity=f"{0.7 * pale:.2f}")
+    return _svg("g", drawn, fill="currentColor")
 
 
-def _words(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
-    """The tokens as the text has them, special ones small."""
-    written, drawn = pieces(line), ""
+def _svg_tokens(line: TextLine, places: Sequence[tuple[int | float, int | float, int]], base: int | float) -> str:
+    """Return the SVG of a text's tokens, with special tokens in a smaller font."""
+    written, drawn = written_tokens(line), ""
     for k, (left, wide, row) in zip(line.shown, places, strict=True):
         own: dict[str, object] = (
             {"style": f"{SMALL};opacity:.6"} if line.trace.tokens[k].special else {"textLength": wide}
         )
-        drawn += _tag("text", escape(written[k][0]), x=left + 4, y=base + GAP * row, **own)
+        drawn += _svg("text", escape(written[k][0]), x=left + 4, y=base + GAP * row, **own)
     return drawn
 
 
-def _heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
-    """A cell for every head, in shades, and how high they are. Layers go across where they are more than heads."""
+def _svg_heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
+    """Return the SVG of the grid of heads, a shaded cell each, and its height in pixels."""
     turned = len(line.layers) > len(line.cells[0])
     down, across = (len(line.layers), len(line.cells[0]))[:: -1 if turned else 1]
     side, shades = min(18.0, (WIDE - LEFT) / across), [""] * (SHADES + 1)
@@ -244,6 +244,6 @@ def _heads(line: TextLine, y: int | float) -> tuple[str, int | float]:
             i, j = (head, layer) if turned else (layer, head)
             at = f"M{LEFT + j * side:.1f} {y + i * side:.1f}"
             shades[round(SHADES * weight**0.75)] += f"{at}h{side - 1:.1f}v{side - 1:.1f}h{1 - side:.1f}z"
-    cells = "".join(_tag("path", d=d, opacity=f"{0.07 + 0.93 * n / SHADES:.2f}") for n, d in enumerate(shades) if d)
+    cells = "".join(_svg("path", d=d, opacity=f"{0.07 + 0.93 * n / SHADES:.2f}") for n, d in enumerate(shades) if d)
     title = f"{'head by layer' if turned else 'layer by head'}: {line.kind} from “{escape(line.word)}”"
-    return _tag("g", _tag("text", title, x=LEFT, y=y - 7, style=SMALL) + cells, fill="currentColor"), side * down
+    return _svg("g", _svg("text", title, x=LEFT, y=y - 7, style=SMALL) + cells, fill="currentColor"), side * down
