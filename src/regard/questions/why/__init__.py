@@ -2,5 +2,5 @@
 
 from typing import Literal, get_args
 
-TokensBy = Literal["removal", "edges", "contribution", "weight"]  # how tokens are measured, or ranked
+TokensBy = Literal["removal", "edges", "contribution", "weight"]  # the measure by which tokens are ranked
 TOKENS_BY: tuple[TokensBy, ...] = get_args(TokensBy)

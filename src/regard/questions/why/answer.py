@@ -1,4 +1,4 @@
-"""Rank the tokens and heads that affect a word, for a single occurrence or several."""
+"""Define the result of `regard why`: tokens and heads ranked by their effect on a word or label."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,56 +14,56 @@ from regard.explain.wording import fixed, number, short_head
 from regard.questions.why import TokensBy
 from regard.text.quoting import quoted
 
-WHY = "Why"  # the tab of a single occurrence
-MAX_RANKED = 2  # occurrences whose rankings are on a terminal's first screen, and in the plot
-TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
+WHY = "Why"  # the page's tab for a single occurrence
+MAX_RANKED = 2  # occurrences up to which the first screen and the plot show rankings
+TITLES = {  # of rankings of tokens, by `Why.tokens_by`
     "removal": "Tokens by effect on {}",
     "edges": "Tokens by effect of attention from {}",
     "contribution": "Tokens by contribution to {}",
     "weight": "Tokens by attention weight from {}",
 }
 HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
-NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # of tokens, by the field of a cause
-SIDES = {"cross": "source ", "decoder": "target "}  # whose tokens they are, by `Cause.part`
-EFFECTS = {  # what an effect is, by `Why.by`
+NOTES = {"sink": "sink", "special": "special", "the word itself": "own"}  # the field of `Cause` for each note
+SIDES = {"cross": "source ", "decoder": "target "}  # the text of a token, by `Cause.part`
+EFFECTS = {  # definitions of an effect, by `Why.by`
     "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
     "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
     "logit": "Effect: by how much the label's logit falls without the {}.",
 }
 
 
-def why_panels(answer: "_Ranked") -> list[Panel]:
-    """Show the largest effects on each of several occurrences, then every text and every ranking."""
+def why_panels(answer: "_RankedCauses") -> list[Panel]:
+    """Return a table of the largest effects (for several occurrences), every text and every ranking."""
     every = answer.each()
-    panels: list[Panel] = [_largest_effects(every)] if len(every) > 1 else []
+    panels: list[Panel] = [_largest_effects_table(every)] if len(every) > 1 else []
     for label, why in every:
         parts = sorted({token.part for token in why.tokens}, key=str)
-        panels += [_text(why, label, part, alone=len(every) == 1) for part in parts]
-        panels += [_ranking(why, label, kind, len(every)) for kind in ("token", "head")]
+        panels += [_effects_strip(why, label, part, alone=len(every) == 1) for part in parts]
+        panels += [_ranking_table(why, label, kind, len(every)) for kind in ("token", "head")]
     return panels
 
 
-def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
-    """Show a text, each token with its effect. The other word with the largest effect has a full bar."""
+def _effects_strip(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
+    """Return a strip of a text's tokens with their effects. The largest effect of another word fills the bar."""
     tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
     side = SIDES.get(part or "", "")
     full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
     ablated = "attention to " if why.tokens_by == "edges" else ""
     title = f"Effect of ablating {ablated}each {side}token on {why.subject}"
-    title += "" if alone else f" in {place(label, why)}"
+    title += "" if alone else f" in {text_name(label, why)}"
     note = EFFECTS[why.by].format("attention" if ablated else "token")
     return Strip(
         name=f"The {side}text{'' if alone else f', {label}'}", tokens=[token.name for token in tokens],
         title=f"{title} (full bar: {fixed(full, decimals([full]), unbounded=True)})",
         values=[why.measured(token) for token in tokens], unit="effect",
         special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
-        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else place(label, why),
+        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else text_name(label, why),
         caption=note, full=full, note=note, screen=alone, picture=alone, signed=why.by == "logit",
     )  # fmt: skip
 
 
-def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
-    """Rank every token, or every head, of an occurrence. count: of occurrences."""
+def _ranking_table(why: "Why", label: str, kind: str, count: int) -> Table:
+    """Return a table of all tokens or heads by effect on an occurrence. count: the number of occurrences."""
     of_tokens, unbounded = kind == "token", why.by == "divergence"
     causes, agreement = (why.tokens, why.tokens_agreement) if of_tokens else (why.heads, why.heads_agreement)
     weight, of_label = "mean weight" if of_tokens else "weight on words", why.by == "logit"
@@ -78,31 +78,31 @@ def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
     for cause in causes:
         marks = ", ".join(mark for mark, field in NOTES.items() if getattr(cause, field))
         measures = [why.measured(cause), *[cause.probability] * chances, *[cause.effect] * unbounded]
-        rows.append([token_or_head(cause), *measures, cause.contribution, cause.weight, *[marks] * of_tokens])
+        rows.append([cause_name(cause), *measures, cause.contribution, cause.weight, *[marks] * of_tokens])
     ranks = [number(value) if value == value else "–" for value in agreement]
     agrees = f"Rank correlation with the effect: {weight} {ranks[0]}, contribution {ranks[1]}."
     given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
     given = "the same, estimated by one gradient" if of_label else given
     note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
-    of, apart = (f" in {place(label, why)}", f", {label}") if count > 1 else ("", "")
+    of, apart = (f" in {text_name(label, why)}", f", {label}") if count > 1 else ("", "")
     of_heads = "Heads by effect" if of else "Heads by effect on {}"
     title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(why.subject)
     return Table(
         name=f"{'Tokens' if of_tokens else 'Heads'} by effect{apart}", title=title + of, columns=columns, rows=rows,
-        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=place(label, why),
-        tab=WHY if count == 1 else place(label, why),
+        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=text_name(label, why),
+        tab=WHY if count == 1 else text_name(label, why),
     )  # fmt: skip
 
 
-def _largest_effects(every: "Sequence[tuple[str, Why]]") -> Table:
-    """Name the other word and the head with the largest effect on each occurrence, a row per occurrence."""
+def _largest_effects_table(every: "Sequence[tuple[str, Why]]") -> Table:
+    """Return a table with one row per occurrence: the other word and the head with the largest effect."""
     rows: list[list[Cell]] = []
     for label, why in every:
         words = [token for token in why.tokens if token.is_other_word]
         word = max(words, key=why.size, default=None)
         head = max(why.heads, key=why.size)
-        token: list[Cell] = ["–", None] if word is None else [token_or_head(word), why.measured(word)]
-        rows.append([place(label, why), *token, token_or_head(head), why.measured(head)])
+        token: list[Cell] = ["–", None] if word is None else [cause_name(word), why.measured(word)]
+        rows.append([text_name(label, why), *token, cause_name(head), why.measured(head)])
     measures = list(dict.fromkeys(HEADINGS[why.by] for _, why in every))
     effect = measures[0] if len(measures) == 1 else "effect"
     columns = [
@@ -116,17 +116,17 @@ def _largest_effects(every: "Sequence[tuple[str, Why]]") -> Table:
     )  # fmt: skip
 
 
-def token_or_head(cause: "Cause") -> str:
-    """Name a head, or a token with its number and whether it is a sink: "encoder L5H7", "Anna (0, sink)"."""
+def cause_name(cause: "Cause") -> str:
+    """Return the name of a cause in tables: "encoder L5H7" for a head, "Anna (0, sink)" for a token."""
     if cause.token is None:
         return f"{cause.part or ''} {short_head(cause.layer, cause.head)}".strip()
     side = SIDES.get(cause.part or "", "")
     return f"{cause.name.strip() or quoted(cause.name)} ({side}{cause.token}{', sink' * cause.sink})"
 
 
-MEASURES = {"effect": "1 − cosine", "divergence": "KL divergence", "logit": ""}  # of an effect, by `Why.by`
-LEAST_EFFECT = 1e-4  # no token with a smaller effect is named
-LEAST_DIFFERENCE = 0.01  # of two weights that are called different
+MEASURES = {"effect": "1 − cosine", "divergence": "KL divergence", "logit": ""}  # in sentences, by `Why.by`
+LEAST_EFFECT = 1e-4  # sentences name no token with a smaller effect
+LEAST_DIFFERENCE = 0.01  # between two weights that a sentence calls different
 
 WORD: list[Template] = [
     ("{at}{scope}ablating {ablated} changes {vector} most ({measure} {effect}).",
@@ -162,9 +162,9 @@ MANY: list[list[Template]] = [
 ]  # fmt: skip
 
 
-def why_sentences(answer: "_Ranked") -> list[str]:
-    """Write about the word and head of a single occurrence, of each of two, or of most of several."""
-    every = [_numbers_of_word(why, place(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
+def why_sentences(answer: "_RankedCauses") -> list[str]:
+    """Return sentences on the word and head with the largest effect, for one, two or many occurrences."""
+    every = [_word_facts(why, text_name(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
     of_label = answer.each()[0][1].to is not None
     if len(every) == 1:
         return sentences(TABLE_OF_LABEL if of_label else TABLE, every[0])
@@ -181,17 +181,17 @@ def why_sentences(answer: "_Ranked") -> list[str]:
     return sentences(MANY, numbers)
 
 
-def place(label: str, why: "Why") -> str:
-    """Name the text of an occurrence: "text 2a", or "target 1"."""
+def text_name(label: str, why: "Why") -> str:
+    """Return the name of an occurrence's text: "text 2a" or "target 1"."""
     return f"{'target' if why.part == 'decoder' else 'text'} {label}"
 
 
-def _numbers_of_word(why: "Why", at: str) -> dict[str, Any]:
-    """Collect what sentences about an occurrence name. at: the text it is in, if there are several."""
+def _word_facts(why: "Why", at: str) -> dict[str, Any]:
+    """Return the numbers of the sentences on one occurrence. at: the name of its text, "" for a single one."""
     others = sorted([token for token in why.tokens if token.is_other_word], key=why.size, reverse=True)
     names = [quoted(token.name) for token in others]
 
-    def name(token: "Cause") -> str:
+    def token_name(token: "Cause") -> str:
         number = f" ({token.token})" if names.count(quoted(token.name)) > 1 else ""
         return ("the source token " if token.part == "cross" else "") + quoted(token.name) + number
 
@@ -212,13 +212,13 @@ def _numbers_of_word(why: "Why", at: str) -> dict[str, Any]:
     seen = max((token for token in others if token.part == first.part), key=lambda token: token.weight)
     others_only = any(why.size(token) >= why.size(first) for token in why.tokens if not token.is_other_word)
     numbers |= {
-        "scope": "among other words, " if others_only else "", "effect": why.size(first), "token": name(first),
+        "scope": "among other words, " if others_only else "", "effect": why.size(first), "token": token_name(first),
         "moves": "lowers" if why.measured(first) > 0 else "raises",
-        "ablated": f"the attention to {name(first)}" if why.tokens_by == "edges" else name(first),
+        "ablated": f"the attention to {token_name(first)}" if why.tokens_by == "edges" else token_name(first),
         "token_weight": first.weight, "first": quoted(first.name) if why.size(first) >= LEAST_EFFECT else None,
     }  # fmt: skip
     if LEAST_EFFECT <= why.size(first) > why.size(seen):
-        numbers |= {"seen": name(seen), "seen_weight": seen.weight}
+        numbers |= {"seen": token_name(seen), "seen_weight": seen.weight}
     return numbers
 
 
@@ -257,37 +257,37 @@ class Cause:
 
     @property
     def is_other_word(self) -> bool:
-        """Return whether a token is neither special, nor a sink, nor of the word itself."""
+        """Return whether the token is neither special, nor an attention sink, nor part of the word itself."""
         return not (self.special or self.sink or self.own)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Ranked(Answer):
-    """Share sentences and panels between a single occurrence and several."""
+class _RankedCauses(Answer):
+    """The sentences, panels and data that the results for one and for several occurrences share."""
 
     format: ClassVar[str] = "regard why"
     findings, panels = why_sentences, why_panels
 
     def each(self) -> "Sequence[tuple[str, Why]]":
-        """Every occurrence, by its label."""
+        """Return each occurrence's label and ranking."""
         raise NotImplementedError
 
     def title(self) -> str:
-        """Of which word."""
+        """Return a title that names the word or label."""
         words = dict.fromkeys(why.subject for _, why in self.each())
         return f"Effects of ablating tokens and heads on {' and '.join(words)}"
 
     def rows(self) -> list[Row]:
-        """One row per cause, with the label of its occurrence."""
+        """Return one row per token and head, with the label of the occurrence."""
         return [{"label": label, **row} for label, why in self.each() for row in why.rows()]
 
     def data(self) -> dict[str, object]:
-        """Which targets the model wrote, and every occurrence with its rankings."""
+        """Return which targets the model generated, and the rankings of every occurrence, as JSON data."""
         words: list[dict[str, Any]] = []
         for label, why in self.each():
             words.append({"label": label})
             for name, value in asdict(why).items():
-                if name == "part":  # by the name of its text: "source" or "target"
+                if name == "part":  # JSON has the name of its text: "source" or "target"
                     words[-1]["side"] = None if why.part is None else TEXTS[why.part]
                 elif "agreement" in name:
                     words[-1][name] = dict(zip(("weight", "contribution"), value, strict=True))
@@ -297,14 +297,14 @@ class _Ranked(Answer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why(_Ranked):
-    """Causes, those first that changed most by the measure that by names: "divergence" if there is one, or "effect".
+class Why(_RankedCauses):
+    """Tokens and heads by their effect on a word or label, the largest first.
 
-    *_agreement: rank correlation with that measure of (weight, contribution). part: for an encoder-decoder, whether the
-    word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
-    "edges", or the estimate that orders them instead ("contribution", "weight"), with the effects of their removal.
-    to: a classifier's label to explain, by "logit". word is "" for a label of the whole text.
-    logit, probability: of the label. The second is None if the logits aren't a choice among labels.
+    by: the measure of an effect: "divergence" if there is one, otherwise "effect", or "logit" for a label. *_agreement:
+    the rank correlations of weight and of contribution with it. part: for an encoder-decoder, the stack that reads the
+    word's text. tokens_by: the ablation of tokens, "removal" or "edges", or the estimate that ranks them
+    ("contribution", "weight"), with the effects of their removal. to: the classifier's label that is explained, with
+    word "" for a label of the whole text. logit, probability: of the label (no probability for independent logits).
     """
 
     word: str
@@ -320,27 +320,27 @@ class Why(_Ranked):
     probability: float | None = None
 
     def each(self) -> "Sequence[tuple[str, Why]]":
-        """This one."""
+        """Return this single occurrence."""
         return [("1", self)]
 
     def measured(self, cause: Cause) -> float:
-        """Return the effect that the rankings are by: the divergence, the logit's fall, or 1 − cosine."""
+        """Return a cause's effect by the ranking's measure: KL divergence, fall of the logit, or 1 − cosine."""
         measured: float | None = getattr(cause, self.by)
         return cause.effect if measured is None else measured
 
     def size(self, cause: Cause) -> float:
-        """Return how large that effect is."""
+        """Return the absolute effect of a cause by the ranking's measure."""
         return abs(self.measured(cause))
 
     @property
     def subject(self) -> str:
-        """Name what the effects are on: “bank”, or the logit of “LOC” at “Paris”."""
+        """Return the name of the affected word or logit: “bank”, or the logit of “LOC” at “Paris”."""
         if self.to is None:
             return quoted(self.word)
         return f"the logit of {quoted(self.to)}" + f" at {quoted(self.word)}" * bool(self.word)
 
     def rows(self) -> list[Row]:
-        """List one row per cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
+        """Return one row per token, then one per head, in ranked order: kind and the fields of `Cause`."""
         return [
             {"word": self.word, "kind": kind} | asdict(cause)
             for kind, causes in (("token", self.tokens), ("head", self.heads))
@@ -349,23 +349,23 @@ class Why(_Ranked):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhyOfTexts(_Ranked, TracesAnswer):
-    """The causes of every occurrence of a word in texts. found: by label, such as "2a".
+class WhyOfTexts(_RankedCauses, TracesAnswer):
+    """Tokens and heads by effect on every occurrence of a word in texts. found: rankings by label, such as "2a".
 
-    generated: of pairs, which targets the model wrote.
+    generated: for each source and target, whether the model generated the target.
     """
 
     found: Sequence[tuple[str, Why]]
     generated: Sequence[bool] = ()
 
     def each(self) -> Sequence[tuple[str, Why]]:
-        """Return every occurrence, by its label."""
+        """Return each occurrence's label and ranking."""
         return self.found
 
     def data(self) -> dict[str, object]:
-        """Report which targets the model wrote, and every occurrence with its rankings."""
+        """Return which targets the model generated, and the rankings of every occurrence, as JSON data."""
         return super().data() | {"generated": list(self.generated)}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open the page at what is behind the word."""
+        """Return the view and word at which the page opens: the first panel."""
         return {"view": "panel 0", "word": self.found[0][1].word or None}

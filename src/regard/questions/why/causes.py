@@ -1,11 +1,11 @@
-"""Rank the tokens and heads that affect a word's last hidden state, by ablating each of them.
+"""Rank tokens and heads by the effect of ablating each of them on a word's last hidden state.
 
-Each gets three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
-the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares each of the first two with the
-third. docs/faithfulness.md compares them on many texts.
+There are three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
+the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares the first two with the third.
+docs/faithfulness.md compares them on many texts.
 
-A classifier's label has the fall of its logit as the effect. A head's contribution to it is its output times the
-logit's gradient, split by source token, and a token's is the sum over heads: both estimate that fall to first order.
+For a classifier's label, the effect is the fall of its logit. A head's contribution is its output times the logit's
+gradient, split by source token, and a token's is the sum over heads: both estimate that fall to first order.
 """
 
 import math
@@ -39,7 +39,7 @@ from regard.text.words import Word, only_word, word_in_neither_text
 from regard.trace.labelled_map import gives
 from regard.trace.trace import PairTrace, Trace
 
-# For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
+# Runs the text under each set of ablations and yields (number of the set, trace), in any order: `model.ablated`.
 Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
 
 NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
@@ -47,10 +47,10 @@ NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross
 
 @dataclass(frozen=True)
 class Decision:
-    """A label of a word, or of the whole text: then the word is all tokens, and its text is "".
+    """A classifier's label at a word, or of a whole text (then the word has all tokens, and "" as its text).
 
-    measure: returns the label's logit in a trace, and its probability, None if the model's logits have none. sources:
-    for each attention call, what each head contributes by attention to each token, (H, S), in logits.
+    measure: returns the label's logit in a trace, and its probability, None if the logits aren't a choice.
+    sources: for each attention call, each head's contribution by attention to each token, (H, S), in logits.
     """
 
     label: str
@@ -59,8 +59,8 @@ class Decision:
     sources: Sequence[Float[Tensor, "H S"]]
 
 
-def decided(model: Model, trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
-    """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
+def label_decision(model: Model, trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
+    """Return a label's `Decision` at a word's first token, or for a whole text (word None), from one gradient."""
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} doesn't classify single texts: pass a word")
     number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
@@ -81,7 +81,7 @@ def decided(model: Model, trace: Trace | PairTrace, to: str | int, word: str | W
 
 
 def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
-    """Find every occurrence of a word, in an encoder-decoder with its stack: the decoder's first."""
+    """Return every occurrence of a word with its stack. An encoder-decoder's target comes before the source."""
     if isinstance(trace, Trace):
         return [(None, each) for each in trace.word(word)]
     words: list[tuple[Part | None, Word]] = []
@@ -98,7 +98,7 @@ def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Pa
 
 
 def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
-    """Find the one occurrence of a word, and the part that reads it; of that part's text alone where one is given."""
+    """Return the only occurrence of a word with its stack. part: search only in the text of this stack."""
     check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
         own = trace.encoder if part == "encoder" else trace.decoder
@@ -141,7 +141,7 @@ def why(
     """
     runs = ablated_runs(model, trace, "why")
     if to is not None:
-        decision = decided(model, trace, to, word)
+        decision = label_decision(model, trace, to, word)
         return rank_causes(trace, decision.word, runs, tokens_by=tokens_by, progress=progress, decision=decision)
     if not isinstance(word, (str, Word)):
         raise RegardError(f"why: got {type(word).__name__}, expected a word, or one occurrence: trace.word(...)[n]")
@@ -158,7 +158,7 @@ def why_of_texts(
     tokens_by: Any = "removal",
     progress: Callable[[float, float], None] | None = None,
 ) -> WhyOfTexts:
-    """Answer `why` for every occurrence of a word, or for a label (to) of whole texts."""
+    """Rank tokens and heads by their effect on every occurrence of a word, or on a label (to) of whole texts."""
     of_texts: list[Any] = [[(None, None)] if word is None else occurrences_to_ask_why(trace, word) for trace in traces]
     answers: list[tuple[str, Why]] = []
 
@@ -185,10 +185,10 @@ def rank_causes(
     progress: Callable[[int, int], None] | None = None,
     decision: Decision | None = None,
 ) -> Why:
-    """Rank the tokens and heads that affect an occurrence of a word, or the label of a decision."""
+    """Rank tokens and heads by their effect on an occurrence of a word, or on a decision's label."""
     if tokens_by not in TOKENS_BY:
         raise RegardError(f"tokens_by: got {tokens_by!r}, expected one of {', '.join(map(repr, TOKENS_BY))}")
-    # the kinds of attention behind a word of that part's text: which it is, its maps, and the tokens that they look at
+    # each kind of attention from the word: its name, its maps, and the tokens that can be attended to
     kinds: list[tuple[Part | None, Sequence[AttentionMap], Sequence[Token]]]
     if isinstance(trace, Trace):
         if part is not None:
@@ -204,9 +204,9 @@ def rank_causes(
         kinds = [(part, own.attention, own.tokens)]
         kinds += [("cross", own.cross, trace.encoder.tokens)] if part == "decoder" else []
     causes: list[Cause] = []
-    sets: list[list[Intervention]] = []  # what is ablated to measure each cause
+    sets: list[list[Intervention]] = []  # the ablations for each cause
     for kind, maps, sources in kinds:
-        rows = [gives(weights, word).cpu() for weights in maps]  # (H, S) a layer
+        rows = [gives(weights, word).cpu() for weights in maps]  # (H, S) per layer
         cross = kind == "cross"
         of: Part | None = "cross" if cross else None
         shares: Sequence[Tensor] = () if decision is None else decision.sources
@@ -214,12 +214,12 @@ def rank_causes(
         sinks = {sink.token for sink in sinks_of(maps, sources, itself=not cross)}
         for place, token in enumerate(sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
-                continue  # what the word may not look at cannot be ablated
+                continue  # there is no attention to ablate
             weight = float(torch.stack([row[:, place].mean() for row in rows]).mean())
             contribution = float(torch.stack([share[:, place].sum() for share in shares]).mean())
             contribution *= len(shares) if decision is not None else 1
-            within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
-            flags = {"sink": place in sinks, "special": token.special, "own": within}
+            is_own = not cross and place in word.tokens and bool(word.text)  # "": the label of the whole text
+            flags = {"sink": place in sinks, "special": token.special, "own": is_own}
             causes.append(Cause(token.text, place, None, None, weight, contribution, math.nan, part=kind, **flags))
             if tokens_by == "edges":
                 sets.append([interventions.ablate(interventions.edge(word, place, part=kind))])
@@ -229,33 +229,33 @@ def rank_causes(
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
                 name = f"{NAMES[kind]}layer {layer}, head {head}"
-                on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
+                on_words = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # exactly, without rounding
                 contribution = float(share[head].sum())
-                causes.append(Cause(name, None, layer, head, on_own, contribution, math.nan, part=kind))
+                causes.append(Cause(name, None, layer, head, on_words, contribution, math.nan, part=kind))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind))])
-    work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
-    change, done = effects(own, word), 0
+    work = [len(kinds[0][1]) - (cause.layer or 0) for cause in causes]  # layers from the first changed one on
+    measure_effect, done = effects(own, word), 0
     for number, run in ablated(sets):
         done += work[number]
         if progress is not None:
             progress(done, sum(work))
-        again = run.sides[0 if part == "encoder" else -1]
-        changed = change(again)
+        ablated_side = run.sides[0 if part == "encoder" else -1]
+        changed = measure_effect(ablated_side)
         causes[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
         if decision is not None:
-            (before, chance), (after, unlikely) = decision.measure(own), decision.measure(again)
+            (before, chance), (after, unlikely) = decision.measure(own), decision.measure(ablated_side)
             fall = None if chance is None or unlikely is None else chance - unlikely
             causes[number] = replace(causes[number], logit=before - after, probability=fall)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
-    agreements = _agreement(tokens, by), _agreement(heads, by)
+    agreements = _rank_correlations(tokens, by), _rank_correlations(heads, by)
     tokens.sort(key=lambda cause: -abs(getattr(cause, by if tokens_by in ("removal", "edges") else tokens_by)))
     heads.sort(key=lambda cause: -abs(getattr(cause, by)))
     label = (None, None, None) if decision is None else (decision.label, *decision.measure(own))
     return Why(word.text, tokens, heads, *agreements, by, part, tokens_by, *label, about=Read.of(trace))
 
 
-def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:
+def _rank_correlations(causes: list[Cause], by: str) -> tuple[float, float]:
     measured = [getattr(cause, by) for cause in causes]
-    sizes = list(map(abs, measured))  # a weight has no sign
+    sizes = list(map(abs, measured))  # weights have no sign
     return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)

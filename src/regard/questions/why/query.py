@@ -1,4 +1,4 @@
-"""Declare the options of `regard why`: what affects a word or a label, or why a head looks there (`ScoreQuery`)."""
+"""Declare the options of `regard why`, for effects on a word or label, and for an attention score (`ScoreQuery`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class ScoreQuery(Query):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "ScoreSources":
-        """Split the score of the named places, in the layer and head in which the query attends to the key most."""
+        """Split the score of the named query and key, by default in the head with the largest weight between them."""
         from regard.questions.why.score import named_score
 
         return named_score(model, *traces, **vars(self))
@@ -70,7 +70,7 @@ class WhyQuery(Query):
 
     @property
     def score(self) -> ScoreQuery | None:
-        """The question about the score of --edge."""
+        """Return the query for the score of --edge, None without --edge."""
         if self.edge is None:
             return None
         query, colon, key = self.edge.rpartition(":") if self.edge.count(":") == 1 else ("", "", "")
@@ -95,28 +95,28 @@ class WhyQuery(Query):
         if self.word is not None:
             raise RegardError("--edge and --word: pass one of them, a score to split or a word to explain")
         assert self.score is not None
-        self.score.check(texts or 1, called=_called)  # how many traces a file has is known once it is read
+        self.score.check(texts or 1, called=_option_name)  # the number of traces in a file isn't known yet
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return how many rows of each ranking are listed."""
+        """Return the number of rows to list of each ranking."""
         return self.top or (5 if len(getattr(answer, "found", ())) == 2 else 10)
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Read the texts, of a file again, and answer."""
+        """Trace the texts, or those of a saved file again, and return the answer."""
         reading = source.read() if source.open_file is None else source.read_again()
         answer = self.answer(reading.model, reading.traces, progress)
         return answer if self.edge is not None else replace(answer, generated=reading.generated)  # type: ignore[call-arg]
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it: a `WhyOfTexts`, or `ScoreSources` of an edge."""
+        """Return a `WhyOfTexts` for a word or label, or `ScoreSources` for an edge."""
         if self.score is not None:
-            self.score.check(len(traces), called=_called)
+            self.score.check(len(traces), called=_option_name)
             return replace(self.score.answer(model, traces), traces=traces)
         from regard.questions.why.causes import why_of_texts
 
         return why_of_texts(model, traces, self.word, to=self.to, tokens_by=self.method, progress=progress)
 
 
-def _called(field: str) -> str:
-    """Return the command's name for a field of a score: query and key are in --edge."""
+def _option_name(field: str) -> str:
+    """Return the command-line option for a field of a `ScoreQuery`: --edge for query and key."""
     return "--edge" if field in ("query", "key") else option_name(field)

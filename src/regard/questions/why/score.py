@@ -38,10 +38,10 @@ from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
-MAX_GRID_PARTS = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
-MAX_DRAWN_PARTS = 48  # parts of a side up to which a picture has each writer
-MAX_PAIRS = 300  # pairs of the list
-TAB = "The score"  # of a page, which has all of it
+MAX_GRID_PARTS = 96  # components of a side with separate rows or columns in a grid: the others share one
+MAX_DRAWN_PARTS = 48  # components of a side up to which the plot shows each writer
+MAX_PAIRS = 300  # pairs in the table
+TAB = "The score"  # the page's tab with all panels
 GROUPS: tuple[tuple[By, str], ...] = (
     ("source", "By source token"), ("layer", "By layer"), ("writer", "By writer"), ("kind", "By kind"),
 )  # fmt: skip
@@ -49,9 +49,9 @@ CARRIED = re.compile(r"attention from (?:“(.*)”|(a blank|a line break)) \((\
 
 
 def score_panels(answer: "ScoreSources") -> list[Panel]:
-    """Show the pairs by each way of grouping components, and the largest; a plot is by writers, or layers if many.
+    """Return a grid of pairs for each grouping of components, and a table of the largest pairs.
 
-    Ways that make the same components are shown once, and none by source token if no attention wrote any.
+    Equal groupings share a grid. Source tokens need components of attention. The plot has writers, or layers if many.
     """
     apart = _score_less_other_keys(answer)
     few = max(len(names) for names in apart.table()[:2]) <= MAX_DRAWN_PARTS
@@ -63,23 +63,23 @@ def score_panels(answer: "ScoreSources") -> list[Panel]:
         shown.setdefault(str((queries, keys, scores.tolist())), []).append((by, name))
     ways = list(shown.values())
     drawn: By = "writer" if few else "layer"
-    grids = [_pairing(answer, same, drawn=drawn in {by for by, _ in same}) for same in ways]
+    grids = [_pairs_grid(answer, same, drawn=drawn in {by for by, _ in same}) for same in ways]
     return [*grids, _score_pairs_table(answer)]
 
 
 def short_score_part_name(name: str) -> str:
-    """Shorten the name of a component for a label: of a source token, the token and its number."""
+    """Shorten a component's name for a label. For a source token, only the token and its number remain."""
     carried = CARRIED.fullmatch(name)
     return name if carried is None else f"{carried[1] or carried[2]} {carried[3]}"
 
 
 def _score_less_other_keys(answer: "ScoreSources") -> "ScoreSources":
-    """Return the difference from the mean over all keys, if there are several."""
+    """Return the difference of the score from the mean over all keys, or the score itself for a single key."""
     return answer.beside_the_others() if answer.seen > 1 else answer
 
 
-def _pairing(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: bool) -> Heat:
-    """Make a grid of all pairs. same: the ways of grouping that make this grid; drawn: whether it is the plot."""
+def _pairs_grid(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: bool) -> Heat:
+    """Return a grid of all pairs of components. same: the groupings with this grid. drawn: whether to plot it."""
     shown = _score_less_other_keys(answer)
     queries, keys, scores = shown.table(same[0][0])
     others = [len(names) - MAX_GRID_PARTS + 1 if len(names) > MAX_GRID_PARTS else 0 for names in (queries, keys)]
@@ -106,7 +106,7 @@ def _pairing(answer: "ScoreSources", same: Sequence[tuple[By, str]], *, drawn: b
 
 
 def _score_pairs_table(answer: "ScoreSources") -> Table:
-    """List the largest pairs of writers, with their part of the difference from the mean and of the score."""
+    """Return a table of the largest pairs of writers, with their parts of the score and of its difference."""
     shown = _score_less_other_keys(answer)
     queries, keys, own = answer.table()
     rows_of, columns_of = ({name: n for n, name in enumerate(names)} for names in (queries, keys))
@@ -132,7 +132,7 @@ def _score_pairs_table(answer: "ScoreSources") -> Table:
     )  # fmt: skip
 
 
-LEAST_SHARE = 0.1  # of the sum of absolute values, that makes a pair more than one among many
+LEAST_SHARE = 0.1  # of the sum of absolute values: sentences name no pair with less
 
 TABLE: list[list[Template]] = [
     [
@@ -152,17 +152,17 @@ TABLE: list[list[Template]] = [
          lambda n: n["share"] > 0 and (n["query_of_pair"], n["key_of_pair"]) != (n["query_part"], n["key_part"])),
     ],
 ]  # fmt: skip
-TOLERANCE = 1e-5  # of the sum of the pairs' absolute values: how far their sum may be from the score
-SAME = 1e-4  # of its length: how far a query or key may be from the trace's, to be of the same text and model
-NUMBERS = (  # that JSON has of a score
+TOLERANCE = 1e-5  # largest difference of the pairs' sum from the score, relative to the sum of absolute values
+SAME = 1e-4  # largest difference of a query or key from the trace's, relative to its length
+NUMBERS = (  # fields in JSON
     "query", "key", "layer", "head", "part", "score", "softcapped", "bias", "weight", "mean", "seen", "error",
 )  # fmt: skip
-# Gives the parts of the mean query of some tokens, and of the mean key of each of several lists of tokens.
+# Returns the components of the mean query of some tokens, and of the mean key of each of several lists of tokens.
 Split = Callable[[CallId, int, Sequence[int], Sequence[Sequence[int]]], tuple[SideParts, list[SideParts]]]
 
 
-def of_score(answer: "ScoreSources") -> list[str]:
-    """Write the score, its strongest pair, and the strongest component of each side."""
+def score_sentences(answer: "ScoreSources") -> list[str]:
+    """Return sentences on the score, its largest pair, and the largest component of each side."""
     apart = answer.beside_the_others()
     where = f"{'cross-attention of ' * (answer.part == 'cross')}layer {answer.layer}, head {answer.head}"
     numbers: dict[str, Any] = {
@@ -181,7 +181,7 @@ def of_score(answer: "ScoreSources") -> list[str]:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """A pair of components and its score: the component of the query and that of the key."""
+    """A component of the query, a component of the key, and the score of this pair."""
 
     query: str
     key: str
@@ -200,7 +200,7 @@ class ScoreSources(TracesAnswer):
     """
 
     format: ClassVar[str] = "regard why --edge"
-    findings = of_score
+    findings = score_sentences
     panels = score_panels
 
     query: str
@@ -262,7 +262,7 @@ class ScoreSources(TracesAnswer):
         return self if self.difference else replace(self, score=self.score - self.mean, difference=True)
 
     def rows(self) -> list[Row]:
-        """List one row per pair of writers, the largest absolute scores first: query_part, key_part, score."""
+        """Return one row per pair of writers, the largest absolute scores first: query_part, key_part, score."""
         queries, keys, _ = self.table()
         return [
             {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
@@ -270,21 +270,21 @@ class ScoreSources(TracesAnswer):
         ]
 
     def exactness(self) -> list[str]:
-        """Report how exactly the pairs sum to the score."""
+        """Return a note on how exactly the pairs sum to the score."""
         return [exactly_split("pairs", "score", self.error)]
 
     def title(self) -> str:
-        """Name the head, the two words and the weight."""
+        """Return a title that names the head, the two words and the weight."""
         where = f"{'cross-attention of ' * (self.part == 'cross')}layer {self.layer}, head {self.head}"
         return f"Why {quoted(self.query)} attends to {quoted(self.key)} in {where} (weight {number(self.weight)})"
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open the page of the text at the score, with the score's name as title."""
+        """Return the title, view, head and token at which the page opens: the grid of the score."""
         at = self.query_parts.tokens[0]
         return {"title": self.title(), "view": "panel 0", "layer": self.layer, "head": self.head, "token": at}
 
     def data(self) -> dict[str, object]:
-        """The score, and all pairs of its parts by each way of grouping them, also of its difference from the mean."""
+        """Return the score and all pairs of components in each grouping, also of its difference from the mean."""
         beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
         groups: dict[str, Any] = {by: {} for by in ways}
         for by, (name, answer) in product(ways, (("score", self), ("difference", beside))):
@@ -325,8 +325,8 @@ def named_score(
     head: int | None,
     part: Any,
 ) -> ScoreSources:
-    """Split the score of named places. layer, head: None for the head in which the query attends most to the key."""
-    queries, keys, maps = texts_behind_score(trace, part)
+    """Split the score of a named query and key. layer, head: None for those with the largest weight between them."""
+    queries, keys, maps = traces_of_score(trace, part)
     places = [place_in(side, place) if isinstance(place, str) else place
               for side, place in ((queries, query), (keys, key))]  # fmt: skip
     if layer is None or head is None:
@@ -342,8 +342,8 @@ def named_score(
 def split_score(
     trace: Trace | PairTrace, query: Place, key: Place, layer: int, head: int, split: Split, *, part: Part | None = None
 ) -> ScoreSources:
-    """Split the score of one head for a query and a key. split: runs the model up to the call."""
-    queries, keys, maps = texts_behind_score(trace, part)
+    """Split the score of one head for a query and a key. split: runs the model up to the attention call."""
+    queries, keys, maps = traces_of_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)
     own: AttentionMap = maps[layer]
@@ -384,7 +384,7 @@ def split_score(
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
         about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),
     )  # fmt: skip
-    error = max(_error(answer), _error(replace(answer, key_parts=others, score=answer.mean)))
+    error = max(_relative_error(answer), _relative_error(replace(answer, key_parts=others, score=answer.mean)))
     if not error <= TOLERANCE:
         raise RegardError(
             f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, "
@@ -393,11 +393,11 @@ def split_score(
     return replace(answer, error=error)
 
 
-def _error(answer: ScoreSources) -> float:
-    """The difference between the sum of pairs and the score, relative to the sum of their absolute values.
+def _relative_error(answer: ScoreSources) -> float:
+    """Return the difference between the pairs' sum and the score, relative to the sum of their absolute values.
 
-    Where there is one pair alone, of a query and key almost at right angles, rounding is all that is left of its score:
-    the sum counts as no less than a tenth of what the lengths would give.
+    If a query and key are almost orthogonal, the score of a single pair is mostly rounding. The sum therefore counts
+    as at least a tenth of the scaled product of their lengths.
     """
     _, _, scores = answer.table()
     lengths = abs(answer.scale) * float(answer.query_parts.whole.norm() * answer.key_parts.whole.norm())
@@ -405,8 +405,8 @@ def _error(answer: ScoreSources) -> float:
     return abs(float(scores.sum()) - answer.score) / size
 
 
-def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
-    """Return the traces of the queries and of the keys, and the maps between them."""
+def traces_of_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
+    """Return the trace of the queries, the trace of the keys, and the attention maps between them."""
     if isinstance(trace, PairTrace):
         if part not in PARTS:
             ways = ", ".join(f"part={each!r}" for each in PARTS)
