@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.display.answer import Read
 from regard.explain.weights.head_means import MEANINGS, HeadMeans
-from regard.questions.heads import AGAINST, LOOKED, MIN_SCORE, Heads, most_of, score_sentence
+from regard.questions.heads import AGAINST, LOOKED, MIN_SCORE, Heads, score_sentence, top_heads
 from tests.said.reading import numbers_in, plain_and_few, shown_with_its_numbers, shows
 
 NAMES = ("previous", "next", "duplicate", "induction", "entropy")
@@ -48,14 +48,14 @@ def test_each_score_names_its_highest_head() -> None:
             if best is None:
                 assert numbers_in(sentence) == []
                 assert ("no tokens" in sentence) == bool(np.isnan(found.scores[name]).all())
-                assert not most_of(found, name)
+                assert not top_heads(found, name)
                 continue
             printed = [number.rstrip(",") for number in numbers_in(sentence)]
             layer, head, value = best
             at = sentence.lower().index("layer ")
             assert f"layer {layer}, head {head}" in sentence.lower()[at:]
             shows(next(each for each in printed if "." in each), value)
-            assert most_of(found, name)[0][0] == f"L{layer}H{head}"
+            assert top_heads(found, name)[0][0] == f"L{layer}H{head}"
             assert ("no head" in sentence.lower()) == (name not in (*AGAINST, "entropy") and value < LOOKED)
             assert ("almost only" in sentence) <= (value >= 0.95)
     assert len(named) > 10

@@ -1,4 +1,4 @@
-"""The scores of all heads, with a table for the texts and for each test."""
+"""Define the result of `regard heads`: scores of all heads, for the texts and for each test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,19 +27,19 @@ from regard.explain.wording import capital, count_of_tokens, number, short_head
 from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
 
-MAX_NAMED_HEADS = 3  # heads of a score
+MAX_NAMED_HEADS = 3  # heads that are named for a score
 MIN_SCORE = 0.005  # scores below it are printed as 0.00: no head is named for them
-LOOKED = 0.1  # a head that attends less to the shuffled tokens is not named for how it follows them
+LOOKED = 0.1  # a head with less attention to the shuffled tokens is not named for following them
 AGAINST = {"position": "content", "content": "position"}  # the two ways to follow shuffled tokens
-WHERE = {  # the beginning of a sentence about a table
+WHERE = {  # how a sentence about a table begins
     "encoder": "In the encoder, ", "decoder": "In the decoder, ", "cross-attention": "In cross-attention, ",
     "random tokens, repeated": "On repeated random tokens, ", "tokens exchanged": "After tokens are shuffled, ",
 }  # fmt: skip
-ASKED = {"random tokens, repeated": "induction"}  # the score that a test is made for
+ASKED = {"random tokens, repeated": "induction"}  # the score that a test measures
 
 HEAD, WEIGHT = "{where}layer {layer}, head {head} ", " (mean weight {value})."
 NONE = "There are no tokens {mean_of}, so there is no {name} score."
-ONE = {  # scores that are no mean weights
+ONE = {  # scores that aren't mean weights
     "position": HEAD + "attends to the same positions: similarity {value}, compared with {other} for the same tokens.",
     "content": HEAD + "follows the tokens: similarity {value}, compared with {other} for the same positions.",
     "entropy": HEAD + "spreads its attention most: its mean entropy is {value:n} nats.",
@@ -56,13 +56,13 @@ SHARES: list[Template] = [
 
 
 def heads_sentences(answer: "Heads") -> list[str]:
-    """State for each table the highest scores, each of another head, and for a test its own score."""
+    """Return sentences on the highest scores of each table, each of a different head, and on each test's score."""
     written = []
     for table, means in answer.tables.items():
-        best = {name: most_of(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
+        best = {name: top_heads(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
         led: dict[str, str] = {}
         for name in sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1]):
-            led.setdefault(best[name][0][0], name)  # special tokens and sinks are often the same tokens
+            led.setdefault(best[name][0][0], name)  # special tokens are often also the sinks
         names = [ASKED[table]] if ASKED.get(table) in means.scores else list(led.values())
         count = max(1, MAX_SENTENCES // len(answer.tables))
         written += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
@@ -70,7 +70,7 @@ def heads_sentences(answer: "Heads") -> list[str]:
 
 
 def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
-    """State which head has most of a score."""
+    """Return the sentence on the head with the highest score, or that no head has much of it."""
     target, mean_of, best = MEANINGS[name].looks_at, MEANINGS[name].mean_of, ranked_heads(means, name)
     numbers: dict[str, Any] = {"where": where, "name": name, "target": target or "the shuffled tokens"}
     numbers |= dict(zip(("layer", "head", "value"), best[0], strict=True)) if best else {}
@@ -84,21 +84,21 @@ def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
     return sentences([[*first, *SHARES]], numbers)[0]
 
 
-def most_of(means: HeadMeans, name: str) -> list[tuple[str, float]]:
-    """Return the heads with most of a score by their short names, with their scores: three at most, none of 0.00."""
+def top_heads(means: HeadMeans, name: str) -> list[tuple[str, float]]:
+    """Return at most three heads with the highest scores of a kind, by short name, without scores of 0.00."""
     return [(short_head(layer, head), score) for layer, head, score in ranked_heads(means, name)[:MAX_NAMED_HEADS]]
 
 
 def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
-    """Rank heads by a score, or for position and content by their difference in heads that attend to these tokens."""
+    """Return (layer, head, score), the highest first. Position and content rank by their difference."""
     by = means.scores[name]
-    if name in AGAINST:  # a head that attends everywhere evenly has much of both
+    if name in AGAINST:  # a head that attends evenly everywhere scores high in both
         by = np.where(means.scores["looked"] >= LOOKED, by - means.scores[AGAINST[name]], np.nan)
     return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= MIN_SCORE).sum()), by=by)
 
 
 def heads_panels(answer: "Heads") -> list[Panel]:
-    """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
+    """Return each table's overview, a grid per score and a table of all heads. Weights share one scale."""
     several = len(answer.tables) > 1
     scores = [scores for means in answer.tables.values() for name, scores in means.scores.items() if is_share(name)]
     largest = max((value for table in scores for value in _known_scores_of_heads(table)), default=0.0)
@@ -107,18 +107,18 @@ def heads_panels(answer: "Heads") -> list[Panel]:
         of, group = (f"{name}: ", name) if several else ("", "")
         shown = [score for score in means.scores if score != "sinks" or np.any(means.scores[score] != 0)]
         grids = [_score_grid(means, score, of, group, largest) for score in shown]
-        tables = _overview_of_heads(means, of), _all(means, of)
+        tables = _overview_table(means, of), _all_heads_table(means, of)
         panels += [replace(panel, tab=capital(group)) for panel in (*grids, *tables)]
     return panels
 
 
-def _overview_of_heads(means: HeadMeans, of: str) -> Table:
-    """List the heads with most of each score, on a page with the meaning of the score."""
+def _overview_table(means: HeadMeans, of: str) -> Table:
+    """Return a table of the heads with the highest scores of each kind, with the kind's meaning."""
     rows: list[list[Cell]] = []
     for score in means.scores:
         known, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
         if meaning.looks_at:
-            most = ", ".join(f"{head} {number(value)}" for head, value in most_of(means, score)) or "none"
+            most = ", ".join(f"{head} {number(value)}" for head, value in top_heads(means, score)) or "none"
             mean = float(np.mean(known)) if known else None
             heads = most if known else "no such token"
             rows.append([score, meaning.looks_at, heads, mean, means.count(score), meaning.says])
@@ -135,7 +135,7 @@ def _overview_of_heads(means: HeadMeans, of: str) -> Table:
 
 
 def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
-    """Draw one score of every head."""
+    """Return a grid of layers by heads with one score. largest: the common end of the colour scale."""
     values, unit = means.scores[score], MEANINGS[score].unit
     what = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
     looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
@@ -152,7 +152,7 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
     )  # fmt: skip
 
 
-def _all(means: HeadMeans, of: str) -> Table:
+def _all_heads_table(means: HeadMeans, of: str) -> Table:
     rows: list[list[Cell]] = [
         [short_head(row["layer"], row["head"]), *(float(str(row[name])) for name in means.scores)]
         for row in means.rows()
@@ -165,12 +165,12 @@ def _all(means: HeadMeans, of: str) -> Table:
 
 
 def _known_scores_of_heads(values: np.ndarray) -> list[float]:
-    """Return the scores that aren't NaN."""
+    """Return the scores that aren't NaN, as a flat list."""
     return [float(value) for value in values.ravel() if value == value]
 
 
 def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = False, seed: int = 0) -> "Heads":
-    """Score all heads in traces of texts, or of texts with targets; tests: also on random and on shuffled tokens.
+    """Score all heads in traces of texts, or of sources and targets. tests: also on random and on shuffled tokens.
 
     Raises:
         RegardError: tests of an encoder-decoder, or of texts of fewer than 8 tokens.
@@ -192,7 +192,7 @@ def heads(model: Model, traces: Sequence[Trace | PairTrace], *, tests: bool = Fa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Heads(Answer):
-    """The mean scores of every head. tables: by the name of their texts or test."""
+    """The mean scores of every head. tables: the scores by the name of the texts or test."""
 
     format: ClassVar[str] = "regard heads"
     findings = heads_sentences
@@ -201,7 +201,7 @@ class Heads(Answer):
     tables: Mapping[str, HeadMeans]
 
     def title(self) -> str:
-        """Report how many heads over how many tokens, or what the tables are of."""
+        """Return a title with the number of heads and tokens, or with the names of the tables."""
         if len(self.tables) > 1:
             return f"Scores of attention heads: {', '.join(self.tables)}"
         (means,) = self.tables.values()
@@ -209,18 +209,18 @@ class Heads(Answer):
         return f"Scores of {layers * heads} attention heads over {means.counts['queries']:,} tokens"
 
     def exactness(self) -> list[str]:
-        """State which tokens the means are over and what read them, and pass on a store's notes."""
+        """Return notes on the tokens that scores are means over, the model, and the embedding index."""
         models = {means.model for means in self.tables.values() if means.model}
         notes = dict.fromkeys(note for means in self.tables.values() for note in means.notes)
         read = "".join(f", read with {model}" for model in models)
         return [f"Means are over all tokens except special tokens and the first token of each text{read}.", *notes]
 
     def rows(self) -> list[Row]:
-        """List one row per head and table: of, layer, head, and every score."""
+        """Return one row per head and table: of, layer, head, and every score."""
         return [{"of": name, **row} for name, means in self.tables.items() for row in means.rows()]
 
     def data(self) -> dict[str, object]:
-        """Return each table's sentences, token counts and scores."""
+        """Return each table's sentences, token counts and scores, as JSON data."""
         tables = {}
         for table, means in self.tables.items():
             written = [f"{name}: {score_sentence(means, name)}" for name in means.scores]

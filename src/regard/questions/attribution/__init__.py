@@ -1,1 +1,1 @@
-"""Causes of an outcome: a next token's logit, or the similarity of two words."""
+"""Attribute an outcome, such as a next token's logit or two words' cosine, to components or tokens."""

@@ -36,13 +36,13 @@ from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # largest difference of the sum from the outcome, relative to the sum of absolute values
 SAME = 1e-3  # largest difference of the outcome from the trace's, relative to the same sum
-# Runs the model and splits the mean outcome of some tokens.
+# Runs the model and returns the components of an outcome's mean over some tokens.
 Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
 HeadRow = tuple[Side | None, bool, int]
 Heads = dict[HeadRow, dict[int, list[float]]]
-COMPONENTS = "Components"  # the tab of what is listed by its parts
+COMPONENTS = "Components"  # the page's tab with bars of components
 COLOURS = "Red increases the outcome, blue reduces it."
-MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no smaller one
+MIN_PART_OF_LARGEST = 0.05  # of the largest contribution: sentences name no component with less
 
 TABLE: list[list[Template]] = [
     [("The scores sum to {sum} instead of {due}, so don't trust single scores. Try more steps.", None)],
@@ -57,14 +57,14 @@ TABLE: list[list[Template]] = [
 ]
 
 
-def parts_sentences(result: "Attribution") -> list[str]:
-    """Report which component, head and source token contribute most."""
+def attribution_sentences(result: "Attribution") -> list[str]:
+    """Return sentences on the components, heads and source tokens that contribute most."""
     parts, sources = result.by(), result.by("source", words=result.unit == "word")
-    numbers = largest_ends(parts) | {"outcome": result.outcome, "value": plain(result.value)}
+    numbers = extreme_parts(parts) | {"outcome": result.outcome, "value": as_text(result.value)}
     if "head " not in numbers.get("most", ""):
-        numbers["heads"] = largest_ends([part for part in parts if "head " in part[0]])["clauses"]
+        numbers["heads"] = extreme_parts([part for part in parts if "head " in part[0]])["clauses"]
     tokens = [(f"attention to {source_token(name)}", value) for name, value in sources if "attention from " in name]
-    return sentences(TABLE, numbers | {"tokens": largest_ends(tokens)["clauses"]})
+    return sentences(TABLE, numbers | {"tokens": extreme_parts(tokens)["clauses"]})
 
 
 def source_token(name: str) -> str:
@@ -73,13 +73,13 @@ def source_token(name: str) -> str:
     return token.replace(" of the decoder", " of the encoder") if name.startswith("cross-") else token
 
 
-def plain(value: float, *others: float) -> str:
-    """Write an outcome, which is no fraction, with two decimals, or more if it and the others are small."""
+def as_text(value: float, *others: float) -> str:
+    """Format an outcome with two decimals, or more if it and the other values are small."""
     return number(value, f".{decimals([value, *others])}f")
 
 
-def largest_ends(parts: list[tuple[str, float]]) -> dict[str, Any]:
-    """Return the largest contribution and reduction, unless they are small. parts: largest absolute first."""
+def extreme_parts(parts: list[tuple[str, float]]) -> dict[str, Any]:
+    """Return the facts on the largest contribution and reduction that aren't small. parts: largest absolute first."""
     numbers: dict[str, Any] = {}
     clauses, form = [], f".{decimals(value for _, value in parts)}f"
     for key, sign, verb in (("most", 1, "contributes most"), ("least", -1, "reduces the outcome most")):
@@ -92,15 +92,15 @@ def largest_ends(parts: list[tuple[str, float]]) -> dict[str, Any]:
     return numbers | {"clauses": " and ".join(clauses) or None}
 
 
-def parts_panels(result: "Attribution") -> list[Panel]:
-    """Show a grid of the heads, source tokens, layers, and bars of all components."""
+def attribution_panels(result: "Attribution") -> list[Panel]:
+    """Return the grid of heads, strips of source tokens, table of layers, and bars of all components."""
     heads, words = _heads_by_source(result), result.unit == "word"
     by_source = result.by("source", words=words)
     sources = [(source_token(name), value) for name, value in by_source if "attention from " in name]
     return [
-        *([_heads_of_calls(result, heads)] if heads else []),
+        *([_heads_grid(result, heads)] if heads else []),
         *(_source_strip(result, heads, side) for side in dict.fromkeys(map(_text_of_row, heads))),
-        _layers(result),
+        _layers_table(result),
         Bars(
             name="Components", title=result.title(), note=f"Heads are split by source {result.unit}", part="component",
             unit="contribution", whole=result.value, parts=short_heads(result.by("token", words=words)), screen=True,
@@ -120,7 +120,7 @@ def short_heads(parts: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _heads_by_source(result: "Attribution") -> Heads:
-    """Return the contributions of source tokens by row and head. Row: stack, whether cross-attention, layer."""
+    """Return the contribution of each source token by row (stack, whether cross-attention, layer) and head."""
     heads: Heads = {}
     for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
         if each.kind == "attention" and each.head is not None:
@@ -137,8 +137,8 @@ def _text_of_row(row: HeadRow) -> Side | None:
     return "encoder" if row[1] else row[0]
 
 
-def _heads_of_calls(result: "Attribution", heads: Heads) -> Heat:
-    """Show a row of heads for each attention call, and behind each head what its source tokens contribute."""
+def _heads_grid(result: "Attribution", heads: Heads) -> Heat:
+    """Return a grid of heads by attention call, with the contributions of each head's source tokens."""
     names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
     texts = [result.tokens[_text_of_row(row)] for row in heads]
     columns, known = range(1 + max(map(max, heads.values()))), list(dict.fromkeys(map(tuple, texts)))
@@ -157,7 +157,7 @@ def _heads_of_calls(result: "Attribution", heads: Heads) -> Heat:
 
 
 def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Strip:
-    """Show the contribution of attention to each token of a text, summed over heads."""
+    """Return a strip of a text's tokens with the contributions of attention to them, summed over heads."""
     taken = [own for row, each in heads.items() if _text_of_row(row) == side for own in each.values()]
     of = "" if side is None else f" of the {side}"
     return Strip(
@@ -168,8 +168,8 @@ def _source_strip(result: "Attribution", heads: Heads, side: Side | None) -> Str
     )  # fmt: skip
 
 
-def _layers(result: "Attribution") -> Table:
-    """Show each layer's contribution, by its attention, feed-forward block and biases."""
+def _layers_table(result: "Attribution") -> Table:
+    """Return a table of each layer's contribution, split into attention, feed-forward and biases."""
     kinds = ("attention", "feed-forward", "bias")
     layers: dict[tuple[str, int | None], dict[str, float]] = {}
     for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
@@ -194,14 +194,14 @@ def _layers(result: "Attribution") -> Table:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Answer):
-    """An outcome and its components. outcome: its name. value: its number, the sum of all components.
+    """An outcome split into components. outcome: its name. value: the outcome, the sum of all components.
 
-    error: the difference of their sum from it, relative to the sum of their absolute values. unit: what source tokens
-    are shown as, tokens or words.
+    error: the difference of their sum from the value, relative to the sum of their absolute values. unit: whether
+    source tokens are shown separately or summed to words.
     """
 
     format: ClassVar[str] = "regard attribute"
-    findings, panels = parts_sentences, parts_panels
+    findings, panels = attribution_sentences, attribution_panels
 
     outcome: str
     value: float
@@ -227,7 +227,7 @@ class Attribution(Answer):
     def _by_word(
         self, groups: tuple[Writer, ...], sums: Float[Tensor, "P 1"]
     ) -> tuple[tuple[Writer, ...], Float[Tensor, "p 1"], dict[Side | None, list[Token]]]:
-        """The groups with the source tokens of a word as one, their sums, and the tokens named by their words."""
+        """Merge groups whose source tokens belong to one word. Return them, their sums, and tokens named by words."""
         first: dict[Side | None, list[int]] = {}
         tokens: dict[Side | None, list[Token]] = {}
         for side, own in self.tokens.items():
@@ -243,19 +243,19 @@ class Attribution(Answer):
         return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
-        """List one row per writer and source token (or word), the largest absolute numbers first: part, adds."""
+        """Return one row per writer and source token (or word), the largest absolute numbers first: part, adds."""
         return [{"part": name, "adds": added} for name, added in self.by("token", words=self.unit == "word")]
 
     def title(self) -> str:
-        """Name the outcome, with its value."""
-        return f"Contributions to the {self.outcome} ({plain(self.value)})"
+        """Return a title that names the outcome and its value."""
+        return f"Contributions to the {self.outcome} ({as_text(self.value)})"
 
     def exactness(self) -> list[str]:
-        """Report how exactly the components sum to the outcome."""
+        """Return a note on how exactly the components sum to the outcome."""
         return [exactly_split("components", "outcome", self.error)]
 
     def data(self) -> dict[str, object]:
-        """Return the outcome, and its components in every grouping."""
+        """Return the outcome and its components in every grouping, as JSON data."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
         parts = {way: self.by(way) for way in ways} | {"word": self.by("token", words=True)}
         own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
@@ -302,7 +302,7 @@ def attribution(
 def split_outcome(
     trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split
 ) -> Attribution:
-    """Split an outcome at a word or token, or a label of the whole text (None)."""
+    """Split an outcome at a word or token, or of the whole text (place None), into components, and check the sum."""
     own = trace.decoder if isinstance(trace, PairTrace) else trace
     whole = own.logits is not None and own.logits.ndim == 1 and outcome.token is not None
     if whole != (place is None):
@@ -334,7 +334,7 @@ def split_outcome(
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
-    """Return the outcome in the trace, and its name."""
+    """Return the outcome's value in the trace, as a mean over rows, and its name."""
     if outcome.token is None:
         assert outcome.direction is not None
         state = trace.last_hidden_state[rows].double().cpu().mean(0)

@@ -1,8 +1,8 @@
 """Attribute an outcome to the tokens that a model read, by gradients.
 
-Both ways are taken at the token embeddings, through Captum. Integrated gradients (Sundararajan, Taly and Yan 2017) sum
-to the outcome less that of the baseline. Their integral is a sum of a few steps, and the gap is how far it misses this
-difference. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
+Both methods take gradients with respect to the token embeddings, through Captum. Integrated gradients (Sundararajan,
+Taly and Yan 2017) sum to the outcome minus the baseline's outcome, except for a gap, since a few steps estimate their
+integral. Gradient x input (Denil et al. 2014) is exact if the outcome is linear in the embeddings.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from regard.questions.attribution.direct import (
     COLOURS,
     TABLE,
     Attribution,
+    as_text,
     attribution,
-    largest_ends,
-    plain,
+    extreme_parts,
 )
 from regard.questions.patch import PatchSweep
 from regard.questions.patch_sweep import attribution_patching
@@ -40,25 +40,25 @@ from regard.text.words import spelling, words
 
 Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]
-STEPS = 32, 64, 128  # of the integral: more are taken until the gap is small
-LARGE_GAP = 0.05  # of the outcome's change
+STEPS = 32, 64, 128  # numbers of integration steps, tried in turn until the gap is small
+LARGE_GAP = 0.05  # relative to the outcome's change from the baseline
 
 
 def tokens_sentences(result: "TokenAttribution") -> list[str]:
-    """Report which token or word contributes most, after a warning if the scores miss their sum."""
-    numbers = largest_ends(result.by(result.unit)) | {"outcome": result.outcome_name, "value": plain(result.outcome)}
+    """Return sentences on the tokens or words that contribute most, after a warning if the gap is large."""
+    numbers = extreme_parts(result.by(result.unit)) | {"outcome": result.outcome_name, "value": as_text(result.outcome)}
     if result.baseline is not None:
-        numbers["baseline"] = plain(result.baseline, result.outcome)
+        numbers["baseline"] = as_text(result.baseline, result.outcome)
         if result.misses_its_sum:
-            numbers |= {"sum": plain(float(result.scores.sum())), "due": plain(result.outcome - result.baseline)}
+            numbers |= {"sum": as_text(float(result.scores.sum())), "due": as_text(result.outcome - result.baseline)}
     return sentences(TABLE, numbers)
 
 
 def tokens_panels(result: "TokenAttribution") -> list[Panel]:
-    """Show the text, coloured by its tokens' scores, and each token or word by its score."""
+    """Return a strip of each text with its tokens' scores, and bars of the tokens or words by score."""
     method = f"Method: {result.method}"
     if result.baseline is not None:
-        method += f", {result.steps} steps from the baseline (outcome {plain(result.baseline)})"
+        method += f", {result.steps} steps from the baseline (outcome {as_text(result.baseline)})"
     bars = Bars(
         name=f"Every {result.unit}", title=result.title(), note=f"{method}.", unit="contribution", part=result.unit,
         parts=result.by(result.unit), whole=float(result.scores.sum()), screen=True, picture=True, caption=f"{method}.",
@@ -81,7 +81,7 @@ class TokenAttribution(Answer):
 
     scores, norms: (L,) in float64, the sum and the length of each token's vector. An encoder-decoder's source comes
     before its target. baseline: the outcome of the baseline. gap: |sum of the scores - (outcome - baseline)|. Both are
-    None without a baseline. sides: the number of tokens of each text. unit: what is shown.
+    None without a baseline. sides: the number of tokens of each text. unit: whether tokens or words are shown.
     """
 
     format: ClassVar[str] = "regard attribute"
@@ -100,48 +100,48 @@ class TokenAttribution(Answer):
     unit: Unit = field(default="token", kw_only=True)
 
     def words(self) -> list[tuple[str, float]]:
-        """List each word and the sum of its tokens' scores, in the text's order."""
-        return [(row["text"], row["score"]) for row in self._parts("word")]
+        """Return each word with the sum of its tokens' scores, in the text's order."""
+        return [(row["text"], row["score"]) for row in self._unit_rows("word")]
 
     def by(self, by: Unit = "token") -> list[tuple[str, float]]:
-        """List each token's or word's name and score, the largest absolute scores first."""
+        """Return each token's or word's name and score, the largest absolute scores first."""
         found = []
-        for row in self._parts(by):
+        for row in self._unit_rows(by):
             side = f" of the {row['side']}" if "side" in row else ""
             found.append((f"{quoted(row['text'].strip())} ({row['token']}){side}", row["score"]))
         return sorted(found, key=lambda each: -abs(each[1]))
 
     def rows(self) -> list[Row]:
-        """List one row per token: side (of an encoder-decoder), token, text, score, norm. For words: word, score."""
+        """Return one row per token: side (of an encoder-decoder), token, text, score, norm. For words: word, score."""
         if self.unit == "word":
             return [{"word": name, "score": score} for name, score in self.words()]
-        return [row | {"norm": norm} for row, norm in zip(self._parts("token"), self.norms.tolist(), strict=True)]
+        return [row | {"norm": norm} for row, norm in zip(self._unit_rows("token"), self.norms.tolist(), strict=True)]
 
     @property
     def misses_its_sum(self) -> bool:
-        """Return whether integrated gradients miss their sum by too much to trust single scores."""
+        """Return whether the gap of integrated gradients is too large to trust single scores."""
         gap, baseline = self.gap, self.baseline
         return gap is not None and baseline is not None and gap > LARGE_GAP * abs(self.outcome - baseline)
 
     def title(self) -> str:
-        """Name the outcome, with its value."""
-        return f"Contribution of each {self.unit} to the {self.outcome_name} ({plain(self.outcome)})"
+        """Return a title that names the outcome and its value."""
+        return f"Contribution of each {self.unit} to the {self.outcome_name} ({as_text(self.outcome)})"
 
     def exactness(self) -> list[str]:
-        """Report how exact the scores are."""
+        """Return notes on how exact the scores are."""
         if self.gap is None:
             return ["Gradient × input is a linear estimate. The scores need not sum to the outcome."]
-        gap = f"{self.gap:.1e}" if self.gap < 0.01 else plain(self.gap)
+        gap = f"{self.gap:.1e}" if self.gap < 0.01 else as_text(self.gap)
         return [f"The scores sum to the outcome minus the baseline's outcome within {gap}."]
 
     def data(self) -> dict[str, object]:
-        """Return the outcome, and the scores of tokens and of words."""
+        """Return the outcome and the scores of tokens and of words, as JSON data."""
         own: dict[str, object] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}
         own |= {"value": self.outcome, "baseline": self.baseline, "gap": self.gap, "steps": self.steps}
         return own | {"tokens": replace(self, unit="token").rows(), "words": replace(self, unit="word").rows()}
 
-    def _parts(self, unit: Unit) -> list[dict[str, Any]]:
-        """A row for each token or word: side (of an encoder-decoder), first token, text and score."""
+    def _unit_rows(self, unit: Unit) -> list[dict[str, Any]]:
+        """Return a row per token or word: side (of an encoder-decoder), first token, text and score."""
         found = []
         for n, stop in enumerate(accumulate(self.sides)):
             side = {"side": ("source", "target")[n]} if len(self.sides) > 1 else {}
@@ -185,11 +185,11 @@ def attribute_to_tokens(
         raise RegardError(f"steps: got {steps!r}, expected a whole number, 1 or more")
 
     def forward(*embeddings: Float[Tensor, "1 _ _"]) -> Float[Tensor, " 1"]:
-        """Compute the outcome with these token embeddings of each text."""
+        """Return the outcome (1,) of a run with these token embeddings (1, L, W) of each text."""
         return number_of(outcome, gradient_run(model, trace, lambda n, _: embeddings[n][0])[1])[None]
 
-    def answer(products: tuple[Tensor, ...], start: float | None, count: int) -> TokenAttribution:
-        """Make the answer of inputs times gradients, in which every component has a number."""
+    def result_of(products: tuple[Tensor, ...], start: float | None, count: int) -> TokenAttribution:
+        """Build the result from inputs times gradients, a vector per token. start: the baseline's outcome."""
         vectors = torch.cat([product[0].detach().cpu() for product in products])
         scores, norms = vectors.sum(-1), vectors.norm(dim=-1)
         gap = None if start is None else abs(float(scores.sum()) - (value - start))
@@ -203,21 +203,21 @@ def attribute_to_tokens(
     value = float(number_of(outcome, own).detach())
     inputs = tuple(embedding.detach()[None].double().requires_grad_() for embedding in done.embeddings)
     if method == "gradient x input":
-        return answer(InputXGradient(forward).attribute(inputs), None, 0)
-    starts = tuple(_baseline(model, baseline, each) for each in inputs)
+        return result_of(InputXGradient(forward).attribute(inputs), None, 0)
+    starts = tuple(_baseline_embeddings(model, baseline, each) for each in inputs)
     start, found = float(forward(*starts).detach()), []
     for count in STEPS if steps is None else [steps]:
         way = IntegratedGradients(forward).attribute(inputs, starts, n_steps=count, internal_batch_size=1)
-        found.append(answer(way, start, count))
+        found.append(result_of(way, start, count))
         if not found[-1].misses_its_sum:
             break
     return min(found, key=lambda each: each.gap or 0.0)
 
 
-def _baseline(
+def _baseline_embeddings(
     model: Model, baseline: Literal["mean", "zero"] | int, like: Float[Tensor, "1 L W"]
 ) -> Float[Tensor, "1 L W"]:
-    """The same token embedding at every position."""
+    """Return the baseline's token embedding at every position, (1, L, W), on the device of `like`."""
     if baseline == "zero":
         return torch.zeros_like(like)
     table = model._session.original.get_input_embeddings()
@@ -242,7 +242,7 @@ def attribute(
     by: str | None,
     steps: int | None,
 ) -> "Attribution | TokenAttribution | PatchSweep":
-    """Attribute the outcome that the options of `regard attribute` name. Attribution patching has two traces."""
+    """Attribute the outcome that `regard attribute` names by its method. Attribution patching needs two traces."""
     trace, side = traces[0], traces[0].sides[-1]
     unit: Unit = "word" if by == "word" else "token"
     if to is not None and side.logits is None:
