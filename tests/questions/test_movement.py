@@ -9,7 +9,7 @@ import torch
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.vectors.neutral import MASSIVE, Massive
-from regard.questions.movement import missing, movement_panels, not_shown
+from regard.questions.movement import missing, movement_panels, notes_on_movement
 from regard.questions.see.answer import see
 from regard.trace.trace import Trace
 from regard.views.save_page import page_as_seen
@@ -126,10 +126,10 @@ def test_a_page_without_states_says_so(traces: list[Trace], seen: Summary) -> No
     without = replace(seen, massive=None)
     assert movement_panels(without) == []
     line = "The path of “bank” through the layers is not shown: a trace does not hold all hidden states."
-    assert not_shown(without) == [line] == [missing("bank", "a trace does not hold all hidden states")]
+    assert notes_on_movement(without) == [line] == [missing("bank", "a trace does not hold all hidden states")]
     page = replace(see(traces, "bank"), summary=without).page()
     assert (page.panels, page.findings[-1]) == ([], line)
-    assert movement_panels(replace(seen, occurrences=[])) == not_shown(replace(seen, occurrences=[])) == []
+    assert movement_panels(replace(seen, occurrences=[])) == notes_on_movement(replace(seen, occurrences=[])) == []
 
 
 def test_of_a_translation_each_side_has_its_own() -> None:

@@ -1,6 +1,6 @@
-"""Write a word's way through the layers for a page: how near it is to reference words, and each layer's shares.
+"""Build the page's data on a word's movement through the layers: its cosines and its residual updates.
 
-`web/src/data/format.ts` says what each part is; a page draws it with a component of its own.
+`web/src/data/format.ts` describes the fields. The page draws them with a separate component.
 """
 
 import math
@@ -15,10 +15,10 @@ from regard.explain.texts.summary import Summary, curves
 from regard.explain.wording import called, listed, signed
 from regard.text.quoting import display_text, quoted, short, visible
 
-SMALLEST_CONTRIBUTION = 0.02  # to a residual update: what is worth naming
-REACH = 60  # characters of a text on either side of the word
-MAX_COMPARED = 50  # paths up to which each two of them are compared, state by state
-MAX_NAMED_TOKENS = 3  # of a residual update
+SMALLEST_CONTRIBUTION = 0.02  # to a residual update: tokens with less aren't named
+REACH = 60  # characters of context on either side of the word
+MAX_COMPARED = 50  # occurrences up to which each two are compared, state by state
+MAX_NAMED_TOKENS = 3  # per residual update
 SHARES = (
     "What attention and feed-forward (the rest of the layer, with its norms) contribute to each layer's residual "
     "update. Contributions sum to 1, and a contribution below 0 works against the update."
@@ -26,12 +26,12 @@ SHARES = (
 
 
 def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> list[Data]:
-    """Write a panel for each side of the texts on which the word's states are held; of two sides each by its name.
+    """Return a panel on a word's movement for each stack whose trace has the word's hidden states.
 
-    It has the paths of the word's occurrences, each layer's shares, and the sentences that belong to them. names: of
-    the texts, where numbers aren't enough.
+    It has the paths of the word's occurrences, each layer's residual update, and sentences. names: those of the texts,
+    instead of numbers.
     """
-    sides, panels = list(_sides(summary)), list[Data]()
+    sides, panels = list(_stacks_with_word(summary)), list[Data]()
     for part, side in sides:
         if side.massive is None:
             continue
@@ -63,7 +63,7 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
                 "enters layer 0", *(f"leaves layer {n}" for n in range(last)),
                 f"leaves layer {last}: the contextual embedding",
             ],
-            "paths": _paths(side, part, names, summary if part == "decoder" else None),
+            "paths": _path_data(side, part, names, summary if part == "decoder" else None),
             "curves": [
                 {
                     "label": "itself as it enters layer 0" if curve.word is None else curve.word,
@@ -82,22 +82,22 @@ def movement_panels(summary: Summary, names: Sequence[str] | None = None) -> lis
     return panels
 
 
-def not_shown(summary: Summary) -> list[str]:
-    """Say of which sides the word's way isn't shown, since traces hold no states."""
+def notes_on_movement(summary: Summary) -> list[str]:
+    """Return a note for each stack whose trace lacks the hidden states to show the word's movement."""
     why = "a trace does not hold all hidden states"
-    return [missing(side.word or "", why) for _, side in _sides(summary) if side.massive is None]
+    return [missing(side.word or "", why) for _, side in _stacks_with_word(summary) if side.massive is None]
 
 
-def _sides(summary: Summary) -> Iterator[tuple[Part | None, Summary]]:
-    """The sides on which the word stands: of an encoder-decoder "encoder" and "decoder", else one without a name."""
+def _stacks_with_word(summary: Summary) -> Iterator[tuple[Part | None, Summary]]:
+    """Yield each stack whose text has the word, with its summary: "encoder", "decoder", or None for a single stack."""
     read: list[tuple[Part | None, Summary]] = [(None, summary)]
     if summary.target is not None:
         read = [("encoder", summary), ("decoder", summary.target.summary)]
     return ((part, own) for part, own in read if own.occurrences)
 
 
-def _paths(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
-    """Write each occurrence: its text, cosines from state to state and residual updates."""
+def _path_data(summary: Summary, part: Part | None, names: Sequence[str] | None, source: Summary | None) -> list[Data]:
+    """Return each occurrence's path: its context, cosines between successive states, and residual updates."""
     updates = {word.occurrence: word for word in summary.layer_updates}
     paths = []
     for occurrence in summary.occurrences:
@@ -107,18 +107,18 @@ def _paths(summary: Summary, part: Part | None, names: Sequence[str] | None, sou
             window = summary.windows[text]
             whole = f"text {window.text + 1}" if names is None else names[window.text]
             name = f"{whole}, tokens {window.start} to {window.stop - 1}"
-        steps = None if word.updates is None else [_step(step, text, summary, source) for step in word.updates]
+        steps = None if word.updates is None else [_update_data(step, text, summary, source) for step in word.updates]
         paths.append({
             "label": occurrence.label, "of": name,
-            "context": _context(summary.texts[text], occurrence.start, occurrence.end),
+            "context": _word_in_context(summary.texts[text], occurrence.start, occurrence.end),
             "before": [None, *map(_rounded, occurrence.cosines_to_state_before())], "steps": steps,
             "refused": word.refused,
         })  # fmt: skip
     return paths
 
 
-def _context(text: str, start: int, end: int) -> Data:
-    """The word with some of the text around it, cut where words end."""
+def _word_in_context(text: str, start: int, end: int) -> Data:
+    """Return the word, text[start:end], with some text on either side, cut at word boundaries."""
     left, right = text[max(0, start - REACH) : start], text[end : end + REACH]
     if start > REACH:
         left = "… " + (left.split(maxsplit=1)[-1] if " " in left.strip() else left)
@@ -127,8 +127,8 @@ def _context(text: str, start: int, end: int) -> Data:
     return {"left": left.replace("\n", " "), "form": text[start:end], "right": right.replace("\n", " ")}
 
 
-def _step(update: LayerUpdate, text: int, summary: Summary, source: Summary | None) -> Data:
-    """Write one residual update: its length, the contributions of its parts, and the tokens that contribute most."""
+def _update_data(update: LayerUpdate, text: int, summary: Summary, source: Summary | None) -> Data:
+    """Return one residual update's length, the contributions of its components, and the tokens with the largest."""
     part, texts = update.attention, summary
     if update.cross is not None and source is not None:
         part, texts = update.cross, source
@@ -153,12 +153,12 @@ def _rounded(value: float | None) -> float | None:
 
 
 def missing(word: str, why: str) -> str:
-    """Report that a word's path isn't shown."""
+    """Return the note that a word's movement isn't shown, with the reason."""
     return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
 
 
 def updates_table(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Table:
-    """Show each layer's residual update, and what attention (by token) and the rest of the layer contribute."""
+    """Return a table of each layer's residual update and the contributions of attention, by token, and the rest."""
     occurrence = next(own for own in summary.occurrences if own.label == word.occurrence)
     steps = word.updates or []
     crosses = any(step.cross for step in steps)

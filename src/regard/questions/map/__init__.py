@@ -1,1 +1,1 @@
-"""One layer's attention over a whole text: how far tokens look, who receives most, which pairs are far apart."""
+"""Show one layer's whole attention matrix: mean distances, tokens that receive most, and far links."""

@@ -1,4 +1,4 @@
-"""One layer's attention over a whole text, from `matrix` or `windowed`. Everything is counted from 0."""
+"""Define the result of `regard map`: one layer's attention over a whole text. Everything is counted from 0."""
 
 import math
 import re
@@ -16,10 +16,10 @@ from regard.text.words import is_content_word
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MIN_FULL_BAR = 2.0  # times the average: bars along a text are full there or beyond
-ATTENDED = 0.05  # a smaller weight from another token does not count as attending to it
-FULL_QUANTILE = 0.98  # of the parts: one special token would make all others flat
-PART = 0.005  # fractions of all attention below it round to 0%
+MIN_FULL_BAR = 2.0  # times the average: a full bar along the text stands for at least this
+ATTENDED = 0.05  # smallest weight from another token that counts as attending to a token
+FULL_QUANTILE = 0.98  # of the parts has at most a full bar: one special token would make all others flat
+PART = 0.005  # smaller fractions of all attention round to 0%
 
 FAR = "In layer {layer}, tokens attend {mean:n} tokens away on average"
 SPECIAL = "Special tokens receive {special:%} of all attention"
@@ -34,14 +34,14 @@ TABLE: list[list[Template]] = [
      ("A learned sink, which isn't a token, takes {learned:%} of all attention.", lambda n: n["learned"] >= PART)],
     [("Apart from special tokens and sinks, {token} receives most attention ({times:n} times the average).", None)],
 ]  # fmt: skip
-AROUND = 24  # characters of the text that are shown on either side of a token
+AROUND = 24  # characters of context on either side of a token
 
 
 def _received_along_map(answer: "Matrix") -> Curves:
     count, received = len(answer.received), list[Number](answer.received)
     full = max(MIN_FULL_BAR, sorted(answer.received)[int(FULL_QUANTILE * (count - 1))])
     tall = [token for token in answer.receivers if (token.special or token.sink) and token.received > full]
-    parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # that the tokens are in
+    parts = [((n + 1) * count - 1) // answer.tokens for n in range(answer.tokens)]  # the part of each token
     for part in {parts[token.place.token] for token in tall}:
         own = [token.received for token in tall if parts[token.place.token] == part]
         rest = parts.count(part) - len(own)
@@ -58,7 +58,7 @@ def _received_along_map(answer: "Matrix") -> Curves:
 
 
 def _far_pairs_of_map(answer: "Matrix") -> Table:
-    """Return the far pairs, each token in its context."""
+    """Return a table of the largest weights between far tokens, each token in its context."""
     several = len(answer.heads) > 1
     columns = [
         Column("weight", 2, bar=True), *([Column("head", 0)] if several else []), Column("distance", 0),
@@ -100,7 +100,7 @@ def _receivers_of_map(answer: "Matrix") -> Table:
 
 
 def _heads_of_map(answer: "Matrix") -> Table:
-    """Return one row per head."""
+    """Return a table of each head's spread, mean distance, and attention to special tokens and sinks."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to learned sink"}
     there = [name for name in shares if name == "special" or any(getattr(head, name) > 0 for head in answer.heads)]
     columns = [Column("head", 0), Column("spread", 2, unbounded=True), Column("distance", 2, bar=True, unbounded=True)]
@@ -114,7 +114,7 @@ def _heads_of_map(answer: "Matrix") -> Table:
 
 
 def near_offsets_of_map(answer: "Matrix") -> Heat:
-    """Plot the mean weight of each head at each offset that has some, in a causal model earlier tokens only."""
+    """Return a heat map of each head's mean weight by offset. Causal models have earlier tokens only."""
     values, first = answer.near.values, answer.near.first
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
     shown = range(there[0], there[-1] + 1)
@@ -127,7 +127,7 @@ def near_offsets_of_map(answer: "Matrix") -> Heat:
 
 
 def matrix_sentences(matrix: "Matrix") -> list[str]:
-    """Collect the numbers and write the sentences."""
+    """Return sentences on the strongest far link, mean distances, special tokens and sinks, and the top receiver."""
     heads, reach = matrix.heads, matrix.tokens if matrix.band is None else matrix.band.window
     names = ("distance", "special", "sink_tokens", "sink")
     mean, special, sinks, learned = (sum(getattr(head, name) for head in heads) / len(heads) for name in names)
@@ -155,7 +155,7 @@ def matrix_sentences(matrix: "Matrix") -> list[str]:
 
 @dataclass(frozen=True)
 class TokenInText:
-    """A token of the text, its characters [start, end), and the text around it."""
+    """A token's number and text, its characters [start, end) in the whole text, and its context."""
 
     token: int
     text: str
@@ -165,11 +165,11 @@ class TokenInText:
 
     @property
     def is_word(self) -> bool:
-        """Return whether it is a whole content word."""
+        """Return whether the token is a whole content word."""
         return is_content_word(self.text) and self.text.strip().isalpha()
 
     def in_text(self) -> InContext:
-        """Mark it in the text around it, blanks as one; a special token stands for no characters, and nowhere."""
+        """Return the token in its context, with blanks collapsed. Special tokens have no context."""
         if self.start == self.end:
             return InContext("", self.text, "")
         at = min(self.start, AROUND)
@@ -180,10 +180,10 @@ class TokenInText:
 
 @dataclass(frozen=True)
 class Receiver:
-    """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
+    """A token with the attention it receives. received: sum over queries, mean over heads. The average is 1.
 
-    largest: the largest weight that another token gives it in any head, None below 0.05. share: its part of all
-    attention. sink: whether it is an attention sink.
+    largest: the largest weight from another token in any head, None below 0.05. share: the fraction of all attention.
+    sink: whether it is an attention sink.
     """
 
     place: TokenInText
@@ -196,7 +196,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class FarPair:
-    """A query that attends to a key far from it, in one head."""
+    """A query and a distant key, with the weight between them in one head and their distance in tokens."""
 
     head: int
     query: TokenInText
@@ -207,8 +207,8 @@ class FarPair:
 
 @dataclass(frozen=True)
 class HeadFigures:
-    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens, of a sink that
-    the head has learned (no token), and of sink_tokens, those that are attention sinks."""
+    """Means over one head's queries: entropy in nats, distance in tokens, and fractions of attention to special tokens,
+    to the head's learned sink (which isn't a token), and to sink_tokens, the tokens that are attention sinks."""
 
     head: int
     entropy: float
@@ -220,18 +220,18 @@ class HeadFigures:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matrix(TracesAnswer):
-    """One layer's attention over a whole text, of one head or (head None) the mean of all.
+    """One layer's attention over a whole text, of one head, or with head None as the mean of all.
 
     near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
-    the largest weights between tokens more than far apart, without special tokens and attention sinks, in any of the
-    heads shown. unattended: how many tokens get less than 0.05 from every other one, in each head. picture: mean
-    weights of cells, query down and key across; None of a text that was read in windows, which has a band in its place,
-    and no traces. received: what the keys of each of the picture's columns, or of as many parts of the text, receive,
-    as in Receiver, mean over them. why: the reason for the layer, where it was chosen.
+    the largest weights between tokens more than `far` apart, without special tokens and attention sinks, in any of the
+    heads shown. unattended: the number of tokens that receive less than 0.05 from every other token, in each head.
+    picture: mean weights of cells, query down and key across, None for a text that was read in windows, which has a
+    band instead and no traces. received: the attention that the tokens of each column of the picture (or each equal
+    part of the text) receive, a mean as in `Receiver`. why: the reason for the layer, if regard chose it.
     """
 
     format: ClassVar[str] = "regard map"
-    one_line: ClassVar[bool] = True  # it has 65,536 numbers: one a line would be most of the file
+    one_line: ClassVar[bool] = True  # a line for each of 65,536 numbers would be most of the JSON file
     findings = matrix_sentences
 
     layer: int
@@ -251,28 +251,28 @@ class Matrix(TracesAnswer):
 
     @property
     def whose(self) -> str:
-        """Name the head, or how many there are."""
+        """Return the name of the head, or "mean of 12 heads"."""
         return f"mean of {len(self.heads)} heads" if self.head is None else f"head {self.head}"
 
     def panels(self) -> list[Panel]:
-        """List what each part of the text receives, the far pairs (if any), the receivers and the heads."""
+        """Return panels of attention along the text, far pairs (if any), top receivers, heads and offsets."""
         pairs = [_far_pairs_of_map] if self.pairs else []
         parts = _received_along_map, *pairs, _receivers_of_map, _heads_of_map, near_offsets_of_map
         return [part(self) for part in parts]
 
     def title(self) -> str:
-        """Say of how many tokens, how they were read, and which layer and heads."""
+        """Return a title with the number of tokens, the windows (if any), the layer and the head."""
         read, band = "", self.band
         if band is not None:
             read = f" read in {band.windows} windows of {band.window} tokens, stride {band.stride}"
         return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {self.whose}"
 
     def exactness(self) -> list[str]:
-        """Report why it is this layer, where nobody asked for one."""
+        """Return the reason for the layer if none was requested."""
         return [self.why] if self.why else []
 
     def rows(self) -> list[Row]:
-        """List one row per far pair: its head, weight and distance, the tokens and their numbers."""
+        """Return one row per far pair: its head, weight and distance, the tokens and their numbers."""
         return [
             {
                 "head": pair.head, "weight": pair.weight, "distance": pair.distance, "query": pair.query.token,
@@ -282,21 +282,21 @@ class Matrix(TracesAnswer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """Give all of it but the traces."""
+        """Return every field but the traces and notes, as JSON data."""
         own = asdict(replace(self, traces=()))
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the map of this layer and head, at the strongest far link that the sentences tell."""
+        """Return the view at which the page opens: the map of this layer and head, at the strongest far link."""
         token = self.pairs[0].query.token if self.pairs else None
         return {"view": "map", "layer": self.layer, "head": self.head, "token": token}
 
     def layers(self) -> list[int]:
-        """This one alone."""
+        """Return the matrix's layer, the only layer of the page."""
         return [self.layer]
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw it over its text."""
+        """Draw the far links over the text and the matrix, as a figure without notes."""
         from regard.questions.map.picture import paint_map
 
         return paint_map(self), []

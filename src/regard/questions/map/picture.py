@@ -1,4 +1,4 @@
-"""Draw a layer's attention over a long text: what is linked from afar, over the text, and then all of it."""
+"""Draw the plot of `regard map`: arcs of far links over the text, and the whole matrix."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,28 +14,28 @@ from regard.explain.wording import number
 from regard.questions.map.answer import Matrix, near_offsets_of_map
 from regard.text.quoting import display_text
 
-DECADES = 1e-5  # the smallest weight that has a colour of its own, as a part of the largest
+DECADES = 1e-5  # smallest weight with a separate colour, relative to the largest
 NO_WEIGHT = "#efefef"
-LINKS, RECEIVERS = 10, 5  # that are named
-LEFT, WIDE, LINE = 24.0, 912.0, 286.0  # points: the text as a line
+LINKS, RECEIVERS = 10, 5  # at most this many are named
+LEFT, WIDE, LINE = 24.0, 912.0, 286.0  # points: left, width and y of the line that represents the text
 
 
 def paint_map(matrix: Matrix) -> Figure:
-    """Return the picture as a figure: a slide."""
+    """Return the plot of a matrix as a figure with one slide."""
     return stack_rows_in_figure([map_slide(matrix, [*matrix.findings()[:1], matrix.why])], SLIDE[0] / 72)
 
 
 def map_slide(matrix: Matrix, said: Sequence[str], label: str = "") -> Row:
-    """Return the slide, for a picture of several texts. said: its title, and why it is this layer; label: of the text.
+    """Return the slide of a matrix as a row of a figure. said: title and reason for the layer. label: of the text.
 
-    Over the text: the largest weights between tokens that are far apart as arcs, and below them what each part of the
-    text receives. Then these links as a list, the mean weight of each head by how far the key is from the query, and
-    all of the matrix, queries down and keys across; of a text that was read in windows, how far the key is.
+    At the top are the largest weights between distant tokens as arcs, over the attention that each part of the text
+    receives. Below are a list of these links, the mean weight of each head by offset, and the whole matrix, with
+    queries down and keys across (offsets across for a text that was read in windows).
     """
-    return Row(SLIDE[1] / 72, partial(_draw, matrix=matrix, said=said, label=label))
+    return Row(SLIDE[1] / 72, partial(_draw_slide, matrix=matrix, said=said, label=label))
 
 
-def _draw(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str], label: str) -> None:
+def _draw_slide(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str], label: str) -> None:
     pen = Pen(part, *SLIDE)
     pen.headline([said[0], f"{label}{matrix.title()}.", *said[1:]])
     pen.title(LEFT, 84, f"Strongest links over more than {matrix.far} tokens", WIDE, "special tokens and sinks aside")
@@ -61,22 +61,22 @@ def _draw(part: FigureBase, place: Any, matrix: Matrix, said: Sequence[str], lab
     )
     said = f"Bars: attention that each part of the text receives (average: 1{', log scale' * log}). Most: {most}"
     pen.text(LEFT, LINE + 62, said, 8.6, GREY, room=WIDE)
-    _list(pen, matrix, LEFT, 362, 280)
+    _write_far_pairs(pen, matrix, LEFT, 362, 280)
     near = near_offsets_of_map(matrix)
     y = pen.title(340, 362, near.title, 280, "mean weight; below 0: earlier tokens")
     values = np.array([[np.nan if v is None else v for v in row] for row in near.values])
     axes = pen.inset(366, y + 2, 248, 504 - y)
-    axes.pcolormesh(values, cmap=_scale(TEXTS[0]), gid="near")
+    axes.pcolormesh(values, cmap=_colormap(TEXTS[0]), gid="near")
     step = max(1, len(near.columns) // 6)
     axes.set_xticks(np.arange(0, len(near.columns), step) + 0.5, near.columns[::step])
     axes.set_yticks(np.arange(0, len(values), 2) + 0.5, [row.removeprefix("head ") for row in near.rows[::2]])
     axes.set_ylim(len(values), 0)
     axes.set_ylabel("head", fontsize=8, color=GREY)
-    _whole(pen, matrix, 640, 362)
+    _draw_matrix(pen, matrix, 640, 362)
 
 
-def _list(pen: Pen, matrix: Matrix, x: int | float, y: int | float, wide: int | float) -> None:
-    """The far pairs, numbered as over the text."""
+def _write_far_pairs(pen: Pen, matrix: Matrix, x: int | float, y: int | float, wide: int | float) -> None:
+    """Write the list of far pairs, numbered like their arcs."""
     y = pen.title(x, y, "These links", wide, "each query attends to a key, by their positions")
     for n, pair in enumerate(matrix.pairs[:LINKS]):
         base = y + 11 + 12.6 * n
@@ -89,8 +89,8 @@ def _list(pen: Pen, matrix: Matrix, x: int | float, y: int | float, wide: int | 
         pen.text(x, y + 14, "There is no link this far.", 9.6, GREY)
 
 
-def _whole(pen: Pen, matrix: Matrix, x: int | float, y: int | float) -> None:
-    """All of the matrix, on a logarithmic scale; what has no weight is grey."""
+def _draw_matrix(pen: Pen, matrix: Matrix, x: int | float, y: int | float) -> None:
+    """Draw the whole matrix on a logarithmic scale, with grey cells where there is no weight."""
     band = matrix.band
     values = np.array(matrix.picture if band is None else band.values, dtype=float)
     cell = [matrix.tokens / values.shape[0], (matrix.tokens if band is None else band.count) / values.shape[1]]
@@ -108,7 +108,7 @@ def _whole(pen: Pen, matrix: Matrix, x: int | float, y: int | float) -> None:
     axes.set_facecolor(NEUTRAL)
     left = 0.0 if band is None else band.first - 0.5
     extent = (left, left + (matrix.tokens if band is None else band.count), float(matrix.tokens), 0.0)
-    scale = _scale(TEXTS[0]).with_extremes(under=NO_WEIGHT)
+    scale = _colormap(TEXTS[0]).with_extremes(under=NO_WEIGHT)
     shown = np.where(values > 0, np.maximum(values, smallest), np.where(values == 0, smallest / 2, np.nan))
     axes.imshow(np.ma.masked_invalid(shown), cmap=scale, norm=LogNorm(smallest, largest), extent=extent, aspect="auto",
                 interpolation="nearest", gid="whole")  # fmt: skip
@@ -119,5 +119,5 @@ def _whole(pen: Pen, matrix: Matrix, x: int | float, y: int | float) -> None:
         axes.plot(across, pair.query.token + 0.5, "o", ms=5, mfc="none", mec=TEXTS[1], mew=1.1)
 
 
-def _scale(hue: str) -> Colormap:
+def _colormap(hue: str) -> Colormap:
     return LinearSegmentedColormap.from_list("hue", [tint(hue, 0.02), tint(hue, 0.5), hue, "#08324d"])

@@ -37,7 +37,7 @@ class MapQuery(Query):
     far: int = option(default=64, least=0)
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Raise an error for options and files that don't go together."""
+        """Check that the options and files can be combined."""
         if source.open_file is not None:
             others = {"FILE": source.texts, "--window": source.window, "--model": source.model}
             refuse_both("--open", others, "the saved trace is shown as it is, pass one of them")
@@ -51,7 +51,7 @@ class MapQuery(Query):
         super().check_source(source, verb, outputs)
 
     def run(self, source: "Source", progress: Progress) -> "Matrix":
-        """Read a file's text, or a saved trace, and go through the matrix of a layer."""
+        """Trace a file's text, or read a saved trace, and return the matrix of a layer."""
         text = None if source.open_file is not None else read_file_argument(Path(source.texts[0]))
         from regard.questions.map.whole import map_of_source
 
@@ -59,13 +59,13 @@ class MapQuery(Query):
 
 
 def read_file_argument(file: Path) -> str:
-    """A file's text, without the mark of its encoding (BOM) where it begins with one."""
+    """Read the text of a UTF-8 file, without a byte order mark."""
     check_readable(file)
     found = file.read_bytes()
     try:
         text = found.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # What was decoded may begin after a mark of three bytes, from which the position is counted.
+        # error.start counts from after a byte order mark of three bytes
         place = error.start + len(found) - len(error.object)
         line = found.count(b"\n", 0, place) + 1
         raise RegardError(

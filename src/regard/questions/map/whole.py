@@ -1,6 +1,6 @@
 """Summarise a layer's whole attention matrix: the largest receivers, the largest distant weights, a small picture.
 
-Everything is exact and from one pass, without storing the matrix. Tokens, layers and heads are counted from 0.
+One pass computes all numbers exactly, without storing the matrix. Tokens, layers and heads are counted from 0.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -41,13 +41,13 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import Trace, is_causal
 
-LISTED = 20  # largest weights of each query that the pass lists: all others are below 0.05
-CELLS = 256  # rows and columns of the picture at most
+LISTED = 20  # largest weights that the pass lists per query: all others are below 0.05, since rows sum to 1
+CELLS = 256  # rows and columns of the picture, at most
 
 
 @dataclass
 class MapSums:
-    """Numbers of H heads over L tokens, for `matrix_of`.
+    """Sums over the attention of H heads over L tokens, from which `matrix_of` makes a `Matrix`.
 
     largest: the largest weight from another token in any head, exact from 0.05 on. figures: those of `HeadFigures`, in
     their order, means over queries. sinks: the tokens that are attention sinks. picture, band: mean of heads.
@@ -66,9 +66,9 @@ class MapSums:
 def matrix(
     trace: Trace, layer: int, head: int | None = None, *, top: int = 10, far: int = 64, progress: Progress | None = None
 ) -> Matrix:
-    """Compute the matrix of one layer of a text that was read as a whole.
+    """Summarise the whole attention matrix of one layer, or of one of its heads.
 
-    All heads of the layer decide which tokens are sinks.
+    Which tokens are attention sinks depends on all heads of the layer.
     """
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
@@ -86,21 +86,21 @@ def matrix(
     largest = others.new_zeros(length).scatter_reduce(0, keys.clamp(min=0).flatten(), others, "amax")
     known = [received] if head is None else None
     sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
-    sunk = torch.zeros_like(special)
-    sunk[sorted(sinks)] = True
+    is_sink = torch.zeros_like(special)
+    is_sink[sorted(sinks)] = True
     means = [
         entropy.double().mean(-1), distance.double().mean(-1), received[:, special].double().sum(-1) / length,
         entropy.new_zeros(len(received)) if sink is None else sink.double().mean(-1),
-        received[:, sunk].double().sum(-1) / length,
+        received[:, is_sink].double().sum(-1) / length,
     ]  # fmt: skip
-    pairs, near = whole_map(weights, values, keys, special | sunk, far, top), offset_means(weights)
+    pairs, near = whole_map(weights, values, keys, special | is_sink, far, top), offset_means(weights)
     figures_of_heads = torch.stack([mean.double().cpu() for mean in means])
     sums = MapSums(received.double(), largest.cpu(), figures_of_heads, near, pairs, sinks, picture.mean(0).double())
     return matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
-    """Return the map of the requested heads. Raises RegardError if a head doesn't exist."""
+    """Return the attention map of one head, or of all (head None). Raises RegardError for an unknown head."""
     if head is None:
         return weights
     return one_head(weights, from_zero("head", head, weights.shape[0], "the layer has"))
@@ -116,7 +116,7 @@ def matrix_of(
     about: Read,
     traces: Sequence[Trace],
 ) -> Matrix:
-    """Compute the numbers to show from the sums of a pass."""
+    """Make the `Matrix` to show from the sums of a pass: top receivers, far pairs and picture."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
@@ -127,7 +127,7 @@ def matrix_of(
     largest = [weight if weight >= ATTENDED else None for weight in sums.largest.tolist()]
     numbers = range(len(sums.received)) if head is None else [head]
 
-    def place(number: int) -> TokenInText:
+    def locate(number: int) -> TokenInText:
         token = tokens[number]
         start, end = max(0, token.start - AROUND), token.end + AROUND
         return TokenInText(number, token.text, token.start, token.end, text[start:end])
@@ -135,10 +135,10 @@ def matrix_of(
     return Matrix(
         layer=layer, head=head, tokens=length, characters=len(text), near=sums.near,
         heads=[HeadFigures(n, *own) for n, own in zip(numbers, sums.figures.T.tolist(), strict=True)],
-        receivers=[Receiver(place(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
+        receivers=[Receiver(locate(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
                    for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)],
         unattended=largest.count(None), far=sums.pairs.far,
-        pairs=[FarPair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
+        pairs=[FarPair(numbers[h], locate(i), locate(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
         picture=None if sums.picture is None else sums.picture.tolist(), band=sums.band, received=across.tolist(),
         about=about, traces=traces,
     )  # fmt: skip
@@ -153,25 +153,25 @@ def map_of_source(
     head: int | None,
     **options: int,
 ) -> Matrix:
-    """Compute the matrix of a text, or of a saved trace (None). Windows aren't kept. options: top and far."""
-    advance = _parts_of(progress, 2)  # the pass, and the walk over the matrix
+    """Compute the `Matrix` of a text, or of the source's saved trace (None), for `regard map`. options: top and far."""
+    advance = _progress_in_parts(progress, 2)  # the forward pass, and the pass over the matrix
     if text is None:
         trace = source.read_one("map")
     else:
         model = source.load(source.model)
         layer = None if layer is None else from_zero("layer", layer, count_layers(model), f"{model.name} has")
         if source.window is not None:
-            assert layer is not None  # as --window needs it
+            assert layer is not None  # `MapQuery` checks that --window has --layer
             plan, windows = model.stream(text, window=source.window, stride=source.stride, layers=[layer])
-            return windowed(plan, windows, layer, head, progress=_parts_of(progress, 1), **options)
+            return windowed(plan, windows, layer, head, progress=_progress_in_parts(progress, 1), **options)
         with report_layers_of_pass(model._session.original, advance):
             trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
     layer, reason = chosen_layer(trace, layer, head)
     return replace(matrix(trace, layer, head, progress=advance, **options), why=reason)
 
 
-def _parts_of(progress: Callable[[float, float], None], of: int) -> Progress:
-    """Return a function that is called with each part that is done, and reports their sum. of: the whole."""
+def _progress_in_parts(progress: Callable[[float, float], None], of: int) -> Progress:
+    """Return a function to call with each finished part, which reports the sum of parts. of: the total."""
     done = 0.0
 
     def advance(part: int | float) -> None:
@@ -207,7 +207,7 @@ def windowed(
     far: int = 64,
     progress: Progress | None = None,
 ) -> Matrix:
-    """Compute `matrix` of one layer from the traces of a plan's windows, which needn't be in memory at the same time.
+    """Compute the `Matrix` of one layer from the traces of a plan's windows, with one trace in memory at a time.
 
     A row has weights only on the tokens of its window, so there is no whole matrix. A band replaces its picture, or for
     a single window, its matrix. A window's additional special tokens count as special and are in no cell of the band.
@@ -218,14 +218,14 @@ def windowed(
         (trace,) = traces
         alone = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
         return replace(alone, about=_windowed_map_texts(plan, [trace.status]), traces=())
-    whole: _Whole | None = None
+    whole: _WindowSums | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
         if whole is None:
             layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
             causal = is_causal(trace)
             heads = heads_shown(trace.attention[layer], head).shape[0]
-            whole = _Whole(plan, causal, heads, Distant(far, top))
+            whole = _WindowSums(plan, causal, heads, Distant(far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
             raise RegardError(f"layer {layer} has keys that aren't tokens of the text, so it has no token matrix")
         sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
@@ -240,13 +240,13 @@ def windowed(
 
 
 def _windowed_map_texts(plan: Plan, statuses: Sequence[Status]) -> Read:
-    """The whole text, with one status of all windows."""
+    """Return the whole text as read, with the windows' statuses merged into one."""
     status, text = merge_statuses_of_windows(plan, statuses), plan.encoded.text
     return Read(((text, None),), (status,), (("text 1", status, len(plan.encoded.tokens)),))
 
 
-class _Whole:
-    """The sums over a whole text of L tokens and H heads as its windows come in."""
+class _WindowSums:
+    """Collects sums over a whole text of L tokens and H heads, window by window."""
 
     def __init__(self, plan: Plan, causal: bool, heads: int, pairs: Distant) -> None:
         self.plan, self.pairs = plan, pairs
@@ -258,30 +258,30 @@ class _Whole:
         self.sinks: set[int] = set()
         spans = []
         for number in range(len(plan.spans)):
-            own, keys = self._own(number), self._keys(number)
+            own, keys = self._rows(number), self._keys(number)
             if len(own):
                 spans.append((int(own[0]), int(own[-1]), keys.start, keys.stop - 1))
         self.band = BandSums(length, CELLS, *matrix_band_of_windows(spans, causal))
         self.near = NearSums(heads, length)
 
-    def _own(self, number: int) -> Int[Tensor, " r"]:
-        """The whole text's tokens that are taken from a window."""
+    def _rows(self, number: int) -> Int[Tensor, " r"]:
+        """Return the numbers (r,) of the whole text's tokens whose rows come from a window."""
         return (self.source == number).nonzero()[:, 0]
 
     def _keys(self, number: int) -> slice:
-        """The whole text's tokens that a window has, special ones around the text too where it begins or ends."""
+        """Return the range of the whole text's tokens in a window, with special tokens at the text's start and end."""
         start, stop = self.plan.spans[number]
         before = self.plan.before if number == 0 else 0
         after = self.plan.after if number == len(self.plan.spans) - 1 else 0
         return slice(start - before, stop + after)
 
     def add(self, number: int, weights: AttentionMap, specials: list[bool], sinks: Collection[int]) -> None:
-        """Add the rows of the tokens that are taken from one window: weights (H, w, w) over its w tokens."""
+        """Add the rows that come from one window, with weights (H, w, w) over its w tokens, to the sums."""
         shift, size = self.plan.shift(number), weights.shape[2]
-        own, keys = self._own(number) - shift, self._keys(number)  # its own rows, as the window numbers them
+        own, keys = self._rows(number) - shift, self._keys(number)  # own: numbers of the rows in the window
         special = torch.tensor(specials)
-        sunk = torch.zeros_like(special)
-        sunk[sorted(sinks)] = True
+        is_sink = torch.zeros_like(special)
+        is_sink[sorted(sinks)] = True
         self.sinks |= {sink + shift for sink in sinks}
         shares = None if weights.rule.sinks is None else weights.sink_share.cpu()
         shown = torch.arange(keys.start, keys.stop)
@@ -289,7 +289,7 @@ class _Whole:
             cells, near = self.band.cells(rows + shift, shown), self.near.cells(rows + shift, shown)
             for head in range(len(weights)):
                 part = weights[head, rows.to(weights.device)].cpu()
-                of_text = part[:, keys.start - shift : keys.stop - shift]  # a view, without the window's special tokens
+                of_text = part[:, keys.start - shift : keys.stop - shift]  # without the window's special tokens
                 if shares is not None:
                     self.totals[0, head] += torch.special.entr(shares[head, rows]).double().sum()
                     self.totals[3, head] += shares[head, rows].double().sum()
@@ -298,9 +298,9 @@ class _Whole:
                 self.totals[0, head] += torch.special.entr(part).double().sum()
                 self.totals[1, head] += (distances / torch.where(on_keys == 0, 1.0, on_keys)).sum()
                 self.totals[2, head] += part[:, special].double().sum()
-                self.totals[4, head] += part[:, sunk].double().sum()
+                self.totals[4, head] += part[:, is_sink].double().sum()
                 self.received[head, keys] += of_text.double().sum(0)
-                offer_rows(self.pairs, part, head, rows, special | sunk, shift)
+                offer_rows(self.pairs, part, head, rows, special | is_sink, shift)
                 self.band.add(0, cells, of_text)
                 self.near.add(head, near, of_text)
                 part[torch.arange(len(rows)), rows] = 0
@@ -308,7 +308,7 @@ class _Whole:
                 self.largest[keys] = torch.maximum(self.largest[keys], largest)
 
     def sums(self) -> MapSums:
-        """Return the collected sums as means."""
+        """Return the sums of all windows, with means over queries."""
         (heads, length), plan, sums = self.received.shape, self.plan, self.band
         band = Band(sums.first, sums.count, sums.means(heads), len(plan.spans), plan.window, plan.stride)
         near, figures = self.near.means(), self.totals / length

@@ -18,7 +18,7 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.models.source import Source
 from regard.questions.generate.answer import generated, least_likely, written_tokens
-from regard.questions.movement import Data, movement_panels, not_shown
+from regard.questions.movement import Data, movement_panels, notes_on_movement
 from regard.questions.see import panels, sentences
 from regard.text.neutral_sentences import SENTENCES
 from regard.text.quoting import quoted, some_of
@@ -145,7 +145,7 @@ class Seen(TracesAnswer):
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Build the page of the texts with their attention, with notes on movement that can't be shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
-        page.findings = [*page.findings, *not_shown(self.summary)]
+        page.findings = [*page.findings, *notes_on_movement(self.summary)]
         return page
 
     def plot(
