@@ -16,7 +16,7 @@ from regard.text.words import is_content_word
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MIN_FULL_BAR = 2.0  # times the average: a full bar along the text stands for at least this
+MIN_FULL_BAR = 2.0  # times the average: the smallest value of a full bar along the text
 ATTENDED = 0.05  # smallest weight from another token that counts as attending to a token
 FULL_QUANTILE = 0.98  # of the parts has at most a full bar: one special token would make all others flat
 PART = 0.005  # smaller fractions of all attention round to 0%
@@ -38,6 +38,7 @@ AROUND = 24  # characters of context on either side of a token
 
 
 def _received_along_map(answer: "Matrix") -> Curves:
+    """Return curves of the attention received along the text, without special tokens that exceed a full bar."""
     count, received = len(answer.received), list[Number](answer.received)
     full = max(MIN_FULL_BAR, sorted(answer.received)[int(FULL_QUANTILE * (count - 1))])
     tall = [token for token in answer.receivers if (token.special or token.sink) and token.received > full]
@@ -80,6 +81,7 @@ def _far_pairs_of_map(answer: "Matrix") -> Table:
 
 
 def _receivers_of_map(answer: "Matrix") -> Table:
+    """Return a table of the tokens that receive most attention, each with its context."""
     rows: list[list[Cell]] = [
         [
             receiver.place.text + (" (special)" if receiver.special else " (sink)" if receiver.sink else ""),

@@ -307,7 +307,7 @@ def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Pan
     one = alignment.written_layer == alignment.read_layer
     agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
     note = f"A token is written by the row that predicts it, and read by its own row. {capital(agree)}. "
-    note += _note_on_marked_looks(bool(alignment.sinks))
+    note += _note_on_asterisks(bool(alignment.sinks))
     if alignment.sinks:
         sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
         note += f" Attention sinks with their mean weight: {listed(sinks)}."
@@ -318,7 +318,7 @@ def alignment_table(alignment: Alignment, summary: Summary, screen: bool) -> Pan
     )  # fmt: skip
 
 
-def _note_on_marked_looks(sinks: bool) -> str:
+def _note_on_asterisks(sinks: bool) -> str:
     return f"*: special tokens{' and sinks' * sinks} receive more than half."
 
 
@@ -341,7 +341,7 @@ def cross_attention_tables(summary: Summary, target: Target) -> list[Panel]:
         ]
         panels.append(Table(
             name=title, title=f"{title} ({mean_or_head(word.read[0].head)})", rows=rows,
-            note=_note_on_marked_looks(any(row.sinks for row in word.read)),
+            note=_note_on_asterisks(any(row.sinks for row in word.read)),
             columns=[Column("layer"), Column("as it is written"), Column("as it is read")],
         ))  # fmt: skip
     return panels

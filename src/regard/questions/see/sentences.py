@@ -221,13 +221,13 @@ def _update_facts(summary: Summary) -> dict[str, Any]:
 
 def _prediction_facts(summary: Summary, text: int) -> dict[str, Any]:
     """Return the numbers of the sentence on the likeliest token at the followed word or the last position."""
-    at = [made for made in summary.predictions if made.text == text and made.candidates]
-    if not at:
+    at_text = [prediction for prediction in summary.predictions if prediction.text == text and prediction.candidates]
+    if not at_text:
         return {}
-    made = at[-1] if summary.word is None else at[0]
-    best, several = made.candidates[0], len(summary.texts) > 1
-    where = {True: "after", False: "in place of", None: "at"}[made.after]
-    place = f"{where} {numbered(summary.tokens[text], made.token)}"
+    prediction = at_text[-1] if summary.word is None else at_text[0]
+    best, several = prediction.candidates[0], len(summary.texts) > 1
+    where = {True: "after", False: "in place of", None: "at"}[prediction.after]
+    place = f"{where} {numbered(summary.tokens[text], prediction.token)}"
     place += f" in {text_name(summary, text)}" if several else ""
     return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
 

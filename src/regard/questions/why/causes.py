@@ -256,6 +256,7 @@ def rank_causes(
 
 
 def _rank_correlations(causes: list[Cause], by: str) -> tuple[float, float]:
+    """Return Spearman correlations of the effect with weight (by absolute value) and with contribution."""
     measured = [getattr(cause, by) for cause in causes]
     sizes = list(map(abs, measured))  # weights have no sign
     return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)

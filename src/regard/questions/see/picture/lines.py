@@ -156,11 +156,11 @@ def movement(summary: Summary, shown: Sequence[TextLine]) -> Movement | None:
         return None
     labels, every = [occurrence.label for occurrence in summary.occurrences], curves(summary)
     own = [labels.index(line.label) for line in shown]
-    if (told := summary.difference) is not None:
-        (one, two), paths = told.words, {each.word: each.paths for each in every}
-        made = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
+    if (diff := summary.difference) is not None:
+        (one, two), paths = diff.words, {each.word: each.paths for each in every}
+        gaps = [[None if a is None or b is None else a - b for a, b in zip(paths[one][n], paths[two][n], strict=True)]
                 for n in own]  # fmt: skip
-        return Movement(f"Nearer “{one}” or “{two}”, by layer", made, (), (told.mean, told.low, told.high), (one, two))
+        return Movement(f"Nearer “{one}” or “{two}”, by layer", gaps, (), (diff.mean, diff.low, diff.high), (one, two))
     if summary.references:
         widest = max(every, key=lambda each: abs((each.paths[own[0]][-1] or 0) - (each.paths[own[1]][-1] or 0)))
         near = widest.neutral
