@@ -101,7 +101,7 @@ _WHERE = {
     for name in names.split()
 }
 
-_METHODS = {  # what maps, calls, traces, models and tables are made of, shown and saved by
+_METHODS = {  # functions that make, show and save maps, calls, traces, models and tables
     "GivenMap": "regard.attention.given_map",
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",

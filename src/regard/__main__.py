@@ -1,4 +1,4 @@
-"""`python -m regard` is the command."""
+"""Run the `regard` command, as `python -m regard`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
+"""Check arguments before any work is done, without torch: numbers of layers and heads, integers, seeds and paths."""
 
 import difflib
 import functools
@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def arguments_named(function: Function) -> Function:
-    """Make a function raise RegardError, naming its arguments, if a call passes wrong ones."""
+    """Decorate a function so that a call with wrong arguments raises RegardError, which names the right ones."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -39,20 +39,20 @@ def arguments_named(function: Function) -> Function:
 
 
 def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only one of them") -> None:
-    """Raise RegardError if an option is given together with any of some others. others: their values by their names."""
+    """Raise RegardError if an option is combined with any of some others. others: their values by option name."""
     for name, value in others.items():
         if value:
             raise RegardError(f"{option} and {name}: {why}")
 
 
 def near_name(name: str, known: Collection[str]) -> str | None:
-    """Find the known name that a wrong one seems to mean: "heads" for PyTorch's "num_heads"."""
+    """Return the known argument name that is most like a wrong one: "heads" for PyTorch's "num_heads"."""
     parts = [each for each in known if each in name.split("_")]
     return next(iter(parts or difflib.get_close_matches(name, known, n=1)), None)
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:
-    """Count a layer's or head's number from 0, where -1 may be given for the last one."""
+    """Return a layer or head number counted from 0, where -1 means the last. Raises RegardError if out of range."""
     if not is_whole(given):
         raise RegardError(f"{what}: got {given!r}, expected a whole number: {numbers_there(what, count, there)}")
     if not -count <= given < count:
@@ -62,19 +62,19 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
 
 
 def numbers_there(what: str, count: int, there: str) -> str:
-    """List the layers or heads: "it has layers 0 to 5", "it has only layer 0". Arguments: of `from_zero`."""
+    """Return the range of layers or heads in words: "it has layers 0 to 5", "it has only layer 0"."""
     if count == 1:
         return f"{there.replace('there are', 'there is')} only {what} 0"
     return f"{there} {what}s 0 to {count - 1}"
 
 
 def is_whole(given: object) -> bool:
-    """Whether something is a whole number, of Python or of an array, and not True or False."""
+    """Return whether a value is an integer, of Python or of an array, and not a bool."""
     return hasattr(given, "__index__") and not isinstance(given, bool)
 
 
 def kind_needed(given: object, kind: Any) -> str | None:
-    """Report what a field of this kind needs where something else is given; None if it fits, 1 for 1.0 too."""
+    """Return the type that a field needs, in words, or None if the given value fits (1 also fits a float field)."""
     options = get_args(kind)
     if options and isinstance(options[0], str):  # a Literal
         return None if given in options else " or ".join(map(repr, options))
@@ -88,7 +88,7 @@ def kind_needed(given: object, kind: Any) -> str | None:
 
 
 def check_integer(name: str, given: object, least: int = 1) -> None:
-    """Check a width or a number of heads of a layer, as torch's layers do."""
+    """Check that a layer's width or number of heads is an integer, with the exceptions of torch's layers."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"{name}: got {type(given).__name__}, expected an integer")
     if given < least:
@@ -96,13 +96,13 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Check the seed of random numbers. Raises RegardError for what numpy's or torch's don't take."""
+    """Check that numpy and torch accept a seed of random numbers. Raises RegardError if not."""
     if not is_whole(seed) or not 0 <= seed < 1 << 63:  # type: ignore[operator]
         raise RegardError(f"seed: got {seed!r}, expected a whole number from 0 to 2^63 - 1")
 
 
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
-    """Make the error for a layer or head to keep, counted from 0, that doesn't exist.
+    """Return the error for a layer or head to keep, counted from 0, that doesn't exist.
 
     what, given, count, there: as in `from_zero`.
     """
@@ -110,7 +110,7 @@ def missing_number_error(what: str, given: int, count: int, there: str) -> Regar
 
 
 def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
-    """Sort the numbers of the layers or heads to keep, counted from 0, without repeats; None stays None, for all.
+    """Return the numbers of the layers or heads to keep, sorted and without repeats; None, for all, stays None.
 
     what: "layer" or "head".
     """
@@ -127,7 +127,7 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
 
 
 def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
-    """Check what to save of a trace, and in which dtype. heads: None for all."""
+    """Check the dtype, attention outputs and heads with which a trace is to be saved. heads: None for all."""
     if dtype not in (None, "bfloat16", "float16", "float32"):
         raise RegardError(f"dtype: got {dtype!r}, expected bfloat16, float16 or float32 (default: the trace's dtype)")
     if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
@@ -139,11 +139,11 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
 
 
 def check_path(what: str, given: object) -> None:
-    """Check that something names a file. what: who needs it, such as "save"."""
+    """Check that an argument is a file name. what: the function that takes it, such as "save"."""
     if not isinstance(given, (str, os.PathLike)):
         raise RegardError(f"{what}: got {type(given).__name__}, expected a file name")
 
 
 def megabytes(size: int) -> str:
-    """A size as people read it: "6.7 MB", "120 kB"."""
+    """Return a number of bytes in megabytes or kilobytes: "6.7 MB", "120 kB"."""
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

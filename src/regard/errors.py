@@ -40,7 +40,7 @@ def control_name(name: str, usual: str) -> str:
 
 @contextmanager
 def controls_called(names: Mapping[str, str]) -> Iterator[None]:
-    """Make `control_name` return these names inside the block."""
+    """Make `control_name` return these names of arguments inside the block."""
     token = _controls.set(names)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The models that `regard fetch` keeps in the user's cache, and what to run without one. Each is in `fetched.json`."""
+"""Find the models that `regard fetch` downloads to the user's cache. `fetched.json` lists them."""
 
 import json
 import os
@@ -15,7 +15,7 @@ def cache_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """Return where a model is, or None. Its environment variable decides if it is set, and an empty one means None."""
+    """Return the path of a fetched model, or None. Its environment variable comes first; an empty one means None."""
     if (named := os.environ.get(MODELS[name]["variable"])) is not None:
         return Path(named) if named else None
     place = cache_folder() / MODELS[name]["place"]
@@ -23,5 +23,5 @@ def find(name: str) -> Path | None:
 
 
 def left_out(name: str) -> str:
-    """Report that a model is missing, and what to run."""
+    """Return a sentence that a model is missing, with the command that fetches it."""
     return f"{MODELS[name]['title']} is left out here: run `regard fetch {name}`"

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from regard.errors import RegardError, first_line
 
-STANDARD_OUTPUT = Path("-")  # what --json takes for it
+STANDARD_OUTPUT = Path("-")  # what --json takes for standard output
 JSON_VERSION = 1  # of every format of --json
 LARGEST = 20 << 20  # bytes of a file that is read whole: the index of the largest checkpoints has about half of that
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
@@ -25,13 +25,13 @@ NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or
 
 
 def check_readable(path: Path, option: str = "") -> None:
-    """Check that an input file, which may be a pipe, is there and can be read later."""
+    """Check that an input file, which may be a pipe, exists and can be read later."""
     if not path.is_fifo():  # opening it would wait for a writer
         open_regular(path, option).close()
 
 
 def unreadable(option: str, path: Path | str, error: object) -> RegardError:
-    """Make the error for an input file that can't be read. error: an exception, or the reason in words."""
+    """Return the error for an input file that can't be read. error: an exception, or the reason in words."""
     reason = getattr(error, "strerror", None) or error
     return RegardError(f"{option} {str(path)!r} cannot be read: {reason}".lstrip())
 
@@ -58,7 +58,7 @@ def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
 
 @contextmanager
 def whole(path: Path | str) -> Iterator[Path]:
-    """Open a temporary file next to path to write into. It replaces path at the end, or is removed if that fails."""
+    """Yield a temporary file to write next to path. It replaces path at the end, or is removed if that fails."""
     path = Path(path)
     temporary = path.with_name(f".regard-{secrets.token_hex(4)}.part{path.suffix}")
     try:
@@ -91,7 +91,7 @@ def check_regular(path: Path | str, what: str = "") -> int:
 
 
 def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> bytes:
-    """Read all of a regular file of at most so many bytes."""
+    """Return the content of a regular file of at most `most` bytes."""
     size = check_regular(path, what)
     if size > most:
         raise unreadable(what, path, f"it has {size:,} bytes, at most {most:,} are allowed")
@@ -100,7 +100,7 @@ def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> by
 
 
 def open_regular(path: Path | str, what: str = "") -> BinaryIO:
-    """Open a regular file to read."""
+    """Open a regular file to read its bytes."""
     check_regular(path, what)
     try:
         return open(path, "rb")
@@ -109,7 +109,7 @@ def open_regular(path: Path | str, what: str = "") -> BinaryIO:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is that of a file that is being written, or was when its process was killed."""
+    """Return whether a name is that of a temporary file of `whole`, which a killed process may have left."""
     return Path(name).match(TEMPORARY)
 
 
@@ -135,7 +135,7 @@ def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Parse JSON; the message of the RegardError is a reason that follows the name of what was read."""
+    """Parse JSON. The message of its RegardError is a reason, to put after the name of the file."""
     try:
         return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
     except RecursionError:
@@ -145,7 +145,7 @@ def parse_json(content: bytes | str) -> Any:
 
 
 def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
-    """Read the object in a JSON file. what: what the file is, for error messages."""
+    """Return the object in a JSON file. what: what the file is, for error messages."""
     content = read_regular(path, what)
     try:
         return expect_type("its content", parse_json(content), dict)
@@ -154,7 +154,7 @@ def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
 
 
 def write_json(data: Any, file: Path, indent: int | None = None) -> None:
-    """Write JSON, floats at full precision, to a file, atomically; or to standard output, which is "-"."""
+    """Write data as JSON, floats at full precision, to a file, atomically, or to standard output ("-")."""
     if file != STANDARD_OUTPUT:
         with whole(file) as temporary:
             text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
@@ -166,7 +166,7 @@ def write_json(data: Any, file: Path, indent: int | None = None) -> None:
 
 
 def plain_json_values(value: Any) -> Any:
-    """Make JSON's own types of dicts, sequences, tensors and arrays; what isn't finite is null, as JSON has no NaN."""
+    """Convert dicts, sequences, tensors and arrays to JSON's own types. NaN and infinity become null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
@@ -177,7 +177,7 @@ def plain_json_values(value: Any) -> Any:
 
 
 def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
-    """Check that a value is of one of some types (None for null; a whole number is a number too), and return it."""
+    """Check that a value of a JSON file has one of some types (None for null; int fits float), and return it."""
     types = tuple(type(None) if kind is None else kind for kind in kinds)
     number = type(value) is int and float in kinds
     if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):
@@ -187,6 +187,6 @@ def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
 
 
 def short(value: Any) -> str:
-    """At most 40 characters of a value, for a message."""
+    """Return the repr of a value, cut to 40 characters, for an error message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:39]}…"

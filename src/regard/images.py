@@ -1,4 +1,4 @@
-"""Images as they are given: opened upright, cut into patches, and the way back from a token to its place."""
+"""Read images as upright RGB pixels, and map the tokens of image patches to their boxes in pixels."""
 
 import os
 import warnings
@@ -21,13 +21,13 @@ from regard.text.tokens import Token
 # Formats that Pillow decodes itself; of the others some run a program (EPS) or fetch what they name.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 PLAIN = ("RGB", "L", "1", "P", "YCbCr")  # modes that become RGB without a note
-MAX_PIXELS = 50_000_000  # 8 bytes each while an image is read, of WebP 16; a small file can ask for any number
+MAX_PIXELS = 50_000_000  # a small file can claim any number; reading takes 8 bytes per pixel, 16 for WebP
 MAX_SIDE = 65_535  # the most that JPEG allows; Pillow also needs memory for each row
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as a model is shown it: pixels of mode RGB, upright. notes: what was changed in the given image."""
+    """An image as a model receives it: upright pixels of mode RGB. notes: the changes made to the given image."""
 
     pixels: Image.Image
     name: str
@@ -35,14 +35,14 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return its width and height, in pixels."""
+        """Return the width and height in pixels."""
         return self.pixels.size
 
 
 def read_picture(image: Any) -> Picture:
     """Read an image as upright 8-bit RGB.
 
-    given: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
+    image: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
     eight-bit numbers, or a `Picture`, which is returned. Rotated pixels are turned upright, the first of several frames
     is read, transparent pixels are laid on white, and 16 bits become 8. Each change is a note.
     """
@@ -53,27 +53,27 @@ def read_picture(image: Any) -> Picture:
             raise RegardError(f"image: got {image.shape} {image.dtype}, expected an RGB array (height, width, 3) uint8")
         image = Image.fromarray(image)
     if isinstance(image, Image.Image):
-        return _read(image, "a picture", "a picture")
+        return _read_image(image, "a picture", "a picture")
     if not isinstance(image, (str, os.PathLike)):
         raise RegardError(f"image: got {type(image).__name__}, expected a file, a Pillow image or an array of pixels")
     path = Path(image)
     check_regular(path, "image")
-    return _read(path, path.name, str(image))
+    return _read_image(path, path.name, str(image))
 
 
 def read_picture_bytes(data: bytes, name: str) -> Picture:
     """Read an image from the bytes of a file, as `read_picture` reads a file. name: what to call it in notes."""
-    return _read(BytesIO(data), name, name)
+    return _read_image(BytesIO(data), name, name)
 
 
-def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Picture:
-    """Read an image, with notes. Whatever Pillow raises becomes one line. called: what to call the image there."""
+def _read_image(source: Path | BytesIO | Image.Image, name: str, called: str) -> Picture:
+    """Read an image, and note changes to it. Any error becomes one line. called: the image's name in that line."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             opened = nullcontext(source) if isinstance(source, Image.Image) else Image.open(source, formats=FORMATS)
             with opened as image:
-                pixels, notes = _converted(image, name)
+                pixels, notes = _convert_to_rgb(image, name)
                 with suppress(Exception):  # counting reads on, where anything may be damaged
                     if (frames := getattr(image, "n_frames", 1)) > 1:
                         notes.append(f"Only the first of {frames} frames of {name} was read.")
@@ -91,8 +91,8 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
     return Picture(pixels, name, tuple(notes))
 
 
-def _converted(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
-    """Convert an opened image to upright 8-bit RGB. It is decoded once. Return the pixels, and notes on changes."""
+def _convert_to_rgb(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
+    """Convert an opened image to upright 8-bit RGB, decoding it once. Returns the pixels and notes on changes."""
     if opened.width * opened.height > MAX_PIXELS or max(opened.size) > MAX_SIDE:
         raise Image.DecompressionBombError
     notes = []
@@ -123,9 +123,9 @@ Fill = Literal["blank", "mean", "blur"]
 
 @dataclass(frozen=True)
 class Patches:
-    """Which token stands for which part of a picture.
+    """The grid of patches of an image, with the number of each patch's token.
 
-    picture: what was given, upright. rows, columns: of patches. first: the number of the first patch's token; the
+    picture: the image, upright. rows, columns: of patches. first: the number of the first patch's token; the
     others follow row by row. seen: the part of the picture that the model saw, None if it isn't known.
     """
 
@@ -136,7 +136,7 @@ class Patches:
     seen: Box | None = None
 
     def box(self, token: int) -> Box:
-        """Find where a token's patch is on the picture."""
+        """Return the box of a token's patch in pixels of the image: left, top, right, bottom."""
         if not is_whole(token) or not 0 <= token - self.first < self.rows * self.columns:
             last = self.first + self.rows * self.columns - 1
             raise OutOfRangeError(f"patch: got token {token!r}, but patches are tokens {self.first} to {last}")
@@ -148,9 +148,9 @@ class Patches:
         return left + column * wide, top + row * high, left + (column + 1) * wide, top + (row + 1) * high
 
     def heat(self, weights: Float[Tensor, "... L"]) -> Float[Tensor, "... rows columns"]:
-        """Lay the numbers of tokens out as their patches lie, those of other tokens left out.
+        """Reshape one number per token to the grid of patches, without class token and registers.
 
-        weights: one number a token, such as a row of an attention map.
+        weights: one number per token, such as a row of an attention map.
         """
         of_patches = weights[..., self.first : self.first + self.rows * self.columns]
         if of_patches.shape[-1] != self.rows * self.columns:
@@ -160,7 +160,7 @@ class Patches:
 
 
 def patch_tokens(config: Any, grid: tuple[int, int], length: int) -> tuple[Token, ...] | None:
-    """Name the tokens of a picture: "row,column" of each patch, counted from 0, and those that are before them.
+    """Return an image's tokens with names: "row,column" of each patch, counted from 0, after the special tokens.
 
     None if the model has other tokens than patches and what its config names: it may have merged some.
     """

@@ -1,4 +1,4 @@
-"""Import submodules, names of a package, packages of an extra and functions of higher modules when first used."""
+"""Import submodules, names of packages, optional dependencies and functions of higher modules when first used."""
 
 import importlib
 import pkgutil
@@ -16,12 +16,12 @@ ABOVE: dict[str, str] = {}  # modules of the functions that low classes have as 
 
 
 def from_above(name: str) -> Any:
-    """Import a function of a higher module, such as the one by which an object shows or saves itself."""
+    """Import and return a function of a higher module, such as one that shows or saves an object of this module."""
     return getattr(import_part(ABOVE[name]), name)
 
 
 def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """Make a package's `__getattr__` and `__dir__`, which know its submodules and import them when they are requested.
+    """Return a package's `__getattr__` and `__dir__`, which import each submodule when it is first requested.
 
     package, folders: its `__name__` and `__path__`.
     """
@@ -38,7 +38,7 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
 def lazy_names(
     package: str, where: Mapping[str, str], renamed: Mapping[str, tuple[str, str]] | None = None
 ) -> Callable[[str], Any]:
-    """Make a package's `__getattr__`, which imports a name from the module that has it when it is requested.
+    """Return a package's `__getattr__`, which imports each name from its module when it is first requested.
 
     where: the module of each name, or the package of a name that is a module itself. renamed: old names, each with its
     new name and the version that will not have the old one; asking for one warns of that.
@@ -62,7 +62,7 @@ def lazy_names(
 
 
 def import_part(name: str) -> ModuleType:
-    """Import a module, or say which optional part it needs if this copy of regard lacks the part."""
+    """Import a module of regard. Raises MissingPartError if this copy of regard lacks the optional part it needs."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -72,7 +72,7 @@ def import_part(name: str) -> ModuleType:
 
 
 def import_from_corpus_extra(name: str) -> ModuleType:
-    """Import a module of the extra `corpus`, such as pyarrow or sklearn, or say how to install it."""
+    """Import a module of the extra `corpus`, such as pyarrow. If it is missing, the error names the pip command."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

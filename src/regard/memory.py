@@ -1,4 +1,4 @@
-"""Foresee memory and devices: how much an answer will need, how much there is, and an error before it runs out."""
+"""Check a device and its free memory before a computation begins, with an error instead of running out."""
 
 import ctypes
 import math
@@ -13,7 +13,7 @@ import torch
 
 from regard.errors import RegardError, first_line
 
-SMALL = 1 << 26  # bytes that nobody asks about: 64 MiB
+SMALL = 1 << 26  # bytes that are not checked: 64 MiB
 MEMINFO, GROUP, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 _most: ContextVar[float] = ContextVar("_most", default=math.inf)
@@ -21,7 +21,7 @@ _most: ContextVar[float] = ContextVar("_most", default=math.inf)
 
 @contextmanager
 def limit_memory_to(bytes: int) -> Iterator[None]:
-    """Let one answer in the block take no more than so many bytes, whatever the machine has."""
+    """Limit the memory of a computation in the block to so many bytes, even if the machine has more."""
     before = _most.set(bytes)
     try:
         yield
@@ -30,7 +30,7 @@ def limit_memory_to(bytes: int) -> Iterator[None]:
 
 
 def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
-    """Raise RegardError before something begins that will not fit into memory.
+    """Raise RegardError if a computation needs more memory than is free or allowed.
 
     need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.
     """
@@ -39,27 +39,27 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
     if need > _most.get():
         most = format_bytes(int(_most.get()))
         raise RegardError(f"{what} needs {format_bytes(need)} of memory, the limit is {most}: {helps}")
-    there = available(device)
-    if there is not None and need > there:
-        raise RegardError(f"{what} needs {format_bytes(need)} of memory, only {format_bytes(there)} are free: {helps}")
+    free = available(device)
+    if free is not None and need > free:
+        raise RegardError(f"{what} needs {format_bytes(need)} of memory, only {format_bytes(free)} are free: {helps}")
 
 
 def available(device: torch.device) -> int | None:
-    """Return the bytes that a device has free, None if the system doesn't say.
+    """Return the number of free bytes of a device, None if the system doesn't report it.
 
-    On Linux CPUs that is what the machine can give without swapping and its control groups allow.
+    On Linux CPUs these are the bytes available without swapping and within the process's control groups.
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    found = re.search(r"^MemAvailable: +(\d+) kB", _content(MEMINFO), re.M)
+    found = re.search(r"^MemAvailable: +(\d+) kB", _file_text(MEMINFO), re.M)
     if device.type != "cpu" or found is None:
         return None
-    return min([int(found[1]) * 1024, *_left_in_groups()])
+    return min([int(found[1]) * 1024, *_free_bytes_of_control_groups()])
 
 
 def device_to_load_on(device: str | torch.device | None) -> torch.device:
-    """Return the device to run on, tried out; None means CUDA if there is such a device, else the CPU."""
+    """Return the device to run on, after trying it; None means CUDA if it is available, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -71,32 +71,32 @@ def device_to_load_on(device: str | torch.device | None) -> torch.device:
 
 
 def give_memory_back() -> None:
-    """Give freed memory back to the system: Linux's C library keeps much of it, so a long process would grow."""
+    """Return freed memory to the system: Linux's C library keeps much of it, so a long process would grow."""
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def format_bytes(bytes: int) -> str:
-    """Format a number of bytes as a user reads it: 3.2 GiB."""
+    """Return a number of bytes in the largest fitting unit, such as "3.2 GiB"."""
     power = min(max(bytes.bit_length() - 1, 0) // 10, 5)
     size = bytes / 1024**power
     return f"{size:.{int(power > 0 and size < 100)}f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
 
 
-def _left_in_groups() -> list[int]:
-    """Return what this process's control group, and each around it, leaves to it; cached files count as free."""
+def _free_bytes_of_control_groups() -> list[int]:
+    """Return the free bytes in this process's control group and in each parent; cached files count as free."""
     left = []
-    group = GROUPS / _content(GROUP).rpartition("0::/")[2].strip()
+    group = GROUPS / _file_text(GROUP).rpartition("0::/")[2].strip()
     for folder in (group, *group.parents):
-        limit, used = _content(folder / "memory.max").strip(), _content(folder / "memory.current").strip()
+        limit, used = _file_text(folder / "memory.max").strip(), _file_text(folder / "memory.current").strip()
         if limit.isdigit() and used.isdigit():
-            cached = re.search(r"^inactive_file (\d+)", _content(folder / "memory.stat"), re.M)
+            cached = re.search(r"^inactive_file (\d+)", _file_text(folder / "memory.stat"), re.M)
             left.append(max(0, int(limit) - int(used) + (int(cached[1]) if cached else 0)))
     return left
 
 
-def _content(file: Path) -> str:
-    """Return a small file's text, empty if there is no such file."""
+def _file_text(file: Path) -> str:
+    """Return the text of a small file, "" if there is no such file."""
     try:
         return file.read_text(encoding="utf-8")
     except OSError:

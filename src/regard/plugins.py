@@ -1,4 +1,4 @@
-"""Find questions and kinds of models: regard's own and those of other packages.
+"""Load questions and kinds of models by name: regard's own and those of other packages.
 
 A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. pyproject.toml declares
 regard's own in the same way. `OURS` repeats them, so that a source tree without installed metadata works and regard
@@ -47,13 +47,13 @@ OURS: dict[str, dict[str, str]] = {
 
 
 def our(group: str, name: str) -> Any:
-    """Load one of regard's own. Raises MissingPartError if this copy of regard lacks its part."""
+    """Load one of regard's own questions or kinds of models. Raises MissingPartError if this copy lacks its part."""
     module, _, attribute = OURS[group][name].partition(":")
     return getattr(import_part(module), attribute)
 
 
 def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Load regard's own by their names (all), without those whose part this copy of regard lacks."""
+    """Load regard's own questions or kinds of models by name (default: all), without those of missing parts."""
     found = {}
     for name in OURS[group] if names is None else names:
         with suppress(MissingPartError):
@@ -62,9 +62,9 @@ def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
 
 
 def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
-    """Load what other packages add to a group. A broken plug-in gives one line of warning and is left out.
+    """Load the plug-ins that other packages add to a group. A broken plug-in is left out with a one-line warning.
 
-    use: makes of a name and an object what you need of it. An exception that it raises shows a broken plug-in.
+    use: converts a plug-in's name and object to the value to return. If it raises, the plug-in is broken.
     """
     from importlib.metadata import entry_points
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.console import Console, ConsoleOptions, RenderableType
 
-WIDTH = 80  # columns of what a notebook shows
+WIDTH = 80  # columns of text in a notebook
 MAX_CHARACTERS = 60  # of each field's value in `short_repr`
 
 
@@ -18,7 +18,7 @@ class Shown:
     """An object that rich prints in a terminal and a notebook shows as HTML."""
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """The parts to show in a terminal with this many columns."""
+        """Return the parts to print in a terminal of `width` columns."""
         raise NotImplementedError
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Any:
@@ -29,15 +29,15 @@ class Shown:
 
 
 def short_repr(made: Any) -> str:
-    """Show a dataclass by its fields: shapes of tensors, lengths of collections, the start of texts.
+    """Return a short repr of a dataclass: shapes of its tensors, lengths of its collections, the start of its texts.
 
     Use it in a class as `__repr__ = short_repr`.
     """
-    shown = [f"{item.name}={_short(getattr(made, item.name))}" for item in fields(made) if item.repr]
+    shown = [f"{item.name}={_short_value(getattr(made, item.name))}" for item in fields(made) if item.repr]
     return f"{type(made).__name__}({', '.join(shown)})"
 
 
-def _short(value: Any) -> str:
+def _short_value(value: Any) -> str:
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"{kind}{tuple(shape)}"
@@ -46,12 +46,12 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple, dict)) and len(value) > 3:
         return f"{kind} of {len(value)}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_short, value))}]"
+        return f"[{', '.join(map(_short_value, value))}]"
     return f"{kind}(…)" if is_dataclass(value) or len(repr(value)) > MAX_CHARACTERS else repr(value)
 
 
 class Showable:
-    """Attention that you can plot and show."""
+    """A base class of attention that you can plot and show."""
 
     def plot(self, head: int | None = None, **how: Any) -> "Axes":
         """Draw the weights with `regard.plot`. how: its arguments, such as `tokens`, `batch` and `axes`."""
@@ -62,5 +62,5 @@ class Showable:
         return from_above("show")(self, **how)
 
     def _repr_html_(self) -> str | None:
-        """Make the HTML of a part of the weights, None if they can't be read any more."""
+        """Return the HTML of a part of the weights, None if they can't be read any more."""
         return from_above("attention_html")(self)

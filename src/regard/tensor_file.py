@@ -25,11 +25,11 @@ from regard.files import check_regular, whole
 
 TRACE, MAP, ATTENTION = "regard trace", "regard attention map", "regard attention"  # formats
 VERSION = "2"
-Types = dict[str, Callable[..., Any]]  # what makes a value of its fields, by the name of its type
+Types = dict[str, Callable[..., Any]]  # constructors that take a value's fields, by the name of its type
 
 
 class Packer:
-    """Turn values into what JSON can hold, and collect their tensors by name; dtype: to round wider tensors to."""
+    """Convert values to JSON's types, and collect their tensors by name. dtype: that wider tensors are rounded to."""
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
@@ -38,9 +38,9 @@ class Packer:
         self._storages: set[int] = set()
 
     def pack(self, name: str, value: Any) -> Any:
-        """Return what `unpack` turns into the same value again. name: of its tensors."""
+        """Convert a value to JSON's types, from which `unpack` restores it. name: the prefix of its tensors' names."""
         if isinstance(value, Tensor):
-            return self._tensor(name, value.detach())
+            return self._pack_tensor(name, value.detach())
         if isinstance(value, (list, tuple)):
             return [self.pack(f"{name}.{n}", item) for n, item in enumerate(value)]
         if isinstance(value, dict):
@@ -51,11 +51,11 @@ class Packer:
         return value
 
     def rounds(self, tensor: Tensor) -> bool:
-        """Whether the file gives a tensor a narrower dtype."""
+        """Return whether a tensor is rounded to a narrower dtype in the file."""
         return tensor.is_floating_point() and self.dtype is not None and self.dtype.itemsize < tensor.dtype.itemsize
 
     def rounded(self, tensor: Tensor) -> Tensor:
-        """Return a tensor in the dtype that the file gives it. Raises RegardError if a number is too large for it."""
+        """Return a tensor in its dtype in the file. Raises RegardError if a number is too large for that dtype."""
         narrow = tensor.to(self.dtype) if self.rounds(tensor) else tensor
         if self.rounds(tensor) and bool((narrow.isinf() & tensor.isfinite()).any()):
             raise RegardError(
@@ -63,7 +63,7 @@ class Packer:
             )
         return narrow
 
-    def _tensor(self, name: str, tensor: Tensor) -> dict[str, Any]:
+    def _pack_tensor(self, name: str, tensor: Tensor) -> dict[str, Any]:
         key = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
         if key not in self._names:
             self._names[key] = name, tensor  # keeps the tensor, so that no other one gets its memory
@@ -76,7 +76,7 @@ class Packer:
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
-    """Return the value that `Packer.pack` described; lists become tuples."""
+    """Restore a value from what `Packer.pack` returned and its tensors. Lists become tuples."""
     if isinstance(value, list):
         return tuple(unpack(item, tensors, types) for item in value)
     if not isinstance(value, dict):
@@ -88,7 +88,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
 
 
 def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Write a file of a format, atomically. packed, tensors: from a `Packer`."""
+    """Write a packed value and its tensors to a safetensors file, atomically. form: its format, such as `TRACE`."""
     description = json.dumps(packed, separators=(",", ":"))
     metadata = {"format": form, "version": VERSION, "description": description}
     metadata["sha256"] = checksum(description, tensors)
@@ -104,7 +104,7 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
 
 @contextmanager
 def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") -> Iterator[Any]:
-    """Open a file of one of the formats with the safetensors library. framework: "pt" for torch tensors."""
+    """Yield a safetensors file, opened, if it has one of the formats. framework: "pt" for torch tensors."""
     what = " or ".join(formats).replace("regard ", "")
     check_regular(file, f"{what} file")
     try:
@@ -124,9 +124,9 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
 
 
 def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> Any:
-    """Return the values of a file of some formats. verify: compare the checksum first.
+    """Read the value in a safetensors file that has one of the formats. verify: compare the checksum first.
 
-    formats: what `unpack` takes, or a function of the description and the tensors.
+    formats: for each, the constructors for `unpack`, or a function of the description and the tensors.
     """
     with open_tensor_file(file, *formats, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
