@@ -1,1 +1,1 @@
-"""Displays of traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and notebooks."""
+"""Show traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and displays in notebooks."""

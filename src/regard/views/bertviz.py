@@ -1,4 +1,4 @@
-"""`head_view` and `model_view`, which take BertViz's arguments and show the page of `regard.show`."""
+"""Show the interactive page with the functions and arguments of BertViz: `head_view` and `model_view`."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from regard.web.page import Page
 
 Tokens = Sequence[str] | None
 Numbers = Sequence[int] | None
-PIECES = re.compile("Ġ|▁|</w>")  # how tokenizers write blanks and the ends of words
+PIECES = re.compile("Ġ|▁|</w>")  # tokenizers' marks for blanks and the ends of words
 STACKS = {  # attention, and the tokens of its queries and keys
     "attention": ("tokens", "tokens"),
     "encoder_attention": ("encoder_tokens", "encoder_tokens"),
@@ -27,18 +27,18 @@ STACKS = {  # attention, and the tokens of its queries and keys
 
 
 class PageHTML:
-    """A page as one HTML document. `regard.show` and `regard.save_page` take it."""
+    """An interactive page as one HTML document. `regard.show` and `regard.save_page` take it."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
 
     def page(self, choice: Any = None) -> Page:
-        """Return the page."""
+        """Return the page itself. choice: unused, as the page is complete."""
         return self._page
 
     @property
     def data(self) -> str:
-        """The document."""
+        """The HTML document as text."""
         return b"".join(html_parts(self._page)).decode()
 
     def _repr_html_(self) -> str:
@@ -66,7 +66,7 @@ def head_view(
     Raises:
         RegardError: no attention, labels that don't fit, no such layer or head, or a choice that the page doesn't have.
     """
-    return _view("tokens", locals())
+    return _show_page_at_view("tokens", locals())
 
 
 def model_view(
@@ -80,11 +80,11 @@ def model_view(
     The arguments are those of `head_view`, plus include_heads, which shows only these heads, and display_mode. Leave
     display_mode out, because the page follows the browser's light or dark setting.
     """
-    return _view("map", locals())
+    return _show_page_at_view("map", locals())
 
 
-def _view(view: str, given: dict[str, Any]) -> Any:
-    """Show the page of some arguments, which opens at a view."""
+def _show_page_at_view(view: str, given: dict[str, Any]) -> Any:
+    """Show the page of attention with BertViz's arguments, opened at a view. given: the arguments by name."""
     for name in ("sentence_b_start", "display_mode"):
         if given.get(name) is not None:
             raise RegardError(f"{name}: the page has no such option: leave it out")

@@ -1,4 +1,4 @@
-"""Draw any attention as a heat map, or over an image (`regard.plot`), and the calls of a program (`regard run`)."""
+"""Draw attention as a heat map or over an image (`regard.plot`), and the calls of a watched program (`regard run`)."""
 
 import math
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def plot(
 
 
 def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
-    """Draw all heads of a single call, or the mean of the heads for each of several calls, for the first batch item."""
+    """Write a plot of the first batch item: all heads of a single call, or each call's mean of heads. Returns notes."""
     maps = [labelled(each) for each in named_maps(seen)]
     heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
     drawn = [(each, head) for each in maps for head in heads]

@@ -1,6 +1,6 @@
-"""`save_page` writes traces, results about them or results from an index to one interactive offline HTML file.
+"""Write traces, results or any attention to one interactive offline HTML file (`regard.save_page`).
 
-It also writes other attention without a trace: maps, recorded calls or tensors, with labels.
+Attention without a trace can be maps, recorded calls or tensors, with labels.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def attention_page(
     attention: Any, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None, batch: int, choice: Choice,
     title: str | None, findings: Sequence[str] | None, grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
-    """Put the page of any attention together. For arguments and errors, see `save_page`."""
+    """Build the page of attention maps, calls or tensors. For arguments and errors, see `save_page`."""
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
     picture = None if image is None else read_picture(image)
     shown: list[ShownMap] = []
@@ -64,7 +64,7 @@ def attention_page(
             images[tuple(token.text for token in names)] = f"image, {own}", patches
         shown.append(labelled(entry, queries, keys, batch))
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
-    for entry, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
+    for entry, weights in zip(shown, maps, strict=True):  # raise errors for size before anything is computed
         count = weights.shape[0] * weights.shape[1] * weights.shape[2]
         if weights.given is not None and count > DENSE:
             raise RegardError(
@@ -106,7 +106,7 @@ def attention_page(
 
 
 def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
-    """Write a sentence about the most distinctive link of a short text; none without such a link."""
+    """Return a sentence about the most distinctive link of a short text, in a list; empty without such a link."""
     data: Any = page.overview or {"links": [None]}
     if not data["links"][0]:
         return []
@@ -182,7 +182,7 @@ def put_together(
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
     grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
-    """Put the page of traces, answers or any attention together. For arguments and errors, see `save_page`."""
+    """Build the page of traces, answers or any attention. For arguments and errors, see `save_page`."""
     plain = is_attention(traces)
     if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
         labels = "tokens, key_tokens, batch, grid and image"
@@ -230,9 +230,9 @@ def page_as_seen(
     references: Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
 ) -> Page:
-    """Put together the page of traces with the results of `see`, and a word's movement."""
+    """Build the page of traces with the results of `see`: findings, and a word's movement towards references."""
     each, choice = listed(traces), choice or Choice()
-    begun(each, choice)  # refuses what is too large before anything is computed
+    begun(each, choice)  # raises an error if the page would be too large, before anything is computed
     plain = plain_traces(each)
     names = names_by_difference(plain) if names is None else names
     with weights_kept(weights for trace in plain for side in sides(trace) for _, weights in side.attention.items()):
@@ -253,7 +253,7 @@ def seen_on_page(
     control: Sequence[Any] | None = None,
     names: Sequence[str] | None = None,
 ) -> Seen | Generation | list[str]:
-    """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
+    """Return the results of `see` or `generated` for a page's traces, or sentences if they can't be computed."""
     plain: list[Any] = plain_traces(traces)
     if max(map(longest, plain)) > SCORED:
         why = f"a text has more than {SCORED:,} tokens"

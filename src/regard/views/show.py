@@ -1,4 +1,4 @@
-"""`show` displays traces as an interactive page: in a notebook cell, otherwise in a browser."""
+"""Show traces as an interactive page, in a notebook cell or a browser (`regard.show`), or as static displays."""
 
 import sys
 import tempfile
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from regard.web.widget import AttentionWidget
 
 EXTRA = "The live page needs anywidget: pip install 'regard[notebook]' and restart the kernel. Without it:"
-IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that run no page's program
+IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that don't run a page's JavaScript
 
 
 class StaticView(Shown):
-    """The result of `show` in a notebook without anywidget: a note, and the static displays of the traces."""
+    """The result of `regard.show` in a notebook without anywidget: a note and the traces' static displays."""
 
     def __init__(self, parts: "Sequence[RenderableType]") -> None:
         self.parts = parts
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """The line and the parts that the traces show themselves by."""
+        """Return the note and the static displays of the traces."""
         return [Text(EXTRA), Text(), *self.parts]
 
 
@@ -108,7 +108,7 @@ def show(
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a notebook: an IPython kernel, such as Jupyter's, or marimo."""
+    """Return whether this process is a notebook's: an IPython kernel, such as Jupyter's, or marimo."""
     marimo = sys.modules.get("marimo")
     if marimo is not None and marimo.running_in_notebook():
         return True
@@ -117,7 +117,7 @@ def in_notebook() -> bool:
 
 
 def open_in_browser(file: Path) -> bool:
-    """Open a file in the user's browser. Returns whether this worked."""
+    """Open an HTML file in the user's browser. Returns whether this worked."""
     try:
         if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
             return False
@@ -144,7 +144,7 @@ def shown_parts(
 
 
 def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
-    """The static display of a trace: its main results, or only size and status for a long text."""
+    """Return the static display of a trace: its main results, or only size and status for a long text."""
     if longest(trace) <= LONG and trace.sides[0].tokens:
         with suppress(RegardError):  # a trace that holds no attention
             return see(trace).shown(width)
@@ -152,7 +152,7 @@ def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableTyp
 
 
 def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":
-    """The static display of generated text: how it was written (the text, if long or translated), and its trace."""
+    """Return the static display of generated text: each token's probability (or only the text), and its trace."""
     trace = done.trace
     if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
         return [*generated(done).shown(width), *trace_parts(trace, width)]
