@@ -1,1 +1,1 @@
-"""The page: traces as data that a browser computes weights from, and one offline file that holds them."""
+"""Build the interactive page: traces as data from which a browser computes weights, in one offline HTML file."""

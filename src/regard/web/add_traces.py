@@ -1,9 +1,9 @@
 """Add traces to a page: the texts with their tokens and sinks, every attention call, the scores of their heads.
 
-Steps also need what follows the weights: values, the projection W_O, the residual and the norm behind it. The
-projection is carried where it was verified: where the heads' parts add up to what the model computed. Else the values
-alone are, and the reason why. Of few tokens W_O · value of every head and key takes its place, which is smaller and
-leads to the same numbers.
+The view Steps also needs what follows the weights: values, the projection W_O, the residual and the norm after it. The
+page has the projection if it was verified, that is, if the heads' contributions add up to the model's own output.
+Otherwise it has only the values and the reason. For few tokens, W_O · value of every head and key replaces W_O, because
+it is smaller and leads to the same numbers.
 """
 
 import math
@@ -31,7 +31,7 @@ from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, Encoding, NumberStore, page_numbers_in_bits, vector_bytes_in_page
 from regard.web.page import Page, text_data
 
-VALUES_ALONE = 36_000  # bytes, 48 kB of a file, that all texts' values of a layer may take unasked
+VALUES_ALONE = 36_000  # bytes (48 kB of a file) that a layer's values of all texts may take without steps=
 
 
 def steps_data(
@@ -43,7 +43,7 @@ def steps_data(
     numbers: NumberStore,
     tokens: int = 0,
 ) -> Data:
-    """Write the steps of one call, of all of its heads."""
+    """Return the page's data for the steps of one call: values, projection, residual and norm of all heads."""
     refused = refusal(weights, values, output)
     data: Data = {
         "call": call, "value": numbers.add_vectors(values)[0], "projection": None, "projected": None,
@@ -57,12 +57,12 @@ def steps_data(
     data |= {
         "projection": None if parts < whole else numbers.add(output.weight.float()),
         "projected": numbers.add_vectors(projected_values(values, output))[0] if parts < whole else None,
-        "projection_bias": _carried(output.bias, numbers),
+        "projection_bias": _add_vector(output.bias, numbers),
         "projection_scale": 1.0 if output.scaling is None else float(output.scaling.scale.flatten()[0]),
         "residual": numbers.add_vectors(output.residual)[0],
         "kind": output.kind,
         "norm": norm and {
-            "kind": "layer norm", "weight": _carried(norm.weight, numbers), "bias": _carried(norm.bias, numbers),
+            "kind": "layer norm", "weight": _add_vector(norm.weight, numbers), "bias": _add_vector(norm.bias, numbers),
             "epsilon": norm.eps,
         },
     }  # fmt: skip
@@ -70,7 +70,7 @@ def steps_data(
 
 
 def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
-    """How many bytes W_O takes, and W_O · values with this many tokens."""
+    """Return the bytes of W_O, and of W_O · values for a number of tokens, before compression."""
     shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
     return 4 * output.weight.numel(), vector_bytes_in_page(shape, encoding)
 
@@ -78,7 +78,7 @@ def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encodin
 def refusal(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput | UnverifiedOutput | None
 ) -> str | None:
-    """Report why a call's projection can't be carried; None if it can."""
+    """Return the reason why a page can't have a call's output projection, None if it can."""
     if output is None:
         return "the trace does not hold what stands around attention: trace with attention_outputs=True"
     if isinstance(output, UnverifiedOutput):
@@ -100,7 +100,7 @@ def steps_bytes(
     encoding: Encoding,
     tokens: int = 0,
 ) -> int:
-    """Count how many bytes the steps of a call take at most, before they are deflated."""
+    """Return the maximum number of bytes of a call's steps on a page, before compression."""
     tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
     size = sum(vector_bytes_in_page(tuple(tensor.shape), encoding) for tensor in tensors if tensor is not None)
     if not isinstance(output, AttentionOutput):
@@ -110,22 +110,22 @@ def steps_bytes(
 
 
 def held(kept: Sequence[object], call: CallNumber) -> Any:
-    """Return what a trace keeps of a call, such as its values, None if it keeps nothing."""
+    """Return a call's entry in a sequence that a trace keeps, such as its values, None if the trace lacks it."""
     return kept[call] if call in call_numbers(kept) else None  # type: ignore[call-overload]
 
 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
-    """The hidden states that enter a layer, None if the trace doesn't hold them."""
+    """Return the hidden states (L, M) that enter a layer, None if the trace doesn't have them."""
     return trace.hidden_states[layer] if layer in kept_numbers(trace.hidden_states) else None
 
 
-def _carried(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data | None:
+def _add_vector(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data | None:
     return None if vector is None else numbers.add(vector.float())
 
 
 @dataclass
 class Added:
-    """Where a trace is in a page: its text's number, and those of its calls by (layer, which of its calls)."""
+    """The numbers on a page of a trace's text and calls. calls, cross: by (layer, number of the call in its layer)."""
 
     text: int
     calls: dict[CallNumber, int] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Added:
 def add_trace(
     page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), part: Part | None = None
 ) -> Added:
-    """Add a text and its self-attention."""
+    """Add a trace to a page: its text, self-attention calls, steps and head scores. also_sinks: more sink tokens."""
     check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
     scores = None
@@ -157,7 +157,7 @@ def add_trace(
 
 
 def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
-    """Add a text and its target, and the target's attention to the text."""
+    """Add an encoder-decoder's trace to a page: source, target, and the target's cross-attention to the source."""
     both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
     apart = [sink.token for sink in cross_sinks(pair)] if both else []
     encoder = add_trace(page, pair.encoder, source, also_sinks=apart, part="encoder")
@@ -167,11 +167,11 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
 
 
 def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
-    """The calls of a trace's maps that a page is to have."""
+    """Return those of a trace's attention calls whose layers the page includes."""
     if page.layers is None:
         return list(call_numbers(maps))
     for layer in page.layers:
-        maps[layer]  # says so itself where the trace does not hold it
+        maps[layer]  # raises an error if the trace doesn't have this layer
     return [call for call in call_numbers(maps) if call[0] in page.layers]
 
 
@@ -192,7 +192,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         norms = None
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)
-        if norms is not None:  # 10 bits, 1e-3 of each: more would be most of a short text's page
+        if norms is not None:  # 10 bits, 1e-3 of each: with more, norms would fill most of a short text's page
             norms = page_numbers_in_bits(norms if page.heads is None else norms[list(page.heads)], 10)
         own = None if few.shape[0] == weights.shape[0] else page.heads
         numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=own))
@@ -200,7 +200,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
 
 
 def _add_steps(page: Page, trace: Trace, added: Added) -> None:
-    """Add what Steps need, of the calls that are to have it."""
+    """Add the steps of a trace's calls to a page, for the layers in `page.steps_of`."""
     for call, number in added.calls.items():
         if page.steps_of is not None and call[0] not in page.steps_of:
             continue
@@ -222,7 +222,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
 
 
 def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> Data:
-    """Write the scores of the calls and heads that the page has."""
+    """Return the page's data for head scores, of the calls and heads that the page includes."""
     tables = scores.by_name()
     counts = {name: count_of_tokens(getattr(scores, OVER.get(name, "queries"))) for name in tables}
     kept = [row for row, call in enumerate(scores.calls) if call in added.calls]

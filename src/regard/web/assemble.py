@@ -1,6 +1,6 @@
-"""Put the page of some traces together: their texts and calls, what was found, and where it opens.
+"""Build the page of traces: their texts, attention calls and findings, and the view that it opens with.
 
-Its size is estimated before anything is computed, so that what no browser would open is refused at once.
+Its size is estimated before anything is computed, so that a page too large for browsers raises an error at once.
 """
 
 import re
@@ -26,12 +26,12 @@ from regard.web.page import Page, model_name, status_lines
 
 LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
 LINE = 80  # characters of a title
-CHANGES = ("ablated: ", "patched: ", "steered: ")  # how a status begins to say what was done to a pass
+CHANGES = ("ablated: ", "patched: ", "steered: ")  # beginnings of a status's notes on interventions
 Shown = Trace | PairTrace | WindowedTrace | Generated
 
 
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """The maximum size of a page's numbers in bytes, in base64, without biases, masks and overviews."""
+    """Return the maximum size of a page's numbers in bytes, in base64, without biases, masks and overviews."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
@@ -42,7 +42,7 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
 
 
 def call_bytes(weights: AttentionMap, encoding: Encoding) -> int:
-    """Count the bytes of the numbers of a map (H, L, S) at most, before they are deflated."""
+    """Return the maximum number of bytes of an attention map (H, L, S) on a page, before compression."""
     heads, length, size = weights.shape
     if weights.given is not None:
         return 4 * heads * length * size
@@ -51,7 +51,7 @@ def call_bytes(weights: AttentionMap, encoding: Encoding) -> int:
 
 
 def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """How many bytes of it are what Steps need."""
+    """Return the maximum size in bytes, in base64, of the steps on a page of traces."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for call in call_numbers(side.attention):
@@ -64,7 +64,7 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
 
 
 def check_page_size(size: int, limit: int | None) -> None:
-    """Raise RegardError if a page would be larger than it may be."""
+    """Raise RegardError if a page's size in bytes exceeds the limit (None: no limit)."""
     if limit is not None and size > limit:
         usual = "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps"
         smaller = control_name("page", f"{usual}, or raise the limit (limit=)")
@@ -75,9 +75,9 @@ def check_page_size(size: int, limit: int | None) -> None:
 class Choice:
     """The parts of the traces to include in a page.
 
-    layers, heads: the numbers of those that it has, None for all. numbers: how vectors are written. steps: whether
-    values, hidden states and projections go with them, or the layers of which they do. limit: of the file's bytes, as
-    far as they are known before anything is computed; None for none.
+    layers, heads: the numbers of those to include, None for all. numbers: the encoding of vectors. steps: whether to
+    include values, hidden states and projections, or for which layers. limit: the maximum size in bytes, as far as it
+    is known before anything is computed; None for no limit.
     """
 
     layers: Sequence[int] | None = None
@@ -89,10 +89,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Opening:
-    """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
+    """The selection a page opens with. layer: -1 for the last, None for the first. head: None for the mean of heads.
 
-    word: whose first token is looked at, in the first text that has it. trace: if there is no word, counted from 0;
-    token: of its first text, None for no token.
+    word: its first token is selected, in the first text that has it. trace: if there is no word, counted from 0.
+    token: of that trace's first text, None for no token.
     """
 
     view: str = "tokens"
@@ -112,24 +112,24 @@ def page_of(
     names: Sequence[str] | None = None,
     findings: Sequence[str] = (),
 ) -> Page:
-    """Put together the page of some traces."""
+    """Build the page of traces, which has their texts, attention calls, head scores, findings and status."""
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), plain_traces(each)
     if page.values_alone:
         page.steps_of = ((opening.layer if opening else None) or 0,)
     page.findings = findings
     names = names_by_difference(plain) if names is None else names
-    places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
+    places = [_add_texts_of_trace(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces don't have the chosen attention")
     _add_comparisons(page, plain, places)
     page.status = status_lines([one.status for one in plain], page) + page.status
-    _open(page, plain, places, opening or Opening())
+    _set_opening(page, plain, places, opening or Opening())
     return page
 
 
 def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> Page:
-    """Begin the page of some traces, which says how much of it is optional."""
+    """Check traces and the size of their page, and return the page without texts and calls."""
     if not traces:
         raise RegardError("page: got no trace, expected at least one")
     for one in traces:
@@ -158,7 +158,7 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
 
 
 def plain_traces(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
-    """The traces alone, of what a model wrote as well."""
+    """Return traces, with generated texts replaced by their traces."""
     return [one.trace if isinstance(one, Generated) else one for one in traces]
 
 
@@ -168,7 +168,7 @@ def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
-    """The title of a page: its first text, shortened, and the number of others."""
+    """Return the title of a page: its first text, shortened, and the number of others."""
     first = traces[0].encoder.text if isinstance(traces[0], PairTrace) else traces[0].text
     line = " ".join(first.split()) or "an empty text"
     others = f" (and {len(traces) - 1} more)" if len(traces) > 1 else ""
@@ -176,7 +176,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 
 
 def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
-    """Name traces by what differs of their models, dtypes and interventions; None if nothing does."""
+    """Return names of traces by differences in model, dtype and interventions, None if there are none."""
     each = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
         for one in traces
@@ -186,10 +186,10 @@ def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> 
     return [f"text {n}" + f" ({short(s, LINE)})" * bool(s) for n, s in enumerate(said, 1)] if any(differ) else None
 
 
-def _add(
+def _add_texts_of_trace(
     page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None = None
 ) -> list[Added]:
-    """Add one trace of several; returns where its sides or windows stand."""
+    """Add one trace of several to a page. Returns the numbers of its texts (source and target, or windows)."""
     nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
     if isinstance(trace, PairTrace):
         both = add_pair(page, trace, f"source{nth}", f"target{nth}")
@@ -206,9 +206,9 @@ def _add(
 
 
 def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
-    """Write a pair's alignment, if the page has calls of its cross-attention.
+    """Add a pair's word alignment to a page that has calls of its cross-attention.
 
-    The best is the layer whose rows look at the source of the token that they write next, if the page has it.
+    The best layer is the layer whose rows attend to the source of the token written next, if the page has it.
     """
     calls = added.cross
     if not calls or not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
@@ -225,7 +225,7 @@ def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
 def _add_comparisons(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]]
 ) -> None:
-    """Put texts of the same tokens side by side, each with the first of them."""
+    """Add comparisons to a page: of each text with the first earlier text that has the same tokens."""
     texts = [(trace, added[0]) for trace, added in zip(traces, places, strict=True) if isinstance(trace, Trace)]
     for n, (after, second) in enumerate(texts):
         for before, first in texts[:n]:
@@ -239,14 +239,14 @@ def _add_comparisons(
                 break
 
 
-def _open(
+def _set_opening(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]], opening: Opening
 ) -> None:
-    """Set where the page opens."""
+    """Set the view, call, head and token that a page opens with."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
     layer, token, at = opening.layer, opening.token, sum(map(len, places[: opening.trace]))
     if opening.word is not None:
-        at, token = _token_of(each, opening.word)
+        at, token = _first_text_with_word(each, opening.word)
     side, added = each[at]
     calls = added.cross if opening.view == "alignment" and added.cross else added.calls or added.cross
     if opening.view == "alignment" and page.alignment:
@@ -269,7 +269,7 @@ def _open(
 
 
 def told_token(side: Trace, findings: Sequence[str]) -> int | None:
-    """Find the token to open with if no word was requested: of the first word that is reported, else of the last."""
+    """Return the token to open with if no word was requested: of the first word in findings, else the last word."""
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
@@ -277,8 +277,8 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
     return own[-1] if own else None
 
 
-def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
-    """The first text that has a word, and its first token there. Raises RegardError if none has it."""
+def _first_text_with_word(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
+    """Return the number of the first text that has a word, and the word's first token. Raises RegardError if none."""
     for at, (side, _) in enumerate(each):
         with suppress(RegardError):
             return at, side.word(word)[0].tokens[0]
@@ -286,7 +286,7 @@ def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]
 
 
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:
-    """The name of a comparison: from the intervention in the second pass, or the names of the texts."""
+    """Return the name of a comparison: the interventions in the second pass, or the names of both texts."""
     done = [note for note in after.status.notes if note not in before.status.notes]
     if done and not set(before.status.notes) - set(after.status.notes):
         return f"before and after: {', '.join(note.removesuffix('.') for note in done)}"

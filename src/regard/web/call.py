@@ -1,11 +1,11 @@
-"""Write one attention call: queries and keys, the rule of the scores, each query's row maximum and row sum.
+"""Convert one attention call to page data: queries and keys, score rule, each query's row maximum and row sum.
 
-The maxima and sums are those of the numbers that are written, so that the rows shown sum to 1. How far the weights of
-these numbers are from the library's is measured on every weight, a few rows at a time.
+The maxima and sums are those of the stored numbers, so that the rows shown sum to 1. Every weight of the stored numbers
+is compared with the trace's, a few rows at a time.
 
 A mask of any kind becomes a band of positions, or the runs of keys that each query may attend to, found a few rows at a
-time. A bias becomes one number for each distance of key and query (T5, ALiBi), one for each key, or where it is small
-enough all its numbers; each form is checked to give every number of it.
+time. A bias becomes one number for each distance of key and query (T5, ALiBi), one for each key, or, if it is small
+enough, all its numbers. Each form is checked to have every number of the bias.
 """
 
 import math
@@ -26,17 +26,17 @@ from regard.errors import RegardError
 from regard.web.numbers import Data, NumberStore
 
 CPU = torch.device("cpu")
-BAND = 1 << 22  # cells of a mask or a bias that are looked at at once
-DENSE = 1 << 22  # numbers of a bias of no shorter form, up to which it is carried as it is
-RUNS = 1 << 24  # runs of keys of one call, up to which its mask is carried
+BAND = 1 << 22  # cells of a mask or a bias that are read at once
+DENSE = 1 << 22  # numbers of a bias without a shorter form: a page has no more
+RUNS = 1 << 24  # runs of keys in the mask of one call: a page has no more
 BLOCK = 1 << 22  # weights of all heads that are compared at once
-OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # cells a side, of maps of more tokens a side than this
-NOTHING = -1e30  # a sink's score that takes nothing, for -inf, which JSON does not have
+OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # cells per side, of maps with more tokens per side than this
+NOTHING = -1e30  # the score of a sink that receives no attention, for -inf, which JSON lacks
 CODES = 65535  # the largest code of an overview's cell
 
 
 def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: NumberStore) -> Data | None:
-    """Write a mask of a call; None if every query may attend to every key."""
+    """Return the page's data for a call's mask, as a band or runs of keys; None if no key is masked."""
     simple = None if mask is None else mask.simplified(length, size)
     if simple is None:
         return None
@@ -48,7 +48,7 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
     for head in range(apart):
         for row in range(0, length, step):
             rows = slice(row, min(row + step, length))
-            per_row, first, last = _mask_runs_for_page(simple, head, rows, size)
+            per_row, first, last = _runs_of_allowed_keys(simple, head, rows, size)
             counts.append(per_row)
             starts.append(first)
             ends.append(last)
@@ -56,7 +56,7 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
             if total > RUNS:
                 raise RegardError(f"the mask allows keys in more than {RUNS:,} runs, which is too many for a page")
         if head < apart - 1:
-            counts.append(np.zeros(1, np.int64))  # where the next head begins, this one ends
+            counts.append(np.zeros(1, np.int64))  # the next head begins where this head ends
     first = np.concatenate(counts).cumsum().reshape(apart, length + 1)
     return {
         "kind": "runs",
@@ -68,13 +68,13 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
 
 
 def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, numbers: NumberStore) -> Data | None:
-    """Write a bias in the shortest form that has all its numbers."""
+    """Return the page's data for a call's bias, in the shortest form that has all its numbers; None for none."""
     if bias is None or not bool(bias.any()):
         return None
     own = bias[0].detach().float().cpu()
     heads = own.shape[0]
     bands = own.split(max(1, BAND // own.shape[2]), 1)
-    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # whatever the query
+    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # same in every row
         keys = own[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
     own = own.expand(heads, length, size)
@@ -90,7 +90,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
 
 
 def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
-    """Return the numbers of a bias that depends on j - i alone, by j - i + L - 1; None if it depends on more."""
+    """Return a bias (h, L, S) that depends only on j - i as (h, L + S - 1), by j - i + L - 1, None for others."""
     _, length, size = bias.shape
     if not length or not size:
         return bias.new_zeros(len(bias), max(0, length + size - 1))
@@ -104,9 +104,9 @@ def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offset
 
 
 def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
-    """Return the rule with the numbers that a page has: bias and sinks in float32, on the CPU.
+    """Return a score rule with the numbers of a page: bias and sinks in float32, on the CPU.
 
-    Where a bias is -inf it forbids, as models do whose mask is added to the scores: that becomes part of the mask.
+    Some models add a mask to the scores, so a bias of -inf becomes part of the mask.
     """
     bias = None if rule.bias is None else rule.bias.detach().float().cpu()
     sinks = None if rule.sinks is None else rule.sinks.detach().float().cpu()
@@ -119,8 +119,8 @@ def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
     return ScoreRule(rule.scale, rule.softcap, bias, mask, sinks)
 
 
-def _mask_runs_for_page(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many runs each of some queries has, and the runs' first and last keys, the last ones exclusive."""
+def _runs_of_allowed_keys(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the number of runs of allowed keys of each query, the runs' first keys, and their ends (exclusive)."""
     tile = mask.tile(slice(0, 1), slice(head, head + 1), rows, slice(0, size), CPU)
     allowed = np.zeros((rows.stop - rows.start, size + 2), np.int8)
     allowed[:, 1:-1] = 1 if tile is None else tile[0, 0].expand(len(allowed), size).numpy()
@@ -133,8 +133,8 @@ def _mask_runs_for_page(mask: Mask, head: int, rows: slice, size: int) -> tuple[
 class CallName:
     """The identity of a call: its layer, its number among the layer's calls of its stack, and its texts.
 
-    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: of an encoder-decoder.
-    path: the name of a call that is of no trace.
+    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: the stack, of an
+    encoder-decoder. path: the name of a call without a trace.
     """
 
     layer: int
@@ -146,7 +146,7 @@ class CallName:
     path: str = ""
 
     def data(self, weights: AttentionMap) -> Data:
-        """Write what every page says of the call, whose map (H, L, S) this is, except for its numbers."""
+        """Return the page's data that names and sizes the call, for its map (H, L, S), without weights."""
         return {
             "name": str(self), "layer": self.layer, "nth": self.nth,
             "part": "cross" if self.part == "cross" else "self",  # an encoder's and a decoder's own are both "self"
@@ -170,13 +170,13 @@ def call_data(
     norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
 ) -> Data:
-    """Write the map (H, L, S) of one call.
+    """Return the page's data for one call's attention map (H, L, S), with arrays in the page's store `numbers`.
 
     A page computes exp(score - row maximum) / row sum. So given weights are written as their logarithms, a bias, with
     row maxima of 0 and row sums of 1, whatever they sum to.
     """
     heads, length, size = weights.shape
-    scored = weights if weights.given is None else _scores_of_given(weights.given, name)
+    scored = weights if weights.given is None else _map_of_log_weights(weights.given, name)
     query, key = scored.query[0], scored.key[0]
     for what, tensor in (("queries", query), ("keys", key)):
         if not bool(tensor.isfinite().all()):
@@ -208,8 +208,8 @@ def call_data(
     return name.data(scored) | own | overviews_data(weights, numbers)
 
 
-def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
-    """Return scores whose exponentials are given weights."""
+def _map_of_log_weights(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
+    """Return an attention map whose bias is the logarithm of given weights (1, H, L, S)."""
     if bool((given < 0).any()):
         raise RegardError(f"{name}: its weights are below 0, which a page cannot show")
     _, heads, length, size = given.shape
@@ -218,7 +218,7 @@ def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> Attenti
 
 
 def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> float:
-    """Compare every weight of two maps (H, L, S): the largest absolute difference, NaN where a weight is none.
+    """Return the largest absolute difference between the weights of two maps (H, L, S), NaN if a weight is NaN.
 
     Keys that the band of the mask hides from a block of rows are 0 in both and left out.
     """
@@ -229,7 +229,7 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
     together = max(1, BLOCK // (length * size))  # heads of a short text
     step = max(1, min(1024, BLOCK // size))
     if mask is not None and mask.key_range(0, min(step, length), size) != (0, size):
-        weights.row_max_sum()  # once for all rows: every block of some keys would compute its own
+        weights.row_max_sum()  # once for all rows: otherwise every block of some keys would compute it
     for head in range(0, heads, together):
         for start in range(0, length, step):
             stop = min(start + step, length)
@@ -245,7 +245,7 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
 
 
 def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
-    """Write the mean weights of the cells of `OVERVIEWS`; None for a map of no more tokens a side than they are for."""
+    """Return the page's data for mean weights of an attention map in the cells of `OVERVIEWS`, None for small maps."""
     _, length, size = weights.shape
     data: Data = {}
     pooled: Tensor | None = None

@@ -1,11 +1,11 @@
-"""Write a page as one HTML file that works offline by double click; without JavaScript it has its sentences alone.
+"""Write a page as one HTML file that works offline by double click. Without JavaScript it shows only its sentences.
 
-The file carries the program that has its views, and not much more: `make page` makes the programs and their style
-sheets of web/, and every release has them.
+The file contains the smallest program that has its views. `make page` builds the programs and their style sheets from
+web/, and every release has them.
 
-Its Content-Security-Policy lets it load nothing and run no script but its own, known by its SHA-256. Data stands in
-script elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text
-can end the element, and numbers in base64. Several pages can be joined in one file.
+Its Content-Security-Policy lets it load nothing and run only its own script, known by its SHA-256. Data is in script
+elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text can end
+the element, and numbers in base64. Several pages can be joined in one file.
 """
 
 import base64
@@ -26,7 +26,7 @@ from regard.web.numbers import Data
 from regard.web.page import HasPage, Page
 
 BUILT = Path(__file__).parent / "built"
-BUNDLES = {  # what each program of a page in a file can show, the smallest first: web/src/bundles
+BUNDLES = {  # the views that each program of a file's page has, the smallest first: web/src/bundles
     "panels": {"numbers"},
     "weights": {"numbers", "weights", "texts", "image"},
     "paths": {"paths", "weights", "texts"},
@@ -37,14 +37,14 @@ ENDINGS = ("js", "css")
 
 @dataclass(frozen=True)
 class Shell:
-    """The common parts of pages of a kind: the program and the style sheet."""
+    """The JavaScript program and the style sheet of a page."""
 
     script: str
     style: str = ""
 
 
 def bundle_of(page: Page) -> str:
-    """Name the smallest bundle that shows all that a page has."""
+    """Return the name of the smallest program in `BUNDLES` that has all views of a page."""
     shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
     shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # with the slider
     shown |= {str(page.overview["kind"])} if page.overview else set()
@@ -52,14 +52,14 @@ def bundle_of(page: Page) -> str:
 
 
 def built_program(name: str) -> Shell:
-    """Read a program: one of BUNDLES, "widget" for a notebook or "live" for `regard serve`. Raises if none is."""
+    """Read a built program: one of BUNDLES, "widget" (notebook) or "live" (`regard serve`). Raises if not built."""
     check_page_built((name,))
     script, style = (read_regular(BUILT / f"{name}.{ending}").decode() for ending in ENDINGS)
     return Shell(script, style)
 
 
 def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
-    """Raise RegardError if one of some programs isn't built."""
+    """Raise RegardError if one of the page's programs isn't built."""
     files = (f"{name}.{ending}" for name in programs for ending in ENDINGS)
     missing = next((name for name in files if not (BUILT / name).is_file()), None)
     if missing:
@@ -70,7 +70,7 @@ def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
 
 
 def write_page(page: Page, file: Path, limit: int | None = LIMIT, shell: Shell | None = None) -> int:
-    """Write a page; returns the file's size in bytes. Raises RegardError if its numbers take more bytes than limit."""
+    """Write a page to an HTML file. Returns its size in bytes. Raises RegardError if its numbers exceed the limit."""
     check_page_size(page.numbers.size, limit)
     with whole(file) as temporary, temporary.open("wb") as written:
         for part in html_parts(page, shell):
@@ -79,7 +79,7 @@ def write_page(page: Page, file: Path, limit: int | None = LIMIT, shell: Shell |
 
 
 def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
-    """Make the file's bytes, part by part: numbers may be many. shell: by default the built one."""
+    """Yield the bytes of a page's HTML file in parts, as they may be large. shell: by default the built program."""
     data, shell = page.data(), shell or built_program(bundle_of(page))
     if "</style" in shell.style.lower():
         raise RegardError("the built page's style sheet holds </style, which would end its element: build it again")
@@ -89,7 +89,7 @@ def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
-        # for those without JavaScript: the program takes this away
+        # for browsers without JavaScript: the program removes it
         f'<body>\n<div id="regard-page">\n<noscript><h1>{title}</h1>\n'
         f"<p>This page needs JavaScript.</p>\n{findings}</noscript>\n</div>\n"
     )
@@ -100,7 +100,7 @@ def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
     first = {int(at) for at in re.findall(r'"at": (\d+)', json.dumps(first_view))}
     others = [at for at in range(len(page.numbers.blobs)) if at not in first]
     yield from _number_scripts(page, sorted(first))
-    yield f"<script>{script_text(shell)}</script>\n".encode()  # which shows them while a browser reads the others
+    yield f"<script>{script_text(shell)}</script>\n".encode()  # shows the first view while the browser reads on
     yield from _number_scripts(page, others)
     yield b"</body>\n</html>\n"
 
@@ -112,21 +112,21 @@ def _number_scripts(page: Page, numbers: Sequence[int]) -> Iterator[bytes]:
 
 
 def script_json(data: Data) -> str:
-    """Write data as JSON that may be in a script element: in ASCII, without `<`, `>` and `&`."""
+    """Return data as JSON that is safe in a script element: in ASCII, without `<`, `>` and `&`."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def script_text(shell: Shell) -> str:
-    """The program as it is in its element: what HTML would read as a comment or an end is spelled otherwise.
+    """Return the program as text of a script element: `<` before `!--`, `script` and `/script` becomes \\x3C.
 
-    Both occur in its strings alone, where \\x3C is the same character.
+    HTML would read a comment or an end there. All are in strings, in which \\x3C is the same character.
     """
     return re.sub(r"<(?=!--|/?script)", r"\\x3C", shell.script, flags=re.IGNORECASE)
 
 
 def html_security_policy(shell: Shell) -> str:
-    """The file's Content-Security-Policy: nothing from outside, and its own script alone."""
+    """Return the file's Content-Security-Policy: load nothing, and run only its own script."""
     digest = base64.b64encode(hashlib.sha256(script_text(shell).encode()).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -135,12 +135,12 @@ def html_security_policy(shell: Shell) -> str:
 
 
 def readable(text: str) -> str:
-    """A text as HTML shows it: escaped, control characters as their pictures."""
+    """Return a text as HTML: escaped, with Unicode's pictures for control characters."""
     return escape(text_with_control_pictures(text).replace("\r", "\u240d"))
 
 
 def join_pages_into_one(pages: Sequence[Page]) -> Page:
-    """One page of several: their sentences one after another, and a tab for each panel."""
+    """Join pages into one page, with all their sentences and a tab for each of their panels."""
     if len(pages) == 1:
         return pages[0]
     page = Page(f"{pages[0].title} (and {len(pages) - 1} more)")
@@ -150,7 +150,7 @@ def join_pages_into_one(pages: Sequence[Page]) -> Page:
 
 
 def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
-    """Put together the page of an answer with the attention of its texts, as `page_of`, which opens at the answer."""
+    """Build the page of an answer and the attention of its texts (with `page_of`), which opens at the answer."""
     own = found.page()
     page = page_of(traces, choice, opening, title=own.title, findings=own.findings)
     page.opening["view"] = f"panel {len(page.panels)}"
@@ -159,9 +159,9 @@ def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Cho
 
 
 def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) -> None:
-    """Add to a page what others show, and say; of panels with one name the later ones have a number behind it.
+    """Add the panels, status and sentences of other pages to a page, and number panels that have the same name.
 
-    The sentences of each begin with its title, so that one sees what they are about.
+    The sentences of each page begin with its title, so that a reader sees their subject.
     """
     for other in others:
         if sentences:

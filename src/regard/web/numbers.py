@@ -1,8 +1,8 @@
-"""Numbers as a page carries them: byte planes, deflated, in base64; vectors as int16 with one scale each, or float32.
+"""Encode the numbers of a page: deflated byte planes in base64, with vectors as int16 and a scale each, or float32.
 
-Byte planes: byte 0 of all numbers, then byte 1 of all, and so on, lowest bytes first. The planes of high bytes have
-little to say and deflate well. A vector's scale is its largest component / 32767, so that an int16 is off by half of
-that at most. `web/src/data/format.ts` is the other half of this module.
+Byte planes: byte 0 of all numbers, then byte 1 of all, and so on, lowest bytes first. The planes of high bytes vary
+little and deflate well. A vector's scale is its largest component / 32767, so that the error of an int16 is at most
+half of that. `web/src/data/format.ts` reads these numbers.
 """
 
 import hashlib
@@ -17,32 +17,32 @@ from torch import Tensor
 
 from regard.errors import RegardError
 
-Data = dict[str, object]  # a part of the data that a page has
+Data = dict[str, object]  # a part of a page's data, to be JSON
 Encoding = Literal["int16", "float32"]
 ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
 DTYPES = ("int16", "uint16", "int32", "float32")
 LARGEST = 32767  # the largest int16; its negative is the smallest that is used
 LEVEL = 6  # of zlib: level 9 takes three times as long for half a percent
-VECTOR_STRATEGY = zlib.Z_RLE  # vectors' bytes seldom repeat: it takes a third of the time, for fewer bytes
+VECTOR_STRATEGY = zlib.Z_RLE  # vectors' bytes seldom repeat: this takes a third of the time, for fewer bytes
 
 
 @dataclass
 class NumberStore:
-    """The numbers of one page, deflated: what `<script id="numbers-{at}">` has is blobs[at] in base64.
+    """The arrays of one page, deflated: `<script id="numbers-{at}">` has blobs[at] in base64.
 
-    encoding: how vectors are written.
+    encoding: the type in which vectors are stored.
     """
 
     encoding: Encoding = "int16"
     blobs: list[bytes] = field(default_factory=list)
-    _known: dict[bytes, int] = field(default_factory=dict)  # where the bytes of a digest are
+    _known: dict[bytes, int] = field(default_factory=dict)  # indices of blobs by the digest of their bytes
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
             raise RegardError(f"numbers: got {self.encoding!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
     def add(self, numbers: np.ndarray | Tensor, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> dict[str, object]:
-        """Keep an array, equal ones once; returns where it is, as the page's data says it. strategy: of zlib."""
+        """Store an array, equal arrays once. Returns its index, dtype and shape as page data. strategy: of zlib."""
         array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
         assert str(array.dtype) in DTYPES
         planes = page_number_byte_planes(array)
@@ -54,7 +54,7 @@ class NumberStore:
         return {"at": at, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def add_vectors(self, vectors: Float[Tensor, "*n D"]) -> tuple[dict[str, object], Float[Tensor, "*n D"]]:
-        """Keep vectors; returns what the page's data says, and the vectors as the page will have them, in float32."""
+        """Store vectors. Returns their entry in the page's data, and the stored vectors, rounded, in float32."""
         if self.encoding == "float32":
             exact = vectors.detach().float().cpu()
             return {"values": self.add(exact, VECTOR_STRATEGY), "scales": None}, exact
@@ -64,12 +64,12 @@ class NumberStore:
 
     @property
     def size(self) -> int:
-        """The size of all numbers in a file in bytes, in base64."""
+        """The size of all stored arrays in bytes, in base64."""
         return sum(4 * -(-len(blob) // 3) for blob in self.blobs)
 
 
 def page_number_byte_planes(array: np.ndarray) -> bytes:
-    """Write the numbers' lowest bytes first, then the next ones, up to the highest."""
+    """Return an array's bytes in planes: the lowest byte of all numbers, then the next bytes, up to the highest."""
     width = array.dtype.itemsize
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little.reshape(-1).view(np.uint8).reshape(-1, width).T).tobytes()
@@ -88,9 +88,9 @@ def vectors_rounded_for_page(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Fl
 
 
 def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = False) -> Float[Tensor, "*n"]:
-    """Round positive float32 numbers to so many bits, the leading 1 counted; the others are 0 and deflate to nothing.
+    """Round positive float32 numbers to so many significant bits. The remaining bits are 0 and deflate to nothing.
 
-    up: never below the number, else to the nearest.
+    up: round up, otherwise to the nearest.
     """
     step = 1 << (24 - bits)
     whole = numbers.contiguous().view(torch.int32)
@@ -98,6 +98,6 @@ def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = 
 
 
 def vector_bytes_in_page(shape: tuple[int, ...], encoding: Encoding) -> int:
-    """The size of vectors in bytes, before compression."""
+    """Return the size of vectors of a shape on a page in bytes, before compression."""
     count = int(np.prod(shape[:-1]))
     return count * shape[-1] * 4 if encoding == "float32" else count * (shape[-1] * 2 + 4)

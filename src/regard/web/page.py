@@ -1,7 +1,7 @@
-"""Put a page together: the texts of some traces, their attention calls, what was found, as data that a browser reads.
+"""Collect a page's data for the browser: the texts of traces, their attention calls, findings and panels.
 
-`web/src/data/format.ts` says what each part is. Numbers stand beside the data, in a `NumberStore`.
-Each kind of first view has a stage of its own on the page, in web/src/views/overview.
+`web/src/data/format.ts` describes each field. Arrays are stored apart from the data, in a `NumberStore`.
+web/src/views/overview has one module for each kind of first view.
 """
 
 from base64 import b64encode
@@ -30,17 +30,17 @@ from regard.version import __version__
 from regard.web.numbers import Data, NumberStore
 
 FORMAT, VERSION = "regard page", 1
-SCREEN = 900  # pixels of a picture's longer side
-LONGEST = 48  # tokens of a text whose links are shown at first
-MOST_CELLS = 1000  # tokens by states, whose three likeliest tokens are written
+SCREEN = 900  # pixels of an image's longer side
+LONGEST = 48  # tokens of a text whose links the first view shows
+MOST_CELLS = 1000  # tokens times states, up to which a page has the three likeliest tokens of each
 
 
 @dataclass
 class Page:
-    """A page that is being put together; `data()` is what format.ts calls Page.
+    """A page that is being built; `data()` returns what format.ts calls Page.
 
-    layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has,
-    values_alone: without what follows values. optional: a sentence on the size of steps. tokens: of all.
+    layers, heads: the numbers of those that it includes, None for all. steps_of: the layers whose steps it has.
+    values_alone: steps have only values. optional: a sentence on the size of steps. tokens: of all texts together.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Page:
     overview: Data | None = None
 
     def data(self) -> Data:
-        """Make the page's data, in which control characters are their pictures: a text may not turn what is shown."""
+        """Return the page's data, with pictures of control characters, so that no text can reorder what is shown."""
         first = {"view": "overview"} if self.overview and self.opening["view"] == "tokens" else {}
         data: Data = {
             "format": FORMAT, "version": VERSION, "made_by": f"regard {__version__}",
@@ -78,25 +78,25 @@ class Page:
         return {name: page_data_with_pictures(each) for name, each in data.items()}
 
     def add_text(self, text: Data) -> int:
-        """Add a text; returns its number."""
+        """Add the data of a text to the page. Returns the text's number."""
         self.texts.append(text)
         return len(self.texts) - 1
 
     def add_call(self, call: Data) -> int:
-        """Add a call; returns its number."""
+        """Add the data of an attention call to the page. Returns the call's number."""
         self.calls.append(call)
         return len(self.calls) - 1
 
     def largest_difference(self) -> float:
-        """The largest difference between the weights of the page and the library's, of all calls."""
+        """Return the largest difference between the page's weights and those of the traces, over all calls."""
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
 
     def overview_of(
         self, traces: Sequence[Any], summary: Summary | None = None, *, chosen: bool = False
     ) -> Data | None:
-        """Write what the first view needs beside queries and keys; None for texts that no stage shows.
+        """Return the data of the first view, in addition to queries and keys; None if these traces have none.
 
-        chosen: whether the page opens at a layer or head that was requested.
+        chosen: whether the page opens at a requested layer or head.
         """
         traces = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else [trace])]
         if self.alignment:
@@ -110,15 +110,15 @@ class Page:
     def texts_stage(
         self, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
     ) -> Data | None:
-        """Write the most distinctive links of short texts (tokens and weights), and where each has a followed word.
+        """Return the first view's data for short texts: the most distinctive links, and a followed word's tokens.
 
-        Of each head and token: how unusual its most distinctive link is (`unusual_by_head`).
+        For each head and token, it also has how unusual the most distinctive link is (`unusual_by_head`).
         """
-        links: list[Any] = []  # None for a long text: what stands out in it is where the page opens
+        links: list[Any] = []  # None for a long text
         unusual: list[Any] = []
         shapes: set[Any] = set()
         for number, (tokens, attention) in enumerate(texts):
-            calls, heads = self._self_attention(number)
+            calls, heads = self._calls_and_heads_of_text(number)
             if not (tokens and calls):
                 return None
             shapes.add((*(token.id for token in tokens), len(calls), len(heads)))
@@ -134,19 +134,19 @@ class Page:
                 if len(word.tokens) > 1:  # then link.weight is the mean
                     weight = float(attention[link.layer][link.head, at, link.token])
                 named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
-            maps = [*divergence_maps(tokens, attention, self._sinks(number), [*calls], heads)]
+            maps = [*divergence_maps(tokens, attention, self._sink_tokens(number), [*calls], heads)]
             links.append([
                 [q, k, calls[layer], heads.index(h), round(weight, 4)]
                 for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
             ])  # fmt: skip
-            for word, _ in followed:  # of several tokens: the mean stands at the first, as the sentence has it
+            for word, _ in followed:  # several tokens: the first has their mean, as in the sentence
                 for *_, divergence in maps:
                     divergence[:, word.tokens[0]] = gives(divergence, word.tokens)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
         words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
-        if not words and len(texts) == 2 and len(shapes) == 1:  # as is and changed
+        if not words and len(texts) == 2 and len(shapes) == 1:  # unchanged, and with an intervention
             words, rows = [int(str(self.opening["token"] or 0))] * 2, [0, 1]
         if not words or None in links:
             words, rows = [], []
@@ -160,10 +160,10 @@ class Page:
         }  # fmt: skip
 
     def writing_stage(self, written: Sequence[Any], traces: Sequence[Trace]) -> Data | None:
-        """Write what a model wrote, token by token; None if the page lacks attention that the stage draws.
+        """Return the first view's data for generated texts, token by token; None if the page lacks their attention.
 
-        written: of each text its `tokens` and `how`, as a `Generation` has them. Each token has its probability, others
-        that were likely and its most distinctive links. Of each state it has its rank and probability there, and the
+        written: `tokens` and `how` of each text, as in a `Generation`. Each token has its probability, other likely
+        tokens and its most distinctive links. For each hidden state there are the token's rank and probability, and the
         likeliest tokens, by their numbers in `words`: three, or one if there are many.
         """
         names: dict[str, int] = {}
@@ -177,12 +177,12 @@ class Page:
 
         texts = []
         for number, (text, trace) in enumerate(zip(written, traces, strict=True)):
-            calls, heads = self._self_attention(number)
+            calls, heads = self._calls_and_heads_of_text(number)
             if not (text.how.tokens and calls):
                 return None
             unusual = None
             if len(calls) * len(heads) * len(trace.tokens) ** 2 <= MAX_WEIGHTS:
-                maps = [*divergence_maps(trace.tokens, trace.attention, self._sinks(number), [*calls], heads)]
+                maps = [*divergence_maps(trace.tokens, trace.attention, self._sink_tokens(number), [*calls], heads)]
                 unusual = self.numbers.add(unusual_by_head(maps, heads)[:1, ..., text.how.given - 1 :])
             else:
                 name = self.texts[number]["name"]
@@ -202,12 +202,12 @@ class Page:
             texts.append({"text": number, "first": text.how.given, "steps": steps, "unusual": unusual})
         return {"kind": "writing", "texts": texts, "words": list(names)}
 
-    def _sinks(self, number: int) -> list[int]:
-        """Return the tokens of a text that are attention sinks."""
+    def _sink_tokens(self, number: int) -> list[int]:
+        """Return the numbers of a text's tokens that are attention sinks."""
         return cast("Any", self.texts[number]["tokens"])["sinks"]
 
-    def _self_attention(self, number: int) -> tuple[dict[Any, int], list[int]]:
-        """Return a text's calls by layer, and its heads; none if the layers aren't alike."""
+    def _calls_and_heads_of_text(self, number: int) -> tuple[dict[Any, int], list[int]]:
+        """Return a text's self-attention calls by layer, and its heads; empty if heads or calls of layers differ."""
         calls: list[tuple[int, Any]] = [(at, call) for at, call in enumerate(self.calls) if call["queries"] == number]
         by_layer, heads = {call["layer"]: at for at, call in calls}, {call["heads"] for _, call in calls}
         if len(heads) != 1 or len(by_layer) < len(calls) or any(call["keys"] != number for _, call in calls):
@@ -216,9 +216,9 @@ class Page:
 
 
 def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.ndarray:
-    """Each token's most distinctive link in every head: thousandths of a nat, and the token at its other end.
+    """Return each token's most distinctive link in every head: thousandths of a nat, and the other token.
 
-    heads: those that the page has. Returned is uint16 (2, 2, n, H, L): as a query and as a key; both numbers.
+    heads: those that the page has. Returns uint16 (2, 2, n, H, L): as a query or as a key, then both numbers.
     """
     largest, others = largest_divergences([divergence[list(heads)] for _, _, divergence in maps])
     values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)
@@ -228,9 +228,9 @@ def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.n
 def text_data(
     name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = (), patches: Patches | None = None
 ) -> Data:
-    """Write a text. name: "text 1", "source". sinks: the numbers of the tokens that are attention sinks.
+    """Return the page's data for a text. name: "text 1", "source". sinks: numbers of tokens that are attention sinks.
 
-    patches: where it is a picture, and where they lie is known.
+    patches: of an image, if their positions in it are known.
     """
     own = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
     picture: Data = {} if patches is None or patches.seen is None else {"picture": picture_data(patches, patches.seen)}
@@ -243,7 +243,7 @@ def text_data(
         "tokens": {
             "text": [token.text for token in tokens],
             "start": [token.start for token in tokens],
-            # a blank that a tokenizer puts before a text is not the text's first character
+            # a blank that a tokenizer adds before a text is not the text's first character
             "end": [t.start if t.text.isspace() and t.characters.strip() else t.end for t in tokens],
             "special": [n for n, token in enumerate(tokens) if token.special],
             "sinks": sorted(sinks),
@@ -255,7 +255,7 @@ def text_data(
 
 
 def picture_data(patches: Patches, seen: Box) -> Data:
-    """Write a picture, small enough for a screen, and where on it the patches lie, in parts of its sides."""
+    """Return the page's data for an image: a JPEG for the screen, and the patches' box as fractions of its sides."""
     pixels = patches.picture.pixels
     width, height = pixels.size
     small = pixels.copy()
@@ -274,11 +274,11 @@ class HasPage(Protocol):
     """An object that makes its own page, such as the answers of `regard.display`."""
 
     def page(self, choice: Any = None) -> Page:
-        """Put the page together."""
+        """Build the page."""
 
 
 def page_data_with_pictures(value: Any) -> Any:
-    """Copy what a browser is given, with `regard.text.quoting.text_with_control_pictures` for its strings."""
+    """Copy a page's data, with `regard.text.quoting.text_with_control_pictures` applied to all strings."""
     if isinstance(value, str):
         return text_with_control_pictures(value)
     if isinstance(value, dict):
@@ -289,12 +289,12 @@ def page_data_with_pictures(value: Any) -> Any:
 
 
 def model_name(statuses: Sequence[Status]) -> str | None:
-    """Name the models of all passes; None for none."""
+    """Return the names of the models of all passes, joined with "and"; None without models."""
     return " and ".join(dict.fromkeys(status.model for status in statuses)) or None
 
 
 def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
-    """Write how the traces were computed and how exact the page is."""
+    """Return sentences on how the traces were computed, how exact the page is, and what it leaves out."""
     lines = []
     for model in dict.fromkeys(status.model for status in statuses):
         own = [status for status in statuses if status.model == model]
@@ -321,6 +321,6 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
 
 
 def hundredths(chance: float) -> float:
-    """Shorten a probability to two decimals, so that what isn't 0 or 1 still doesn't read so."""
+    """Round a probability to two decimals, but to 0.001 or 0.999 if it would wrongly become 0 or 1."""
     shown = round(chance, 2)
     return (shown or 0.001 * (chance > 0)) if shown < 1 or chance >= 1 - ROUNDING else 0.999

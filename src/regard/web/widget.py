@@ -1,4 +1,4 @@
-"""The page as a notebook widget. You can read and set the selection on the page from Python, as traits.
+"""Show the page as a notebook widget. You can read and set the selection on the page from Python, as traits.
 
 This module needs anywidget (the extra `notebook`); `regard.show` makes the widget.
 """
@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.web.html_file import built_program
 from regard.web.page import Page
 
-TOKENS_OF = {"gives": "queries", "receives": "keys"}  # the tokens that one chooses from on a side
+TOKENS_OF = {"gives": "queries", "receives": "keys"}  # the tokens to choose from, by side
 VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names them
 
 
@@ -42,7 +42,7 @@ class PageCall:
 
 
 def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
-    """Read the calls of a page's data."""
+    """Return the attention calls in a page's data, with the layers, heads and tokens to choose from."""
     found = []
     for call in page["calls"]:
         queries, keys = (page["texts"][call[side]] for side in ("queries", "keys"))
@@ -55,7 +55,7 @@ def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
 
 
 def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
-    """Check the number of a layer, head, token or call, which may count from the end; None stays."""
+    """Return the number of a layer, head, token or call, counted from 0; raises if the page lacks it. None stays."""
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
@@ -64,7 +64,7 @@ def check_number(what: str, given: int | None, numbers: Sequence[int], whose: st
 
 
 def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
-    """Write numbers in a short form: "layers 0 to 5", "layers 0, 2"."""
+    """Return numbers of layers or heads in words: "layers 0 to 5", "layers 0, 2"."""
     if not numbers:
         return f"no {what}s"
     if len(numbers) == 1:
@@ -89,7 +89,7 @@ class AttentionWidget(anywidget.AnyWidget):
     _static_id = traitlets.Unicode().tag(sync=True)
     page = traitlets.Dict(read_only=True).tag(sync=True)
     numbers = traitlets.List(traitlets.Bytes(), read_only=True).tag(sync=True)
-    views = traitlets.List(traitlets.Unicode()).tag(sync=True)  # told by the page when it is first seen
+    views = traitlets.List(traitlets.Unicode()).tag(sync=True)  # set by the page when it is first displayed
 
     text = traitlets.Unicode().tag(sync=True)
     layer = traitlets.Int().tag(sync=True)
@@ -99,10 +99,10 @@ class AttentionWidget(anywidget.AnyWidget):
     side = traitlets.Unicode("gives").tag(sync=True)
     view = traitlets.Unicode("tokens").tag(sync=True)
 
-    _whole = True  # while several traits are set at once, and fit together
+    _whole = True  # while several traits are set together, which must not change each other
 
     def __init__(self, page: Page, static: str = "", *, bare: bool = False) -> None:
-        """Make the widget of a page. static: HTML that a saved notebook shows in its place. bare: its view alone."""
+        """Make the widget of a page. static: HTML that a saved notebook shows instead. bare: show only the view."""
         shell = built_program("widget")
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
@@ -129,7 +129,7 @@ class AttentionWidget(anywidget.AnyWidget):
         return list(self._choices)
 
     def set_state(self, sync_data: dict[str, object]) -> None:
-        """Apply the selection of the page."""
+        """Set traits to the selection that the browser sends."""
         self._whole = True
         try:
             super().set_state(sync_data)
@@ -144,7 +144,7 @@ class AttentionWidget(anywidget.AnyWidget):
         return f"AttentionWidget({self.text!r}: layer {self.layer}, {head}, {token})"
 
     def _ipython_display_(self) -> None:
-        """Show the sentences, which a saved notebook keeps and the page covers, and the page."""
+        """Display the static HTML, which a saved notebook keeps and the page covers, and the page."""
         if self._static:
             wrapped = f'<div class="{self._static_id}">{self._static}</div>'
             display({"text/html": wrapped, "text/plain": repr(self)}, raw=True)
@@ -154,14 +154,14 @@ class AttentionWidget(anywidget.AnyWidget):
 
     @property
     def _call(self) -> PageCall:
-        """The chosen call, or the text's first."""
+        """The selected call, or the text's first call."""
         calls = self._choices[self.text]
         return next((call for call in calls if (call.layer, call.nth) == (self.layer, self.nth)), calls[0])
 
     @traitlets.validate("text", "layer", "nth", "head", "token", "side", "view")
-    def _check(self, proposal: Any) -> object:
+    def _validate_choice(self, proposal: Any) -> object:
         name, value = proposal["trait"].name, proposal["value"]
-        if name == "view":  # `views` is empty until the page is seen
+        if name == "view":  # `views` is empty until the page is displayed
             number = value.removeprefix("panel ")
             known = value in self.views if self.views else value in VIEWS or (number != value and number.isdecimal())
             if not known:
@@ -186,8 +186,8 @@ class AttentionWidget(anywidget.AnyWidget):
         return check_number("head", value, self._call.heads, whose)
 
     @traitlets.observe("text", "layer", "side")
-    def _fit(self, change: Any) -> None:
-        """Keep of layer, head and token what there still is, where one of the others was set from Python."""
+    def _reset_missing_choices(self, change: Any) -> None:
+        """Reset layer, call, head or token that the page lacks after text, layer or side was set from Python."""
         if self._whole or not self._choices:
             return
         calls, other_text = self._choices[self.text], change["name"] == "text"
