@@ -1,1 +1,1 @@
-"""Show any answer: panels are data, which a terminal, a picture and a page each draw."""
+"""Show answers as panels of data, which a terminal, matplotlib figures and the interactive page each draw."""

@@ -1,9 +1,9 @@
-"""Answer a question in every medium: printed, drawn, as a page, as JSON, as a data frame.
+"""Show an answer to a question in every medium: terminal, figure, page, JSON and data frame.
 
-A question's own answer has a title, findings in sentences, rows and panels, and data where its JSON has more than its
-rows; whoever shows it takes these. Matplotlib and the page are imported when something is shown.
+Each question's answer has a title, findings in sentences, rows and panels, and data if its JSON has more than its rows.
+All media use these. Matplotlib and the page are imported when they are needed.
 
-A page has a panel's fields by their own names, as `web/src/data/format.ts` says.
+A page has a panel's fields by the same names, as `web/src/data/format.ts` describes.
 """
 
 from collections.abc import Sequence
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 
 IN_PYTHON = ".rows() and .to_json()"
 MAX_TITLE = 60  # characters of a text in a title
-# of a terminal and pictures: the page shows all panels
+# panel fields only for terminals and figures, because a page shows all panels
 ELSEWHERE = (
     "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
 )  # fmt: skip
-MAX_PARTS = 300  # that a page has by themselves: each is a row, and a text has as many as heads times tokens
+MAX_PARTS = 300  # bars on a page, each a row: there can be as many as heads times tokens
 
 
 def panel_data(panel: Panel) -> Data:
-    """Write a panel as the page's data: its fields, what it shares with terminal and pictures alone left out."""
+    """Return a panel's data for a page: its fields, without those for terminals and figures."""
     more: Data = {}
-    if isinstance(panel, Bars):  # the first parts, and how many others there are and what they sum to
+    if isinstance(panel, Bars):  # the first parts, and the number and sum of the others
         rest = [number for _, number in panel.parts[MAX_PARTS:]]
         panel = replace(panel, parts=panel.parts[:MAX_PARTS])
         more = {"others": [len(rest), sum(rest)] if rest else None}
     elif isinstance(panel, Table):  # named numbers are text
         rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
         panel = replace(panel, rows=rows)
-    elif isinstance(panel, Strip):  # the number of the darkest color, if that is not the largest
+    elif isinstance(panel, Strip):  # the number of the darkest color, if it isn't the largest number
         more = {"largest": panel.full}
-    elif isinstance(panel, Heat) and panel.under == panel.name:  # an image that others are laid over has no heat
+    elif isinstance(panel, Heat) and panel.under == panel.name:  # an image under other heat maps has no heat
         more = {"largest": 0.0}
     elif not isinstance(panel, Curves | Heat | Scatter):
         raise NotImplementedError(type(panel).__name__)
@@ -69,9 +69,9 @@ def panel_data(panel: Panel) -> Data:
 
 @dataclass(frozen=True)
 class Read:
-    """The texts of an answer, each with its target or None, and its exactness.
+    """The texts that an answer is about, each with its target or None, and the statuses of their traces.
 
-    sides: of each text and target what it is called, its status, and how many tokens it has.
+    sides: the name, status and number of tokens of each text and target.
     """
 
     texts: tuple[tuple[str, str | None], ...] = ()
@@ -80,7 +80,7 @@ class Read:
 
     @staticmethod
     def of(*traces: "Trace | PairTrace") -> "Read":
-        """Return the texts of traces; of a pair the status is its target's."""
+        """Return the texts and statuses of traces. A pair has its target's status."""
         texts = [[side.text for side in trace.sides] for trace in traces]
         both = tuple((text[0], text[1] if len(text) > 1 else None) for text in texts)
         sides = tuple(
@@ -93,49 +93,49 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Tabular):
-    """A result. about: its texts. format: the name of its JSON. one_line: whether its JSON is on one line."""
+    """An answer to a question. about: its texts. format: the name of its JSON. one_line: of the JSON file."""
 
     format: ClassVar[str]
     one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
-        """Report in one line what is answered."""
+        """Return a title of one line, which names the question and its texts."""
         raise NotImplementedError
 
     def findings(self) -> list[str]:
-        """Report what was found, in sentences."""
+        """Return the findings in sentences."""
         raise NotImplementedError
 
     def panels(self) -> Sequence[Panel | Later]:
-        """List what is shown, in the order of the page's tabs: what takes long and is on no first screen as `Later`."""
+        """Return the panels in the order of the page's tabs. A slow panel that no first screen shows is a `Later`."""
         raise NotImplementedError
 
     @cached_property
     def listed_panels(self) -> Sequence[Panel | Later]:
-        """The panels, listed once for all media."""
+        """The result of `panels`, computed once for all media."""
         return self.panels()
 
     def data(self) -> dict[str, object]:
-        """Make what JSON has beside findings, texts and statuses: by default the rows."""
+        """Return what JSON has in addition to findings, texts and statuses. Default: the rows."""
         return {"rows": self.rows()}
 
     def for_page(self) -> "Answer":
-        """Give what a page shows: this answer, with what a page alone needs of it."""
+        """Return the answer that a page shows: this answer, with additional data for pages."""
         return self
 
     def exactness(self) -> list[str]:
-        """Report in a line how exact the numbers are, where the comparison of weights doesn't."""
+        """Return lines on the exactness of numbers that aren't weights."""
         return []
 
     def shown(
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
+        """Return the parts to print in a terminal: unknown tokens, the panels of the first screen, the findings."""
         if everything:
             panels = [panel for panel in made(self.listed_panels) if not panel.brief]
         else:
-            panels = [_of_a_screen(panel) for panel in made(each for each in self.listed_panels if each.screen)]
+            panels = [_without_details(panel) for panel in made(each for each in self.listed_panels if each.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
         for side_by_side, own in groupby(panels, lambda panel: isinstance(panel, Table) and panel.group):
             if side_by_side and not everything:
@@ -145,11 +145,11 @@ class Answer(Tabular):
         return [*parts, sentences(self.findings())]
 
     def plot(self, *names: str) -> "Figure":
-        """Draw the panels that make its picture, or those of these names."""
+        """Draw the panels of the answer's figure, or the panels of these names."""
         return self._figure(names) if names else self.painted()[0]
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
+        """Return the answer's figure, and notes on what it can't show. Answers can replace the figure of panels."""
         return self._figure(), []
 
     def _figure(self, names: Sequence[str] = ()) -> "Figure":
@@ -158,14 +158,14 @@ class Answer(Tabular):
         return paint(self.chosen(names), self.title())
 
     def draw(self, file: Path) -> list[str]:
-        """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
+        """Write the answer's figure as PNG, SVG or PDF, by the file's ending. Returns notes on what it can't show."""
         from regard.display.canvas import write_figure
 
         figure, notes = self.painted()
         return [*notes, *write_figure(figure, file)]
 
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
-        """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""
+        """Return the answer in JSON's own types, as the command's --json writes it. file: also write it there."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": JSON_VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
@@ -176,7 +176,7 @@ class Answer(Tabular):
         return data
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page: every panel is a tab. choice: what it has of traces, of which this one has none."""
+        """Build the answer's page, with a tab for every panel. choice: the parts of traces, for answers with traces."""
         from regard.web import page as web
 
         statuses = [status for status in self.about.statuses if status.model]
@@ -187,12 +187,12 @@ class Answer(Tabular):
         return page
 
     def save_page(self, file: str | Path) -> int:
-        """Write the page with `regard.save_page`, one offline HTML file; returns its size in bytes."""
+        """Write the page with `regard.save_page` to one offline HTML file. Returns its size in bytes."""
         size: int = from_above("save_page")(self, file)
         return size
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """Return the panels of these names, or, if none is named, those that make its picture."""
+        """Return the panels of these names, or, if none is named, the panels of the answer's figure."""
         panels = {panel.name: panel for panel in self.listed_panels}
         for name in names:
             if name not in panels:
@@ -202,43 +202,43 @@ class Answer(Tabular):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TracesAnswer(Answer):
-    """An answer whose page shows its texts with their attention, and its panels as tabs beside them.
+    """An answer whose page shows the attention in its texts, with its panels as further tabs.
 
-    traces: those of the page; none for an answer that was kept without them, whose page has its panels alone. names:
-    what the page calls them, by default "text 1" and the like.
+    traces: those of the page. Without them, the page has only the panels. names: of the texts on the page, by default
+    "text 1" and the like.
     """
 
     traces: Sequence[Any] = field(default=(), kw_only=True)
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def opening(self) -> dict[str, str | int | None]:
-        """Report where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word.
+        """Return the selection the page opens with: fields of `regard.web.assemble.Opening`, such as view and layer.
 
-        title: of the page, where it is another than that of its texts.
+        title: the title of the page, if it isn't that of its texts.
         """
         return {}
 
     def tabs(self) -> Sequence[Panel | Data]:
-        """List the panels that are tabs of its page: all but those for a first screen.
+        """Return the panels for the page's tabs: all except those only for a terminal's first screen.
 
-        The data of parts that a page draws with separate components.
+        Panels that the page draws with separate components are returned as page data.
         """
         return made(panel for panel in self.listed_panels if not panel.brief)
 
     def layers(self) -> list[int] | None:
-        """Report which layers its page has if none are chosen, None for all."""
+        """Return the layers of the page if the user chooses none, None for all layers."""
         return None
 
     def steps_of(self) -> list[int]:
-        """Say of which layers its page has values, hidden states and projections where not of all."""
+        """Return the layers whose values, hidden states and projections the page has by default."""
         return []
 
     def overview(self, page: "Page") -> Data | None:
-        """Write what the page's first view needs, if there is one for its texts."""
+        """Return the data of the page's first view, None if there is no first view for its texts."""
         return page.overview_of(self.traces)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page of the traces. choice: what of them it has."""
+        """Build the page of the traces, with the answer's panels as tabs. choice: the parts of traces to include."""
         from regard.web import assemble
 
         if not self.traces:
@@ -255,8 +255,8 @@ class TracesAnswer(Answer):
         return page
 
 
-def _of_a_screen(panel: Panel) -> Panel:
-    """A panel without the columns that are details."""
+def _without_details(panel: Panel) -> Panel:
+    """Return a panel for a terminal's first screen: a table without its columns of details."""
     if not isinstance(panel, Table) or not any(column.detail for column in panel.columns):
         return panel
     kept = [n for n, column in enumerate(panel.columns) if not column.detail]

@@ -1,11 +1,11 @@
-"""Building blocks of plots: colours, axis labels, and writing the file.
+"""Provide the building blocks of figures: colours, colour maps, fonts, layout, and writing the file.
 
-One map is for weights, one for numbers of both signs, and few colours tell lines apart. The page has the same, and
-others of the same hue where it is dark: `web/src/parts/colours.ts` and `web/src/page.css`.
+One colour map is for weights, one for numbers of both signs, and few colours distinguish lines. The page has the same
+colours, and others of the same hue in dark mode: `web/src/parts/colours.ts` and `web/src/page.css`.
 
 The maps are ColorBrewer's (Harrower and Brewer 2003), at steps of equal length in CIELAB. Their steps, and the colours
-that tell things apart, have a least difference (CIEDE2000) for normal sight and for three simulated colour deficiencies
-(Machado, Oliveira and Fernandes 2009): tests/display/test_colours.py, with figures in docs/pictures.md.
+of lines and texts, have a least difference (CIEDE2000) for normal sight and for three simulated colour deficiencies
+(Machado, Oliveira and Fernandes 2009): tests/display/test_colours.py, with numbers in docs/pictures.md.
 """
 
 import io
@@ -32,21 +32,21 @@ from matplotlib.text import Text
 from regard.files import whole
 from regard.text.quoting import visible
 
-GROUND, INK, GREY, RULE = "#fbfaf6", "#191b22", "#5b606c", "#e3e0d7"  # of every picture: its ground, words, small words
-TEXTS = ("#0b6ca6", "#bf420b")  # the first text, which is the colour of weights as well, and the second
+GROUND, INK, GREY, RULE = "#fbfaf6", "#191b22", "#5b606c", "#e3e0d7"  # of every figure: its ground, text, small text
+TEXTS = ("#0b6ca6", "#bf420b")  # of the first text (also the colour of weights) and of the second
 SINK, NEUTRAL = "#8a8f99", "#d9d7cf"  # special tokens and sinks; the range of neutral sentences
-LINES = ("#0b6ca6", "#bf420b", "#b48787", "#191b22")  # occurrences, tokens: what is told apart by its colour
-BAR, MORE, LESS = "#0b6ca6", "#b41d2d", "#2267ac"  # bars: of a number without a sign, of one above 0, of one below it
-DASHES = ("-", "--", ":", "-.")  # of the next four, and so on
+LINES = ("#0b6ca6", "#bf420b", "#b48787", "#191b22")  # occurrences and tokens that differ by colour
+BAR, MORE, LESS = "#0b6ca6", "#b41d2d", "#2267ac"  # bars of unsigned numbers, of numbers above 0, below 0
+DASHES = ("-", "--", ":", "-.")  # of the first four lines, of the next four, and so on
 
 
 def line_style(number: int) -> tuple[str, str]:
-    """(colour, dashes) of line number of several: no two of the first sixteen are alike."""
+    """Return the (colour, dashes) of a line by its number, counted from 0. The first sixteen all differ."""
     return LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
 
 
 def _colour_map(name: str, stops: str) -> LinearSegmentedColormap:
-    """Make a map of hexadecimal colours. A grey has two digits."""
+    """Return a colour map through hexadecimal colours. A grey has two digits."""
     return LinearSegmentedColormap.from_list(name, [f"#{stop * (6 // len(stop))}" for stop in stops.split()], 257)
 
 
@@ -61,33 +61,33 @@ DIFFERENCES = _colour_map(
     "e17a61 cf5246 b41d2d 8d0c25 67001f",
 )
 APART = _colour_map("apart", "ff f3 e8 dc d0 c5 ba af a4 99 8e 84 79 6f 65 5b 52")
-"""Of weights, from white for 0; of numbers of both signs (below 0 blue, above it red); of special tokens and sinks."""
+"""Colour maps of weights (white for 0), of signed numbers (blue below 0, red above), of special tokens and sinks."""
 
 HEAT = (0.0, 72 / 255, 1.0)
 HEAT_OVER = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, 0.75)])
-"""Of weights over a picture, from nothing for 0; HEAT is its colour, the page's."""
+"""The colour map of weights over an image, transparent for 0. HEAT is its colour, as on the page."""
 
 
 def tint(hue: str, part: float, ground: str = GROUND) -> str:
-    """A part of a hue on the ground."""
+    """Return a mix of the background and a colour. part: the fraction of the colour, 0 to 1."""
     r, g, b = (own + (other - own) * part for own, other in zip(to_rgb(ground), to_rgb(hue), strict=True))
     return to_hex((r, g, b))
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever contrasts more (WCAG 2)."""
+    """Return black or white for text on a colour, whichever contrasts more (WCAG 2)."""
     r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour))
     return "#000000" if 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 else "#ffffff"
 
 
-SANS, SERIF = ("Noto Sans", "DejaVu Sans"), ("Noto Serif", "DejaVu Serif")  # matplotlib brings the second of each
+SANS, SERIF = ("Noto Sans", "DejaVu Sans"), ("Noto Serif", "DejaVu Serif")  # matplotlib includes the second of each
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 MISSING = "No installed font has "
 
 
 class Plot(Figure):
-    """A figure of any backend. A notebook shows it without pyplot, which would keep it and choose a backend."""
+    """A figure that a notebook shows without pyplot, which would keep it in memory and choose a backend."""
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()
@@ -95,7 +95,7 @@ class Plot(Figure):
         return file.getvalue()
 
     def draw(self, renderer: Any) -> None:
-        """Draw all texts as they are; warn once of all characters that no installed font has."""
+        """Draw the figure without TeX and math text. Warns once of all characters that no installed font has."""
         with as_written(self), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             super().draw(renderer)
@@ -109,7 +109,7 @@ class Plot(Figure):
 
 @contextmanager
 def as_written(artist: Artist) -> Iterator[None]:
-    """Show texts as they are, whatever the user's settings, also those that are made meanwhile."""
+    """Turn TeX and math text off inside the block, also for texts that are added, whatever the user's settings."""
     fonts = write_texts_as_they_are(artist)
     with matplotlib.rc_context(
         {"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts, "text.hinting": "none"}
@@ -118,7 +118,7 @@ def as_written(artist: Artist) -> Iterator[None]:
 
 
 def write_texts_as_they_are(artist: Artist) -> list[str]:
-    """Write its texts without TeX and formulas, in fonts that have their characters; returns these."""
+    """Turn TeX and math text off in an artist's texts, and set fonts that have their characters. Returns the fonts."""
     here = fontManager.get_font_names()
     fonts = [*(name for name in SANS if name in here), *(name for name in FALLBACK_FONTS if name in here)]
     serif = [*(name for name in SERIF if name in here), *fonts, "serif"]
@@ -138,14 +138,14 @@ GAP = 0.2  # inches between axes, one above the other
 
 
 class Row(NamedTuple):
-    """A part of a picture, so many inches high. paint: draws it into its part of the figure and the place there."""
+    """A row of a figure, `high` inches high. paint: draws the row into a subfigure and a place in its grid."""
 
     high: float
     paint: Any
 
 
 def empty_figure(wide: float, high: float, title: str = "") -> Figure:
-    """Begin a picture with this many inches, which lays out what comes into it."""
+    """Return an empty figure of a size in inches, with a layout that makes room for labels."""
     figure = Plot(figsize=(wide, high), layout="constrained", facecolor=GROUND)
     FigureCanvasAgg(figure)
     if title:
@@ -154,9 +154,9 @@ def empty_figure(wide: float, high: float, title: str = "") -> Figure:
 
 
 def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
-    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
+    """Return a figure of rows below one another, each with its height in inches and its own layout.
 
-    A row's painter is called with its part of the figure, and with the place in that part for its axes.
+    Each row's `paint` is called with its subfigure, and with the place in that subfigure for its axes.
     """
     high = sum(row.high for row in rows)
     figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high), facecolor=GROUND)
@@ -169,7 +169,7 @@ def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
 
 
 def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
-    """Write a panel's title in one line, and below it what a reader has to know. wide: inches that both have."""
+    """Write a panel's title in one line above its axes, and its caption below the title. wide: their inches."""
     lines = textwrap.wrap(visible(caption), int(wide * 14.5))
     axes.set_title(visible(title), fontsize=min(10.0, wide * 120 / max(1, len(title))), pad=6 + 10.5 * len(lines))
     if lines:
@@ -177,15 +177,15 @@ def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
 
 
 def or_nan(values: Sequence[float | None]) -> list[float]:
-    """Numbers as matplotlib draws them: NaN, a gap, if there is none."""
+    """Return numbers with NaN for None, which matplotlib draws as a gap."""
     return [float("nan") if value is None else value for value in values]
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
-    """Write a picture, PNG, SVG or PDF by the file's ending, atomically; returns notes on what it has not.
+    """Write a figure as PNG, SVG or PDF, by the file's ending, atomically. Returns notes on missing characters.
 
-    An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
-    there, in the end any without serifs.
+    An SVG's text is text, to be searched and read aloud. Its viewer uses the first installed font of the list, or else
+    any font without serifs.
     """
     kind = file.suffix.lower().removeprefix(".")
     with (
@@ -194,9 +194,9 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
         as_written(figure),
     ):
         warnings.simplefilter("always")
-        _settle(figure)
+        _fix_layout(figure)
         figure.dpi = 130
-        with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
+        with whole(file) as temporary:  # savefig would draw the figure once more, for its layout
             if kind == "svg":
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
             elif kind == "pdf":
@@ -206,8 +206,8 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
     return list(dict.fromkeys(str(each.message) for each in caught if str(each.message).startswith(MISSING)))
 
 
-def _settle(figure: Figure) -> None:
-    """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
+def _fix_layout(figure: Figure) -> None:
+    """Compute a figure's layout once, and round positions, because the solver's last digits differ each time."""
     if layout := figure.get_layout_engine():
         layout.execute(figure)
     figure.set_layout_engine("none")
@@ -219,6 +219,6 @@ def _settle(figure: Figure) -> None:
 
 
 def all_axes(figure: FigureBase) -> list[Axes]:
-    """Every axes of a figure and of its parts."""
-    whole: Any = figure  # whose .axes the stubs do not know
+    """Return all axes of a figure and of its subfigures."""
+    whole: Any = figure  # the stubs lack .axes
     return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)

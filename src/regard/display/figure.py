@@ -1,4 +1,4 @@
-"""Draw every kind of panel into axes, with matplotlib, and put panels together into one picture."""
+"""Draw every kind of panel into axes with matplotlib, and arrange panels in one figure."""
 
 import math
 import unicodedata
@@ -22,22 +22,22 @@ from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible
 
-MAX_BARS = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
+MAX_BARS = 24  # bars, or rows and columns with sums; the others become one, with their sum if it means something
 GRID_COLUMNS = 3  # heat maps side by side
-MAX_NAME = 48  # characters of a name
+MAX_NAME = 48  # characters of the name of a bar
 ACROSS = 88  # characters of a line of a text
 BAR = 0.26  # inches
 CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches: a heat map by itself, of several side by side, with names in its cells
 NUMBERED = 0.36  # inches that a cell needs for its number
-MAX_NAMED_COLUMNS = 64  # columns, or tokens, up to which each has its name
+MAX_NAMED_COLUMNS = 64  # columns or tokens with a name each; of more, only some have one
 TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
 LETTER = 0.085  # inches, of a title
 LINE = 0.14  # inches, of a line below or above a panel
 MIN_NAME_INCHES = 0.13  # inches that a name beside or below a heat map needs
 AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
-SIGNS = ("o", "s", "^", "D")  # of the first four groups of points, and the next four
-NAME, DARK = 10, 0.55  # characters of a name in a cell, and the part of the largest from which on it is white
-UPRIGHT = 3  # characters of a column's name up to which it needs no turning
+SIGNS = ("o", "s", "^", "D")  # markers of the first four groups of points, the next four, and so on
+NAME, DARK = 10, 0.55  # characters of a name in a cell; fraction of the largest value from which on text is white
+UPRIGHT = 3  # characters of a column's name that isn't turned
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,26 @@ class Drawing:
 
 
 def drawn(panel: Panel, small: bool) -> Drawing:
-    """Report how large a panel is, and what draws it; an empty panel draws a sentence. small: others are next to it."""
+    """Return the drawing of a panel, a sentence if the panel is empty. small: for panels side by side."""
     fields = ("parts", "rows", "columns", "tokens", "series", "points")
     empty = any(not len(vars(panel)[name]) for name in fields if name in vars(panel))
     empty |= isinstance(panel, Heat) and all(value is None for row in panel.values for value in row)
-    return Drawing(6.0, 0.9, _say_nothing) if empty else _drawn(panel, small)
+    return Drawing(6.0, 0.9, _draw_empty_panel) if empty else _drawing(panel, small)
 
 
-def _say_nothing(axes: Axes) -> None:
+def _draw_empty_panel(axes: Axes) -> None:
     axes.text(0, 0.5, "There is nothing to show.", va="center", fontsize=9)
     axes.set_axis_off()
 
 
 @singledispatch
-def _drawn(panel: Panel, small: bool) -> Drawing:
+def _drawing(panel: Panel, small: bool) -> Drawing:
     raise NotImplementedError(type(panel).__name__)
 
 
-@_drawn.register
+@_drawing.register
 def _bars(panel: Bars, small: bool) -> Drawing:
-    """The first parts from above, the others together below."""
+    """Return the drawing of horizontal bars: the first parts from above, the others as one bar below."""
     shown, rest = list(panel.parts[:MAX_BARS]), panel.parts[MAX_BARS:]
     if rest and panel.whole is not None:
         shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
@@ -78,7 +78,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
 
     def into(axes: Axes) -> None:
-        axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
+        axes.barh(places, sizes, color=[_colour_of_number(each, panel.signed) for each in numbers], height=0.75)
         axes.set_yticks(places, [display_text(name, MAX_NAME) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
@@ -98,9 +98,9 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     return Drawing(7.5, 1.1 + BAR * len(shown), into)
 
 
-@_drawn.register
+@_drawing.register
 def _table(panel: Table, small: bool) -> Drawing:
-    """The bars of its first barred column."""
+    """Return the drawing of a table: the bars of its first column with bars."""
     barred = next((n for n, column in enumerate(panel.columns) if column.bar), None)
     if barred is None:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
@@ -111,13 +111,13 @@ def _table(panel: Table, small: bool) -> Drawing:
     return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
 
 
-@_drawn.register
+@_drawing.register
 def _heat(panel: Heat, small: bool) -> Drawing:
-    """Colours, and numbers where a cell has room for one; cells without a number are hatched.
+    """Return the drawing of a heat map, with numbers in cells that have room. Cells without a number are hatched.
 
-    With sums small parts are one, and the sum of all stands below.
+    With sums, small rows and columns are joined, and the total is below.
     """
-    panel = _folded(panel)
+    panel = _with_small_parts_joined(panel)
     down, across = axis_names(panel)
     values = torch.tensor([[math.nan if v is None else v for v in row] for row in panel.values], dtype=torch.float64)
     cell = (SMALL if small else CELL) if panel.written is None else WRITTEN
@@ -160,8 +160,8 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     return Drawing(wide, high + (0.0 if upright else 0.05 * longest) + LINE * (len(below) - 1), into)
 
 
-def _folded(panel: Heat) -> Heat:
-    """A heat map with sums, whose rows and columns beyond some are one each: those that matter least."""
+def _with_small_parts_joined(panel: Heat) -> Heat:
+    """Return a heat map with at most `MAX_BARS` rows and columns and one for the others, if it has sums."""
     if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MAX_BARS:
         return panel
     values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
@@ -172,14 +172,14 @@ def _folded(panel: Heat) -> Heat:
 
 
 def _thinned_names(names: Sequence[str], room: int | float) -> list[str]:
-    """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
+    """Return names of rows or columns, with every second or third kept and "" for others if there is no room."""
     step = max(1, -(-len(names) // min(MAX_NAMED_COLUMNS, max(1, round(room)))))
     return [display_text(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
 
-@_drawn.register
+@_drawing.register
 def _strip(panel: Strip, small: bool) -> Drawing:
-    """A bar a token, in the text's order; where a number is full the text itself, each token on its colour."""
+    """Return the drawing of a token strip: one bar per token, or the text on colours if `full` is set."""
     if panel.full is not None:
         return _shaded_text(panel, panel.full)
     values = [math.nan if value is None else value for value in panel.values]
@@ -187,7 +187,7 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        own = [_panel_number_colour(value, panel.signed) for value in values]
+        own = [_colour_of_number(value, panel.signed) for value in values]
         axes.bar(range(len(values)), values, color=own, width=0.8)
         axes.set_xticks(places, [display_text(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
@@ -198,12 +198,12 @@ def _strip(panel: Strip, small: bool) -> Drawing:
 
 
 def drawn_text_width(text: str) -> int | float:
-    """Characters, those of East Asian writing counted as they are drawn."""
+    """Return a text's width in Latin characters. East Asian characters count 1.65."""
     return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
 
 
 def _shaded_text(panel: Strip, full: int | float) -> Drawing:
-    """The tokens in lines, special ones on grey."""
+    """Return the drawing of a text in lines, with each token on its colour and special tokens on grey."""
     places, x, y = [], 0.0, 0
     for token in panel.tokens:
         name = display_text(token)
@@ -226,9 +226,9 @@ def _shaded_text(panel: Strip, full: int | float) -> Drawing:
     return Drawing(7.5, 0.7 + 0.27 * (y + 1), into)
 
 
-@_drawn.register
+@_drawing.register
 def _curves(panel: Curves, small: bool) -> Drawing:
-    """A line per series, with the range of what its points are means of."""
+    """Return the drawing of curves: a line per series, with the range of the values that a point is the mean of."""
 
     def into(axes: Axes) -> None:
         for n, curve in enumerate(panel.series):
@@ -245,9 +245,9 @@ def _curves(panel: Curves, small: bool) -> Drawing:
     return Drawing(7.5, 3.6, into)
 
 
-@_drawn.register
+@_drawing.register
 def _scatter(panel: Scatter, small: bool) -> Drawing:
-    """A point each, an arrow from where it was before, and the names: beside points, or of groups in a legend."""
+    """Return the drawing of a scatter: points, arrows from earlier positions, and names of points or groups."""
     groups: dict[str, list[Point]] = {}
     for point in panel.points:
         groups.setdefault(point.group, []).append(point)
@@ -283,7 +283,7 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
 
 
 def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
-    """Write each group's name at the middle of its points, moved up where it would lie on another."""
+    """Write each group's name at the middle of its points, moved up if it would overlap another name."""
     every = [point for own in groups.values() for point in own]
     wide, high = (max(values) - min(values) for values in zip(*((each.x, each.y) for each in every), strict=True))
     gap, lowest = 0.3 * max(wide / 4.0, high / 3.0), -math.inf  # 0.3 inches, in the units of both axes
@@ -297,15 +297,15 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
                       arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5} if lowest > y else None)  # fmt: skip
 
 
-def _panel_number_colour(number: int | float, both: bool) -> str:
-    """Return red above 0 and blue below for signed numbers, otherwise the colour of weights."""
+def _colour_of_number(number: int | float, both: bool) -> str:
+    """Return a number's colour: red above 0 and blue below if `both` signs occur, otherwise that of weights."""
     return (canvas.MORE if number >= 0 else canvas.LESS) if both else canvas.BAR
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:
-    """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
+    """Return a figure of panels: heat maps of one group in a grid, all others below one another.
 
-    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
+    A figure of one panel has the title and the panel's caption above it, a figure of several has each panel's title.
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")
@@ -333,7 +333,7 @@ def _paint_row(
     drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
     highs: Sequence[float], wide: float, part: FigureBase, place: SubplotSpec,
 ) -> None:  # fmt: skip
-    """Draw panels into their part of the figure. across: the number side by side; highs: of the lines."""
+    """Draw panels into their subfigure. across: the number of panels side by side; highs: of the rows, in inches."""
     cells = place.subgridspec(len(highs), across, height_ratios=highs)
     for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
         axes = part.add_subplot(cells[divmod(n, across)])

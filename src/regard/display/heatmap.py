@@ -1,4 +1,4 @@
-"""Draw a small matrix, every cell a colour with its number where there is room; and an attention map, in means."""
+"""Draw heat maps: of a small matrix with numbers, of an attention map of any size, and of weights over an image."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,11 @@ from regard.trace.labelled_map import Labels
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 MAX_NAMED_TOKENS = 48  # tokens up to which a map is drawn cell by cell, with their names
-CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
+CELLS = 256  # cells per side for a larger map, each the mean of its weights
 
 
 def heat_over_picture(axes: Axes, values: np.ndarray, largest: float, edges: Sequence[float]) -> AxesImage:
-    """Lay numbers [row][column] over a picture that is drawn. edges: where they lie: left, right, bottom, top."""
+    """Draw numbers [row][column] over an image that is already drawn. edges: left, right, bottom, top of all cells."""
     scale, extent = Normalize(0, largest or 1.0), (edges[0], edges[1], edges[2], edges[3])
     return axes.imshow(values, cmap=HEAT_OVER, norm=scale, extent=extent, interpolation="nearest")
 
@@ -36,7 +36,7 @@ def heatmap(
     labels: tuple[str, str] = ("", ""), largest: float | None = None, numbers: bool | None = None, unit: str = "",
     unbounded: bool = False, digits: int = 2,
 ) -> None:  # fmt: skip
-    """Draw a matrix into axes. Cells without a number (NaN) are hatched."""
+    """Draw a matrix into axes as a heat map with a colour bar. Cells without a number (NaN) are hatched."""
     values = matrix.detach().cpu().double().numpy()
     known = values[np.isfinite(values)]
     largest = max(largest or float(abs(known).max(initial=0.0)), 1e-12)
@@ -72,10 +72,9 @@ def heatmap(
 def paint_heatmap(
     weights: AttentionMap, queries: Labels, keys: Labels, head: int | None, axes: Axes | None, name: str
 ) -> Axes:
-    """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
+    """Draw an attention map (H, L, S) into axes, by default new pyplot axes. head: None for the mean of all heads.
 
-    A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands
-    for.
+    A map of more than 48 tokens per side is drawn as at most 256 × 256 cells, each the mean of its weights.
     """
     heads, length, size = weights.shape
     if head is not None and (isinstance(head, bool) or not isinstance(head, int)):
@@ -107,9 +106,9 @@ def paint_patches(
     weights: AttentionMap, grid: PatchGrid, picture: Picture | None, query: int | None, head: int | None,
     axes: Axes | None, name: str,
 ) -> Axes:  # fmt: skip
-    """Draw what a query of a map (H, L, S) attends to as an image, over a picture if there is one.
+    """Draw one query's attention to image patches, of a map (H, L, S), over the image if it is given.
 
-    query: None for that of the class token, or without a class token for the mean of all. head: None for the mean.
+    query: None for the class token, or without a class token for the mean of all. head: None for the mean of all.
     """
     heads, length, size = weights.shape
     head = head if head is None else from_zero("head", head, heads, "the map has")

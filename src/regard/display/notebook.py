@@ -1,4 +1,4 @@
-"""Make HTML of what a terminal shows, for a notebook: tables as tables, all else as text; escaped, loading nothing."""
+"""Convert terminal output to HTML for notebooks: tables as tables, the rest as escaped text. It loads no files."""
 
 import io
 import re
@@ -21,22 +21,22 @@ from regard.trace.any_attention import labelled, named_maps
 
 LETTERS = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
-DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # columns of blanks, and bars: what needs letters of one width
-MOST_ROWS = 40  # of a table that shows itself
-LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
+DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # columns of blanks, and bars: they need a monospaced font
+MOST_ROWS = 40  # of a table in a notebook's display
+LONG = 512  # tokens of the longest trace whose display has the results of `see`
 
 
 def parts_html(parts: Iterable[RenderableType]) -> str:
-    """Make HTML of parts: of what has its own, that."""
+    """Convert parts of terminal output to HTML. A part's `_repr_html_` is used if it has that method."""
     return "".join(getattr(part, "_repr_html_", partial(_part_html, part))() for part in parts)
 
 
 def tokens_html(
     tokens: Sequence[str], values: Sequence[float | None], said: str, apart: Sequence[int] = (), full: float = 0.0
 ) -> str:
-    """Make the HTML of a text: each token on a colour that is as strong as its number is, which a pointer shows.
+    """Return the HTML of a text, with each token on a colour as strong as its number, which a tooltip shows.
 
-    apart: the special ones, which are grey. full: the number of the strongest colour, 0 for the largest of others.
+    apart: special tokens, in grey. full: the number of the strongest colour, 0 for the largest of the other tokens.
     """
     full = full or max((value or 0.0 for n, value in enumerate(values) if n not in apart), default=0.0) or 1.0
     spans = []
@@ -69,7 +69,7 @@ def _part_html(part: RenderableType) -> str:
 
 
 def _table_html(table: Table) -> str:
-    """A table with the cells that it has in a terminal, each in one piece."""
+    """Convert a terminal's table to an HTML table. No cell is cut or wrapped."""
     sides = ["right" if column.justify == "right" else "left" for column in table.columns]
 
     def row(cells: Iterable[RenderableType], kind: str, style: str) -> str:
@@ -85,7 +85,7 @@ def _table_html(table: Table) -> str:
 
 
 def _text_html(text: RenderableType) -> str:
-    """Letters with their styles; red and blue are seen on dark, too."""
+    """Convert styled terminal text to HTML spans. Red and blue become tones that are readable on dark, too."""
     console = Console(file=io.StringIO(), highlight=False)
     said = console.render_str(text) if isinstance(text, str) else text
     assert isinstance(said, Text)
@@ -99,7 +99,7 @@ def _text_html(text: RenderableType) -> str:
 
 
 def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
-    """A table of rows with the same columns; of more than 40, the first ones, and how many are left out."""
+    """Return a terminal table of rows with the same columns: at most 40 rows, and the number of rows left out."""
     if not rows:
         return [Text("no rows")]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
@@ -115,7 +115,7 @@ def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
 
 
 def calls_html(calls: Calls) -> str:
-    """Make the HTML of recorded calls: a table of the first ones, and the lines below it."""
+    """Return the HTML of recorded calls: a table of the first calls, and the notes below it."""
     rows = [
         {"path": call.path, "call": call.nth, "how": call.how, "weights": str(tuple(call.source.shape)),
          "line": call.where.replace("\\", "/").rpartition("/")[2] or None}
@@ -126,7 +126,7 @@ def calls_html(calls: Calls) -> str:
 
 
 def attention_html(attention: AttentionMap | Call) -> str | None:
-    """Make the HTML of the first keys, shaded by what they receive, None if the weights can't be read any more."""
+    """Return the HTML of a map's first tokens, shaded by the attention they receive, None if weights are gone."""
     try:
         shown = labelled(named_maps(attention)[0])
         received = shown.weights[:, :LONG, :LONG].double().mean((0, 1)).tolist()

@@ -1,7 +1,7 @@
-"""Store what an answer shows, as data: tables, bars, heat maps, token strips, scatters and curves.
+"""Define panels, the data that an answer shows: tables, bars, heat maps, token strips, scatters and curves.
 
 A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
-its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
+its numbers. The page has a panel's fields by the same names: `web/src/data/format.ts`.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True)
 class InContext:
-    """A word as it is in a text, marked where it is shown."""
+    """A word with the text to its left and right, for a concordance (KWIC)."""
 
     left: str
     form: str
@@ -21,9 +21,9 @@ class InContext:
 
 @dataclass(frozen=True)
 class Shares:
-    """Names with a number each, in their order. apart: how many of the first stand apart from the others, as sinks do.
+    """A table cell with several named numbers, in order. apart: the number of first names that are dimmed, as sinks.
 
-    mark: what stands behind the last. one_line: a terminal shows as many as one line has room for, else all.
+    mark: text after the last number. one_line: a terminal shows only as many as fit one line, else all.
     """
 
     parts: Sequence[tuple[str, float]]
@@ -35,24 +35,24 @@ class Shares:
 
 
 Cell = str | int | float | None | InContext | Shares
-Number = float | None  # None, as NaN, where there is none
+Number = float | None  # None or NaN for a missing number
 Data = dict[str, Any]  # a panel as a page has it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """The fields of all panels. name: of the page's tab, and for `plot`; note: how to read it, in sentences.
+    """The fields of all panels. name: of the page's tab, and for `plot`. note: how to read the panel, in sentences.
 
-    caption: a sentence without which a picture doesn't stand alone: it has no notes, and draws this under its title. A
-    page draws it if neither title nor note says it.
-    screen: it is on a terminal's first screen. brief: and there alone, for other panels have all of it. picture:
-    `plot` draws it if none is named.
-    group: what it is part of, where an answer shows the same of several: in a picture heat maps stand side by side
-    under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab.
-    unbounded: its numbers are no fractions, as a column's.
+    caption: a sentence that a reader of a figure needs, because figures have no notes. It is below the title. A page
+    has it if neither title nor note has the same words.
+    screen: show the panel on a terminal's first screen. brief: only there, because other panels have all its numbers.
+    picture: `plot` draws it if no panel is named.
+    group: the name of panels that belong together: heat maps are side by side under this name in a figure, tables on a
+    terminal's first screen. tab: of the page, shared with other panels of this tab.
+    unbounded: numbers are not fractions, as in `Column`.
     """
 
-    ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for
+    ranked: ClassVar[bool] = True  # a terminal shows the largest or first parts, up to a requested number
 
     name: str
     title: str
@@ -68,7 +68,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Later:
-    """A panel that no first screen and no picture shows: its name, and what makes it, with that name."""
+    """A panel that is computed when it is needed, on no first screen and in no figure. make: from the name."""
 
     screen = brief = picture = ranked = False
 
@@ -77,19 +77,19 @@ class Later:
 
 
 def numbered(count: int) -> list[str]:
-    """Name rows or columns by their numbers, counted from 0."""
+    """Return names of rows or columns: their numbers, counted from 0."""
     return [str(n) for n in range(count)]
 
 
 def made(panels: Iterable[Panel | Later]) -> list[Panel]:
-    """Make the panels that are there by name alone."""
+    """Return panels with each `Later` replaced by the panel that it makes."""
     return [panel.make(panel.name) if isinstance(panel, Later) else panel for panel in panels]
 
 
 def decimals(values: Iterable[Any], digits: int = 2) -> int:
-    """Return the decimals that numbers are written with: two, or as many as give the largest of small ones two digits.
+    """Return the number of decimals to print numbers with: two, or for small numbers two digits of the largest.
 
-    digits: those of the panel. Others than two stay.
+    digits: the panel's decimals, returned if they aren't two.
     """
     sizes = (abs(value) for value in values if isinstance(value, int | float) and math.isfinite(value))
     largest = max(sizes, default=0.0)
@@ -97,18 +97,18 @@ def decimals(values: Iterable[Any], digits: int = 2) -> int:
 
 
 def untold(panel: Panel, *texts: str) -> str:
-    """Return a panel's caption, nothing where one of the texts beside it says as much."""
+    """Return a panel's caption, or "" if one of the texts shown with it contains the caption."""
     said = panel.caption.removesuffix(".").lower()
     return "" if any(said in text.lower() for text in texts) else panel.caption
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well.
+    """A column of a table. digits: decimals of its numbers, None for text. bar: also draw its numbers as bars.
 
     signed: its numbers have a sign, as differences do.
-    unbounded: its numbers are no fractions, as scores are none: 0.997 is then 1.00 and not >0.99.
-    detail: it is for a page, a terminal's first screen goes without it.
+    unbounded: its numbers, such as scores, are not fractions: 0.997 is then 1.00 and not >0.99.
+    detail: it is not on a terminal's first screen.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Panel):
-    """Rows of cells, in an order that says something. total: a last row, of all, which is always shown."""
+    """A table of rows in a meaningful order, such as largest first. total: a last row, which is always shown."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
@@ -135,17 +135,17 @@ class Table(Panel):
         object.__setattr__(self, "columns", fitted)
 
     def signed(self, column: int) -> bool:
-        """Return whether bars of a column are red above 0 and blue below, wherever they are drawn."""
+        """Return whether a column's bars are red above 0 and blue below."""
         cells = (row[column] for row in self.rows)
         return self.columns[column].signed or any(isinstance(cell, (int, float)) and cell < 0 for cell in cells)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bars(Panel):
-    """Named numbers, a bar each, in the order of parts: by default the largest absolute ones first.
+    """A bar chart of named numbers, in the order of parts, usually the largest absolute numbers first.
 
-    part: what a name names. unit: what a number is. whole: what all numbers sum to, where that means something: those
-    that a view leaves out are then summed up in one. signed: numbers have a sign, and colours for both.
+    part: what a name is, such as "token". unit: what a number is. whole: the sum of all numbers, if it means something:
+    the numbers that a view leaves out are then summed. signed: numbers have a sign, and a colour for each sign.
     """
 
     parts: Sequence[tuple[str, float]]
@@ -163,7 +163,7 @@ class Bars(Panel):
 class Sums:
     """The sums of a heat map's rows and columns, and its total.
 
-    across, down: what a row's and a column's sum is called; name: what the sum of all is.
+    across, down: what the sum of a row and of a column is called. name: what the total is.
     """
 
     rows: Sequence[float]
@@ -176,7 +176,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class TokenText:
-    """The tokens of a text that a heat map's cells are about. direction: in which its script is read."""
+    """The tokens of a text that a heat map's cells are about. direction: the reading direction of its script."""
 
     tokens: Sequence[str]
     direction: Literal["ltr", "rtl"]
@@ -197,9 +197,9 @@ class Behind:
 
 @dataclass(frozen=True)
 class Over:
-    """A heat map at each place of one more axis, such as the steps of a training: its title and its numbers there.
+    """The titles and numbers of a heat map along one more axis, such as the steps of a training.
 
-    The last are the heat map's own: terminal and picture show these, a page has a slider.
+    The last are the heat map's own, which terminals and figures show. A page has a slider.
     """
 
     titles: Sequence[str]
@@ -208,18 +208,18 @@ class Over:
 
 @dataclass(frozen=True, kw_only=True)
 class Heat(Panel):
-    """A grid of colours. axes: what rows and columns are; values: [row][column]. signed: colours for both signs.
+    """A heat map. axes: what rows and columns are. values: [row][column]. signed: a colour for each sign.
 
-    largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
-    column and number don't say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
-    sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
-    last column are already, 0 if they are one. upwards: a picture draws the first row at the bottom.
-    written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
-    grey: cells (row, column) in greys, which the note tells apart. under: the name of a heat map of ink, 0 to 1, whose
-    picture a page shows under this one; its own name: it is that picture.
+    largest: the value of the darkest colour, None for the largest value. said: a sentence for each cell, if row, column
+    and number are not enough. sums: of rows and columns; a figure then joins the smallest rows and columns. behind: the
+    components of each cell. others: how many rows and columns are already joined in the last, 0 for none. upwards: a
+    figure has the first row at the bottom.
+    written: names that a figure writes into cells instead of numbers. strong: the cells of names in bold.
+    grey: cells (row, column) in grey, which the note explains. under: the name of a heat map of ink, 0 to 1, that a
+    page shows as an image under this one. If it is the panel's own name, the panel is that image.
     """
 
-    ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
+    ranked: ClassVar[bool] = False  # a terminal shows all rows, and as many columns as fit
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -246,14 +246,14 @@ class Heat(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Strip(Panel):
-    """The tokens of a text, a number each.
+    """A strip of a text's tokens with one number per token.
 
-    full: the number from which on a bar is full. A terminal then shows the text itself, a bar under each token, of a
-    long text the lines around the first of marked: those that are followed. special: those that are special. label:
-    what a terminal writes before the first line. joined: the next strip has no title of its own, for it has this one's.
-    running: a terminal writes the tokens one behind the other, as a text reads, dim where they have no number.
-    before: what of the text is before each token and is of none; a terminal then writes the text itself, each token
-    on a colour of its own.
+    full: the number from which on a bar is full. A terminal then shows the text with a bar under each token, for a long
+    text the lines around the first marked token. marked: the tokens that are followed. special: the special tokens.
+    label: text that a terminal prints before the first line. joined: the next strip shares this strip's title.
+    running: a terminal prints the tokens without gaps, as a text reads, dim if they have no number.
+    before: the text before each token that belongs to no token. A terminal then prints the text itself, each token on
+    a different colour.
     """
 
     tokens: Sequence[str]
@@ -275,9 +275,9 @@ class Strip(Panel):
 
 @dataclass(frozen=True)
 class Point:
-    """A point. group: those of one share a colour. after: the number of the point that this one moved from.
+    """A point of a scatter. group: its points share a colour. after: the number of the point that it moved from.
 
-    context: where the point is a word of a text.
+    context: the word in its text, if the point is a word of a text.
     """
 
     x: float
@@ -299,10 +299,10 @@ class Called:
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Panel):
-    """Points, and arrows between those that moved. x, y: what the axes are.
+    """A scatter plot of points, with arrows between points that moved. x, y: what the axes are.
 
-    drawn: whether each point's label stands beside it, or each group's name beside its first point, in a picture in a
-    legend. equal: one scale on both axes, so that distances can be compared.
+    drawn: show each point's label next to it, or each group's name next to its first point (in a figure: in a legend).
+    equal: use one scale on both axes, so that distances can be compared.
     """
 
     x: str
@@ -315,7 +315,7 @@ class Scatter(Panel):
 
 @dataclass(frozen=True)
 class Curve:
-    """A line; x rises. since, low, high: where a point is the mean of several, their first x, least and largest."""
+    """A line with rising x. since, low, high: of points that are means, the first x and the range."""
 
     name: str
     x: Sequence[int]
@@ -327,9 +327,9 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """Lines over one axis. x, y: what the axes are. digits: decimals of y.
+    """A plot of lines over one axis. x, y: what the axes are. digits: decimals of y.
 
-    full: of one line, the y from which on a bar is full: a terminal then draws it as bars as wide as the screen.
+    full: for a single line, the y from which on a bar is full. A terminal then draws bars over its whole width.
     """
 
     x: str

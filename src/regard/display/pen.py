@@ -1,4 +1,4 @@
-"""Draw in points on one ground: text that fits its room, cells, arcs, and axes at a place."""
+"""Draw into a figure in points, from its upper left corner: fitted text, cells of weights, arcs, boxes, axes."""
 
 import re
 import warnings
@@ -19,13 +19,13 @@ from regard.display.canvas import FALLBACK_FONTS, GREY, GROUND, INK, RULE, SANS,
 
 CURVE = [Path.MOVETO, *[Path.CURVE4] * 3]
 SLIDE = 960.0, 540.0  # points: 16:9
-SMALLEST = 4.5  # points of a text that is made to fit
+SMALLEST = 4.5  # points: the smallest size of a text that is made to fit
 Real = int | float
-Run = tuple[str, str, bool, Real]  # a text, its colour, whether it is bold, and its part of the size
+Run = tuple[str, str, bool, Real]  # a text, its colour, whether it is bold, and its size as a fraction of the line's
 
 
 class Pen:
-    """Draws into a part of a figure, so many points wide and high, from its upper left corner."""
+    """A pen that draws into a subfigure of a width and height in points, from its upper left corner."""
 
     def __init__(self, part: FigureBase, wide: Real, high: Real, ground: str = GROUND) -> None:
         self.part, self.wide, self.high, self.ground = part, wide, high, ground
@@ -38,14 +38,14 @@ class Pen:
         self, x: Real, y: Real, said: str, size: Real, colour: str = INK, align: str = "left", *,
         bold: bool = False, serif: bool = False, room: Real = float("inf"), **more: Any,
     ) -> Real:  # fmt: skip
-        """Write on a base line, as small as it takes where there is little room; returns how wide it is."""
+        """Write a text on a base line, in a smaller size if it doesn't fit the room. Returns its width in points."""
         size = min(size, max(SMALLEST, size * room / max(1.0, text_width(said, size, bold, serif))))
         self.axes.text(x, y, said, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
                        fontfamily="serif" if serif else "sans-serif", **more)  # fmt: skip
         return text_width(said, size, bold, serif)
 
     def runs(self, x: Real, y: Real, runs: Sequence[Run], size: Real, room: Real) -> None:
-        """Write texts one after the other, in one line that fits the room."""
+        """Write texts one after another on one line, in a smaller size if they don't fit the room."""
         wide = sum(text_width(said, part * size, bold) for said, _, bold, part in runs)
         size = min(size, max(SMALLEST, size * room / max(1.0, wide)))
         for said, colour, bold, part in runs:
@@ -55,7 +55,7 @@ class Pen:
                 x += text_width(word, part * size, bold)
 
     def headline(self, said: Sequence[str], runs: Sequence[Run] = ()) -> None:
-        """Write the title of a slide, by default the first sentence with grey asides, and the others below it."""
+        """Write a slide's title, by default the first sentence with asides in grey, and other sentences below it."""
         parts = filter(None, re.split(r"(\([^)]*\))", said[0]))
         plain = [(part, *((GREY, False, 0.62) if part.startswith("(") else (INK, True, 1.0))) for part in parts]
         self.runs(24, 42, runs or plain, 20, self.wide - 48)
@@ -64,24 +64,24 @@ class Pen:
     def title(
         self, x: Real, y: Real, said: str, room: Real, under: str = "", sizes: tuple[Real, Real] = (11.0, 8.6)
     ) -> Real:
-        """Write a panel's name, and a line on how to read it; returns where the panel begins."""
+        """Write a panel's name, and a line below it on how to read it. Returns the y at which the panel begins."""
         self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
         self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
         return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
 
     def box(self, x: Real, y: Real, wide: Real, high: Real, colour: str, edge: str = "none", **more: Any) -> None:
-        """Draw a rectangle with round corners."""
+        """Draw a rectangle with rounded corners."""
         style = f"round,pad=0,rounding_size={min(2.2, high / 8)}"
         self.axes.add_patch(FancyBboxPatch((x, y), wide, high, style, fc=colour, ec=edge, **more))
 
     def shape(self, points: Sequence[tuple[Real, Real]], colour: str, wide: Real = 0.0, **more: Any) -> None:
-        """Fill an arc of eight corners; of four draw the curve."""
+        """Draw a shape through points: a filled arc through eight, a Bézier curve through four."""
         path = Path(points, [*CURVE, Path.LINETO, *CURVE[1:]] if len(points) > 4 else CURVE)
         fill, edge = ("none", colour) if wide else (colour, "none")
         self.axes.add_patch(PathPatch(path, lw=wide, fc=fill, ec=edge, **more))
 
     def inset(self, x: Real, y: Real, wide: Real, high: Real, size: Real = 8.0) -> Axes:
-        """Make axes at a place, with quiet names. size: of these."""
+        """Return new axes at a place, without frame, with grey tick labels. size: of the labels, in points."""
         place = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
         axes = self.part.add_axes(place, facecolor="none")
         axes.spines[:].set_visible(False)
@@ -93,9 +93,9 @@ class Pen:
         names: Sequence[Sequence[str]] = ((), ()), *, size: Real = 8.0, power: Real = 0.75,
         apart: Collection[int] = (), gid: str = "", rotation: Real = 0,
     ) -> Axes:  # fmt: skip
-        """Draw a matrix of weights, each in a part of the hue, with the ground between them; columns apart are grey.
+        """Draw a matrix of weights as cells in shades of a hue. The columns in `apart` are grey. Returns their axes.
 
-        names: of the rows and of the columns, as far as there is room. power: of a weight, for its part of the hue.
+        names: of rows and of columns, as many as fit. power: the exponent from a weight to its shade.
         """
         axes, (rows, columns) = self.inset(x, y, wide, high, size), values.shape
         grey = np.broadcast_to([n in apart for n in range(columns)], values.shape)
@@ -120,20 +120,21 @@ class Pen:
 
 
 def mark(axes: Axes, x: Real, y: Real | None, which: int, colour: str, size: Real, ground: str) -> None:
-    """Draw a circle for the first text, a square for the second, where there is a number."""
+    """Draw a point of a text into axes, a circle for the first text and a square for the second; none if y is None."""
     if y is not None:
         axes.plot([x], [y], "os"[which], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
 
 
 def frame(axes: Axes, x: Real, y: Real, wide: Real = 1, high: Real = 1, line: Real = 1.8) -> None:
-    """Draw a frame around a cell, or more of them."""
+    """Draw a frame around one or more cells of axes."""
     own = Rectangle((x, y), wide, high, fill=False, ec=INK, lw=line, gid="framed", clip_on=False, zorder=4)
     axes.add_patch(own)
 
 
 def ribbon(x0: Real, x1: Real, wide: Real, lift: Real, up: int, unit: Real) -> list[tuple[Real, Real]]:
-    """Return the corners of an arc from x0, where it is thin, to x1, where it is wide, from y 0: two curves, a line
-    between them. up: −1 for above, 1 for below.
+    """Return the eight corners of an arc over y = 0, from its thin end x0 to its wide end x1, for `Pen.shape`.
+
+    up: -1 for above, 1 for below.
     """
     half, thin = wide / 2 * (1 if x1 < x0 else -1), 0.6 * unit
     outer, inner = up * (lift + wide * 0.42), up * max(6 * unit, lift - wide * 0.42)
@@ -143,11 +144,11 @@ def ribbon(x0: Real, x1: Real, wide: Real, lift: Real, up: int, unit: Real) -> l
 
 @lru_cache(maxsize=4096)
 def text_width(said: str, size: Real, bold: bool = False, serif: bool = False) -> Real:
-    """Points that a text takes, with the blanks at its ends."""
+    """Return the width of a text in points, including blanks at its ends."""
     family = [name for name in (*(SERIF if serif else SANS), *FALLBACK_FONTS) if name in fontManager.get_font_names()]
     font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a character that no font has: drawing says so
+        warnings.simplefilter("ignore")  # of a character that no font has: drawing warns, too
         measure = text_to_path.get_text_width_height_descent
         whole, ends = (measure(text, font, ismath=False)[0] for text in (f"|{said}|", "||"))
     return float(whole - ends) * size / 100

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from regard.models.model import Model
     from regard.models.source import Source
 
-Called = Callable[[str], str]  # what a caller calls a field: "--to" in the command, "to" in a request
-Progress = Callable[[float, float], None]  # called with how much of an answer is done, and of how much
+Called = Callable[[str], str]  # from a field to its name for the user: "--to" in the command, "to" in a request
+Progress = Callable[[float, float], None]  # called with the amount of work done and the total
 FILES = ("figure", "html", "csv", "json")  # groups of `regard.cli.outputs.GROUPS`
 MAX_SEED = (1 << 63) - 1
 
@@ -33,29 +33,29 @@ def option(
     shown: str = "",
     needed: str = "",
 ) -> Any:
-    """Declare an option.
+    """Return a dataclass field that declares an option of a question.
 
-    help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: its values. shown: its
-    default in words. needed: what it is, if it can't be left out.
+    help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: the allowed values. shown:
+    the default in words. needed: what the option is, if it is required.
     """
     known = {"help": help, "metavar": metavar or "|".join(among), "among": tuple(among), "least": least, "most": most}
     return field(default=default, metadata=known | {"shown": "required" if needed else shown, "needed": needed})
 
 
 def option_name(name: str) -> str:
-    """Return what the command calls a field."""
+    """Return the command-line option of a field, such as "--target-text" for "target"."""
     return "--target-text" if name == "target" else "--" + name.replace("_", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """The options of a question about texts, a field each, and what its verb reads and writes.
+    """A question about texts: one field for each option, and class attributes for its inputs and outputs.
 
     summary, examples: its line in the list of commands, and calls to show below its options. takes_dtype: whether it
-    loads a model in the dtype that `regard --dtype` names. served: whether a page of `regard serve` asks it.
-    texts: the argument of the verb, and its help. single: whether it takes one text alone. inputs: what else it reads,
-    fields of `Source`. needs_model: why --model can't be left out. files: the groups of files that it writes.
-    saved_alone: whether --save writes one trace alone, not as a list of one. full: whether it has --full.
+    loads a model in the dtype of `regard --dtype`. served: whether a page of `regard serve` has it.
+    texts: the argument of the verb, and its help. single: whether it takes only one text. inputs: its other inputs,
+    fields of `Source`. needs_model: why --model is required. files: the groups of files that it writes.
+    saved_alone: whether --save writes a single trace, not a list with one trace. full: whether it has --full.
     names_targets: whether its answer shows the targets that the model wrote.
     """
 
@@ -73,7 +73,7 @@ class Query:
     names_targets: ClassVar[bool] = False
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Raise the errors that can be found without a model. texts, targets: how many were given."""
+        """Check options without a model. Raises RegardError. texts, targets: the numbers of texts and targets."""
         for own in fields(self):
             value, known, name = getattr(self, own.name), own.metadata, called(own.name)
             among, least, most = known["among"], known["least"], known["most"]
@@ -88,24 +88,24 @@ class Query:
                 raise RegardError(f"{name}: got {value}, expected {needs}")
 
     def check_source(self, source: "Source", verb: str, outputs: Any) -> None:
-        """Raise an error for texts, options and files (`regard.cli.outputs.Outputs`) that can't be combined."""
+        """Check that texts, options and files (`regard.cli.outputs.Outputs`) can be combined. Raises RegardError."""
         source.check(verb, self.texts[0])
         self.check(len(source.texts), len(source.targets), called=option_name)
 
     def listed(self, answer: "Answer", *, full: bool) -> int | None:
-        """Return how many of the first or largest entries a terminal lists, None for all. full: with --full."""
+        """Return the number of first or largest entries that a terminal lists, None for all. full: with --full."""
         return None
 
     def run(self, source: "Source", progress: Progress) -> "Answer":
-        """Read the texts, and answer."""
+        """Read the source's texts, and return the answer to the question."""
         reading = source.read()
         return self.answer(reading.model, reading.traces, progress)
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it for traces of this model. progress: called while it takes long."""
+        """Return the answer to the question for traces of a model. progress: called during slow computations."""
         raise NotImplementedError
 
     def need(self, name: str, other: str, called: Called, why: str = "") -> None:
-        """Raise an error for an option without the option it needs. called: names in messages; why: added."""
+        """Raise RegardError if an option is set without another that it needs. called: names. why: the reason."""
         if getattr(self, name) is not None and getattr(self, other) is None:
             raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

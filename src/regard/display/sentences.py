@@ -1,4 +1,4 @@
-"""Write an answer's sentences, and numbers, cells and names as text, the same in a terminal and in pictures.
+"""Write an answer's findings from templates, and its numbers and cells as text, for terminals and figures.
 
 Sentences are templates with conditions, filled with the answer's numbers.
 
@@ -28,8 +28,8 @@ Numbers = Mapping[str, Any]
 Template = tuple[str, Callable[[Numbers], Any] | None]
 
 
-class _Writer(string.Formatter):
-    """Write a fraction or cosine with two decimals, `:+` with a sign, `:n` a number of any size, `:%` a percentage."""
+class _NumberFormatter(string.Formatter):
+    """A template formatter: two decimals by default, `:+` adds a sign, `:n` takes numbers of any size, `:%` percent."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, bool) or not isinstance(value, float | int):
@@ -44,44 +44,44 @@ class _Writer(string.Formatter):
 
 
 def sentences(table: Sequence[Sequence[Template]], numbers: Numbers, most: int = MAX_SENTENCES) -> list[str]:
-    """Return the first template that fits of each group, filled in; at most so many sentences."""
+    """Return a sentence for each group of templates, the first that fits, filled in; at most `most` sentences."""
     written = []
     for group in table:
         for template, holds in group:
             names = [name for _, name, _, _ in string.Formatter().parse(template) if name]
             if all(numbers.get(name) is not None for name in names) and (holds is None or holds(numbers)):
-                written.append(capital(_Writer().vformat(template, (), numbers)))
+                written.append(capital(_NumberFormatter().vformat(template, (), numbers)))
                 break
     return written[:most]
 
 
 def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
-    """Name a heat map's rows and columns without what their axis says already: "head 3" is 3."""
+    """Return the names of a heat map's rows and columns without their axis's name: "3" for "head 3"."""
     down, across = ([name.removeprefix(f"{axis} ") for name in names]
                     for axis, names in zip(panel.axes, (panel.rows, panel.columns), strict=True))  # fmt: skip
     return down, across
 
 
 def number_text(value: int | Number, digits: int, unbounded: bool = False, sign: bool = False) -> str:
-    """Write a number like `fixed`, or with its sign, and a dash if there is none."""
+    """Return a number as text, like `fixed` or with its sign, or a dash for None, NaN and infinity."""
     if value is None or not math.isfinite(value):
         return "–"
     return signed(float(value), f".{digits}f") if sign else fixed(float(value), digits, unbounded)
 
 
 def shares_text(shares: Shares) -> str:
-    """Write named numbers as one text."""
+    """Return a cell of named numbers as one text."""
     numbers = [f"{name} {number_text(value, shares.digits, sign=shares.signed)}" for name, value in shares.parts]
     return ", ".join(numbers) + shares.mark
 
 
 def other_panel_parts_name(count: int) -> str:
-    """Name so many parts that a view shows as one."""
+    """Return the name of the bar for all parts that aren't shown: "12 others together"."""
     return "1 other" if count == 1 else f"{count:,} others together"
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """Write a cell as its column has it."""
+    """Return a table cell as text, with the decimals and sign of its column."""
     if isinstance(cell, InContext):
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
     if isinstance(cell, Shares | str):
@@ -90,5 +90,5 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def finite_number_of_cell(cell: Cell) -> float | None:
-    """Return a cell's number, None if there is none."""
+    """Return a table cell's number, None if it has none or isn't finite."""
     return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None

@@ -1,4 +1,4 @@
-"""Draw every kind of panel in a terminal: as many columns as have room, words in their contexts, tokens with bars."""
+"""Draw every kind of panel in a terminal: tables as wide as the screen, concordances, tokens with bars."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -43,15 +43,15 @@ from regard.display.terminal_parts import (
 )
 from regard.text.quoting import display_text, short, visible
 
-NAME = 14  # characters of a token in a line
+NAME = 14  # characters of a name in a cell of named numbers
 MAX_LINES = 4  # of a long text
 GAP = "  "  # between two names
-# Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
+# Backgrounds of black letters, distinct for colour-blind readers. Two neighbours differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
 
 
 def coloured(strip: Strip) -> Text:
-    """Write a text, each of its tokens on a colour, blanks that belong to none as they are."""
+    """Return a strip's text with each token on a colour, and without colour for blanks between tokens."""
     line = Text()
     for n, (gap, token) in enumerate(zip(strip.before, strip.tokens, strict=True)):
         line.append(_printable_for_terminal(gap)).append(
@@ -61,12 +61,12 @@ def coloured(strip: Strip) -> Text:
 
 
 def _printable_for_terminal(text: str) -> str:
-    """A text with its blanks kept and everything else that can't be printed written out."""
+    """Return a text with its blanks kept and all other unprintable characters written out."""
     return "".join(c if c in " \xa0" else visible(c) for c in text)
 
 
 def in_lines(shares: Shares, room: int) -> Text:
-    """Write names with their numbers so that both stay on one line with this many characters."""
+    """Return a cell of named numbers in lines of `room` characters. A name is on one line with its number."""
     line, used = Text(), 0
     for n, (name, value) in enumerate(shares.parts):
         said = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
@@ -84,9 +84,9 @@ def in_lines(shares: Shares, room: int) -> Text:
 
 
 def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
-    """Write the tokens in lines, each followed by the line of its bars; of a long text the lines around what is marked.
+    """Return the lines of a strip's text, each followed by a line of bars; of a long text those around a marked token.
 
-    Lines of a text without any number have no bars.
+    Lines without any number have no bars.
     """
     gap = "" if strip.running else " "
     names = [visible(token) if strip.running else display_text(token, 1000) for token in strip.tokens]
@@ -124,21 +124,21 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     return parts
 
 
-BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
-TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
-SHARES = 24  # cells of a column of named numbers at least
-MIN_COLUMN = 8  # and to keep other columns there
+BAR, SHORT = 16, 4  # cells of the longest bar, and of the shortest if there is little room
+TEXT = 24  # cells of a text column, and of a heat map's row names, if bars need room
+SHARES = 24  # the minimum width of a column of named numbers, in cells
+MIN_COLUMN = 8  # the minimum width of other text columns, in cells
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
-    """Draw the first rows, and as many columns as there is room for."""
+    """Draw the first `top` rows of a table, with as many columns as fit the width, and a note on the others."""
     rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in rows)]
-    names: list[str] = []  # of columns without room
+    names: list[str] = []  # of columns that don't fit
     if any(isinstance(cell, Shares) for row in rows for cell in row):
-        grid = _with_shares(panel, rows, width)
+        grid = _grid_of_named_numbers(panel, rows, width)
     elif rows and marked:
-        grid = _in_context(panel, marked, rows, width)
+        grid = _grid_of_contexts(panel, marked, rows, width)
     else:
         cells = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in rows]
         widths, bars = _widths_with_room(panel, cells, width)
@@ -156,9 +156,9 @@ def _grid_with_bars(
     widths: Sequence[int | None],
     bars: int,
 ) -> Grid:
-    """Lay out the cells of rows, in as many columns as have a width; bars: how long those are, 0 for none."""
+    """Return a grid of a table's cells, with as many columns as `widths`. bars: their length, 0 for none."""
     grid = columns()
-    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether they have a sign
+    barred: dict[int, tuple[float, bool]] = {}  # by column: its largest number, and whether numbers have a sign
     for n, (column, width) in enumerate(zip(panel.columns, widths, strict=False)):
         grid.add_column(column.name, justify="left" if column.digits is None else "right", width=width, overflow="fold")
         if column.bar and bars:
@@ -175,15 +175,15 @@ def _grid_with_bars(
 
 
 def _note_line(panel: Panel) -> list[Text]:
-    """How to read a panel, in a line."""
+    """Return the note on how to read a panel, as a list of one line or none."""
     return [Text(visible(panel.note), style="dim")] if panel.note else []
 
 
-def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> Grid:
-    """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
+def _grid_of_contexts(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> Grid:
+    """Return a grid of words in context, aligned, with as much context as fits next to the other columns.
 
-    Those are cut at their beginning: a document's name says more than its folder. marked: the columns of contexts,
-    which share the room alike.
+    Other columns are cut at their beginning, because a document's name matters more than its folder. marked: the
+    columns of contexts, which have the same width.
     """
     others = [n for n in range(len(panel.columns)) if n not in marked]
     cells = [[cell_text(row[n], panel.columns[n]) for n in others] for row in rows]
@@ -191,7 +191,7 @@ def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cel
     sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
     room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
     made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
-    made |= {n: _panel_context_lines([row[n] for row in rows], room) for n in marked}
+    made |= {n: _aligned_contexts([row[n] for row in rows], room) for n in marked}
     grid = columns()
     for column in panel.columns:
         grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
@@ -200,8 +200,8 @@ def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cel
     return grid
 
 
-def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
-    """Words one below the other, each in as much of its context as a column has room for, at least a little."""
+def _aligned_contexts(cells: Sequence[Cell], room: int) -> list[Text]:
+    """Return words in context as lines in which the words are aligned, with as much context as fits the room."""
     words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
     form = max(cell_len(word) for _, word, _ in words)
     room = max(MIN_COLUMN, room - form)
@@ -215,8 +215,8 @@ def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
     return lines
 
 
-def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Grid:
-    """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
+def _grid_of_named_numbers(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Grid:
+    """Return a grid of a table with cells of named numbers, whose columns share the room that other columns leave."""
     texts = [["" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
               for cell, column in zip(row, panel.columns, strict=True)] for row in rows]  # fmt: skip
     named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
@@ -234,8 +234,8 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Gr
 
 
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side where all have room with short bars, else one below the other."""
-    needs = []  # how wide each is with short bars
+    """Draw tables side by side if all fit the width with short bars, else one below the other."""
+    needs = []  # the width of each table with short bars
     for panel in panels:
         texts = [[cell_text(row[n], column) for row in panel.rows[:top]] for n, column in enumerate(panel.columns)]
         names = [column_and_folded_width(c.name, own)[0] for c, own in zip(panel.columns, texts, strict=True)]
@@ -253,9 +253,9 @@ def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str
 
 
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
-    """The width of each column that fits into a terminal, and the length of bars, 0 if they don't fit.
+    """Return the width of each column that fits the terminal, and the length of bars, 0 if they don't fit.
 
-    Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
+    Numbers are never folded. If there is no room, bars are left out first, then text is folded, then columns go.
     """
     sizes = [column_and_folded_width(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
     text = [column.digits is None for column in panel.columns]
@@ -277,42 +277,42 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
 
 
 def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
-    """Widths of columns, those of text at most so wide."""
+    """Return the widths of columns, with those of text limited to `most`."""
     return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
 
 
 def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:
-    """Measure how wide a column is with its name in one line, and with the name's words one below the other."""
+    """Return a column's width with its name on one line, and with one word of the name per line."""
     numbers = max(map(cell_len, cells), default=1)
     return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
 
 
 def total_column_width(widths: Sequence[int]) -> int:
-    """Measure how wide columns are together."""
+    """Return the total width of columns, with the gaps between them."""
     return sum(widths) + APART * (len(widths) - 1)
 
 
 def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
-    """Put a panel's parts under its title, set in."""
+    """Return a panel's parts, indented under the panel's title if it has one."""
     return titled_terminal_section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
-    """Report in one line what isn't shown, and where it is."""
+    """Return a line that lists what isn't shown and where to find it, in a list; empty if all is shown."""
     named = [part for part in parts if part]
     return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []
 
 
 COLUMN_NAME = 10  # cells of a heat map's column name
-STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
-CURVE = 32  # characters
+STRONG = 0.25  # fraction of the largest number from which on a heat map's numbers are coloured
+CURVE = 32  # characters of a small curve
 
 
 @singledispatch
 def drawn(panel: Panel, width: int, top: int, more: str) -> RenderableType:
     """Draw a panel for a terminal of width columns.
 
-    top: how many parts or rows are named. more: where those are that are left out, "--json".
+    top: the maximum number of parts or rows. more: where to find the others, such as "--json".
     """
     raise NotImplementedError(type(panel).__name__)
 
@@ -322,7 +322,7 @@ drawn.register(Table, draw_table)
 
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
-    """The first parts, the others together, and the sum of all, where it means something."""
+    """Draw bars in a terminal: the first parts, then, if the sum means something, the others as one and the sum."""
     write = partial(number_text, digits=panel.digits, unbounded=panel.unbounded, sign=panel.signed)
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
@@ -339,7 +339,7 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
-    """Its numbers; where not all columns have room, even with their names folded, those with the largest ones."""
+    """Draw a heat map's numbers in a terminal. If not all columns fit, show those with the largest numbers."""
     digits = panel.digits
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
@@ -364,7 +364,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     largest = panel.largest or max(far, default=0.0)
     for r, (name, row, texts) in enumerate(zip(down, panel.values, cells, strict=True)):
         shown = [None if (r, n) in panel.grey else row[n] for n in kept]
-        grid.add_row(name, *(_shaded_panel_number(value, texts[n], largest, panel.signed)
+        grid.add_row(name, *(_number_in_colour(value, texts[n], largest, panel.signed)
                              for n, value in zip(kept, shown, strict=True)))  # fmt: skip
     more_columns = len(names) - len(kept)
     missing = left_out([f"{more_columns:,} columns with smaller numbers" if more_columns else ""], more)
@@ -373,7 +373,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
-    """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
+    """Draw a token strip in a terminal: as bars, the largest first, or as text if `full` or `before` is set."""
     if panel.full is not None or panel.before:
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
@@ -395,7 +395,7 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
-    """Each line in small, with its first and last number; one that has a full bar as wide as the screen."""
+    """Draw curves in a terminal: small, with first and last number, or one over the whole width if `full` is set."""
     if panel.full is not None:
         (curve,) = panel.series
         bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
@@ -423,7 +423,7 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
-    """The points' places; of a path, its first and last."""
+    """Draw a scatter in a terminal as a table of positions, with the first and last point of each path."""
     followed = {point.after for point in panel.points}
     ends = [point for n, point in enumerate(panel.points) if point.after is None or n not in followed]
     rows: list[list[Cell]] = [[point.label, point.group, point.x, point.y] for point in ends]
@@ -432,6 +432,6 @@ def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
     return draw_table(Table(name=panel.name, title=panel.title, columns=called, rows=rows), width, top, more)
 
 
-def _shaded_panel_number(value: Number, text: str, largest: float, both: bool) -> Text:
+def _number_in_colour(value: Number, text: str, largest: float, both: bool) -> Text:
     strong = value is not None and abs(value) >= STRONG * largest
     return Text(text, style=("bold red" if both and (value or 0) > 0 else "bold cyan") if strong else "dim")

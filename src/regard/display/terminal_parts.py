@@ -1,4 +1,4 @@
-"""Building blocks of terminal output: sections, tables, bars, sentences, the status, the last lines."""
+"""Provide the building blocks of terminal output: sections, tables, bars, sentences, status, last lines."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -15,16 +15,16 @@ from rich.text import Text
 from regard.text.quoting import quoted, short, some_of, visible
 from regard.trace.status import Status, exactness, note_sentences
 
-MAX_NAMED_PARTS = 6  # unknown and dropped parts that a status names
-MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such, that a warning names
-SET_IN = 2  # cells that the parts of a section are set in by
-APART = 3  # cells between two columns: a blank of each, and one that the box has there
+MAX_NAMED_PARTS = 6  # unknown and dropped pieces of text that a status lists
+MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such pieces, that a warning lists
+SET_IN = 2  # cells of indentation of the parts of a section
+APART = 3  # cells between two columns: a blank of each column and a blank of the box
 PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
 def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> None:
-    """Print parts one after another; outside a terminal without the blanks that fill lines up."""
+    """Print parts to a console, one after another. Outside a terminal, lines have no trailing blanks."""
     with console.capture() as captured:
         for part in parts:
             console.print(part)
@@ -35,7 +35,7 @@ def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> N
 
 
 def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[str]:
-    """Write parts as plain lines, as they are printed outside a terminal."""
+    """Return the plain lines of parts, as they are printed outside a terminal."""
     no: Any = {"highlight": False, "color_system": None, "force_terminal": False, "force_jupyter": False}
     text = io.StringIO()
     print_terminal_parts(parts, Console(width=width, file=text, **no))
@@ -43,17 +43,17 @@ def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[st
 
 
 def plain_text_of_parts(parts: Iterable[RenderableType], width: int = 80) -> str:
-    """Make the plain text of what a terminal would show."""
+    """Return the plain text of parts, as they are printed outside a terminal."""
     return "\n".join(plain_lines_of_parts(parts, width)).rstrip()
 
 
 def titled_terminal_section(title: str, *parts: RenderableType) -> Group:
-    """Put parts under their title, set in."""
+    """Return a section: a bold title, the parts indented under it, and an empty line."""
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())
 
 
 def columns(*columns: str | tuple[str, str]) -> Table:
-    """Begin a table; a column is a heading, or a heading and its alignment."""
+    """Return an empty table with these columns, each a heading, or a heading and its alignment."""
     table = Table(box=SIMPLE_HEAD, padding=(0, (APART - 1) // 2), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
@@ -62,7 +62,7 @@ def columns(*columns: str | tuple[str, str]) -> Table:
 
 
 def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
-    """Show the model, exactness, unknown text, notes and time."""
+    """Return the status section of traces: the model, kernels, exactness, unknown text, notes and time."""
     first = statuses[0]
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
@@ -83,9 +83,9 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
 
 
 def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
-    """Warn in a line of tokens that the tokenizer doesn't know; return nothing if it knows all of them.
+    """Return a warning about tokens unknown to the tokenizer, in a list; empty if it knows all tokens.
 
-    texts: what each is called, its status, and how many tokens it has.
+    texts: the name, status and number of tokens of each.
     """
     some = [text for text in texts if text[1].unknown]
     if not some:
@@ -100,7 +100,7 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
 
 
 def sentences(found: Sequence[str]) -> RenderableType:
-    """Put sentences one below the other, each wrapped and set in under its mark."""
+    """Return a bullet list of sentences, each wrapped and indented."""
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
@@ -112,28 +112,28 @@ def sentences(found: Sequence[str]) -> RenderableType:
 
 
 def terminal_bar(value: float, full: float, both: bool, room: int) -> Text:
-    """Draw a bar of at most so many cells, as long as the value is of what fills it.
+    """Return a bar of at most `room` cells, whose length is the value as a fraction of `full`.
 
-    both: of numbers of both signs it is red above 0 and blue below, lighter below.
+    both: for numbers of both signs, the bar is red above 0, and blue and lighter below 0.
     """
     if room < 1 or not full > 0 or not abs(value) > 0:
         return Text()
     eighths = round(min(1.0, abs(value) / full) * room * 8)
     bar = Text("█" * (eighths // 8) + PARTS[eighths % 8].strip(), style="cyan")
-    if both and value < 0:  # told apart without colours, too
+    if both and value < 0:  # also distinct without colours
         bar = Text("▒" * bar.cell_len)
     bar.stylize("red" if both and value >= 0 else "cyan")
     return bar
 
 
 def terminal_height_characters(values: Sequence[float], full: float) -> str:
-    """Draw a character a value, as high as the value is of what fills it."""
+    """Return one block character per value, whose height is the value as a fraction of `full`."""
     top = len(HEIGHTS) - 1
     return "".join(HEIGHTS[round(min(1.0, max(0.0, value / full if full > 0 else 0.0)) * top)] for value in values)
 
 
 def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
-    """Take the largest of each of count equal parts of a row of values; the row itself where it is no longer."""
+    """Return the maximum of each of `count` equal parts of a list of values, or the list itself if it is shorter."""
     size = len(values)
     if size <= count:
         return list(values)
@@ -142,9 +142,9 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
 
 
 def ending_lines_in_terminal(statuses: Sequence[Status], more: str, took: float, notes: Sequence[str]) -> Group:
-    """Put together the last lines: how exact it is, the model, its kernels, notes, and which options show more.
+    """Return the last lines of an answer: exactness, model, kernels, time, notes, and options that show more.
 
-    statuses: of the traces; their notes are said, too. took: how many seconds it took.
+    statuses: of the traces, whose notes are included. took: the duration in seconds.
     """
     lines = []
     if statuses:
