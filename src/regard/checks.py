@@ -102,10 +102,7 @@ def check_seed(seed: object) -> None:
 
 
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
-    """Return the error for a layer or head to keep, counted from 0, that doesn't exist.
-
-    what, given, count, there: as in `from_zero`.
-    """
+    """Return the error for a layer or head to keep that doesn't exist. Arguments: as in `from_zero`."""
     return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
 
 

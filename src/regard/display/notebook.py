@@ -52,6 +52,7 @@ def tokens_html(
 
 
 def _part_html(part: RenderableType) -> str:
+    """Convert a part of terminal output that has no `_repr_html_` to HTML."""
     if isinstance(part, Group):
         return parts_html(part.renderables)
     if isinstance(part, Padding):

@@ -176,6 +176,7 @@ def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
 
 
 def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | None) -> dict[CallNumber, int]:
+    """Add a trace's attention calls of a stack to a page, and return their numbers. queries, keys: numbers of texts."""
     maps, values, outputs = (
         (trace.cross, trace.cross_values, trace.cross_attention_outputs)
         if part == "cross"

@@ -106,6 +106,7 @@ def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
 
 
 def _number_scripts(page: Page, numbers: Sequence[int]) -> Iterator[bytes]:
+    """Yield the script elements of a page's arrays, in base64. numbers: the indices of the arrays."""
     for at in numbers:
         text = base64.b64encode(page.numbers.blobs[at])
         yield b'<script type="text/plain" id="numbers-%d">%b</script>\n' % (at, text)
