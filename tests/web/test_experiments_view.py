@@ -11,7 +11,6 @@ import regard
 from regard.diffusion.answer import PromptPainting
 from regard.display.sentences import number_text
 from regard.explain.causes.outcomes import cosine
-from regard.questions.attribution.direct import short_heads
 from regard.questions.patch import describe_patch
 from regard.questions.why.score import short_score_part_name
 from regard.train.evolve import evolution
@@ -139,11 +138,6 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     page.open_view("Layers")
     assert len(rows_of(page.tab, "Contribution of each layer")) == 7  # what is of no layer, and each of 6
     assert read_number(total_of(page.tab, "Contribution of each layer")[1]) == pytest.approx(parts.value, abs=0.0101)
-    page.open_view("Components")
-    page.tab.click("[data-grid=Writers]")
-    rows = rows_of(page.tab, "Contributions of heads, layers and embeddings")
-    assert {row[0]: read_number(row[1]) for row in rows} == pytest.approx(dict(short_heads(parts.by())), abs=0.0101)
-    assert len(rows) == len(by_writer)
 
 
 @pytest.mark.parametrize(("name", "by"), [("By source token", "source"), ("By layer", "layer"), ("By kind", "kind")])

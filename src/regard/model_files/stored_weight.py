@@ -175,7 +175,8 @@ def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
         return None
     if not x.ndim or x.dtype != torch.float32 or x.device != weight.stored.device:
         return None
-    differentiated = torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()
+    forwards = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+    differentiated = forwards or torch.is_grad_enabled()
     multiply = _Product.apply if differentiated else _Product.forward  # apply alone takes 60 µs
     made = multiply(x, weight.stored if name == "linear" else weight.stored.t())
     added = rest[0] if rest else None

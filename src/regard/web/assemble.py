@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.given_map import of_heads
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError, control_name
 from regard.explain.weights.alignment import align, why_these_layers
@@ -37,17 +36,18 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
         for maps in (side.attention, side.cross):
             for call in call_numbers(maps):
                 if page.layers is None or call[0] in page.layers:
-                    total += call_bytes(of_heads(maps[call], page.heads, call[0]), page.numbers.encoding)
+                    total += call_bytes(maps[call], page.numbers.encoding, page.heads)
     return total * 4 // 3 + steps_size(traces, page)
 
 
-def call_bytes(weights: AttentionMap, encoding: Encoding) -> int:
-    """Return the maximum number of bytes of an attention map (H, L, S) on a page, before compression."""
-    heads, length, size = weights.shape
+def call_bytes(weights: AttentionMap, encoding: Encoding, heads: Sequence[int] | None = None) -> int:
+    """Return the maximum number of bytes of some heads of a map (H, L, S) on a page, before compression."""
+    count, length, size = weights.shape
+    count = count if heads is None else len(heads)
     if weights.given is not None:
-        return 4 * heads * length * size
-    vectors = (vector_bytes_in_page(tuple(tensor.shape[1:]), encoding) for tensor in (weights.query, weights.key))
-    return sum(vectors) + 8 * heads * length
+        return 4 * count * length * size
+    vectors = (tensor.shape[1:] for tensor in (weights.query, weights.key))  # (H, L, D) and (G, S, D)
+    return sum(vector_bytes_in_page((min(count, n), *rest), encoding) for n, *rest in vectors) + 8 * count * length
 
 
 def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:

@@ -193,7 +193,7 @@ def test_an_edge_is_asked_where_its_weight_is_largest(regard_command, minilm, tm
     assert result.returncode == 0, result.stderr
     edge = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["edge"]
     assert (edge["layer"], edge["head"], edge["key"]) == (layer, head, "river")
-    assert "summed over the other side" in " ".join(result.stdout.split())
+    assert "of components in the score from “bank” to “river”" in " ".join(result.stdout.split())
 
 
 @pytest.mark.browser

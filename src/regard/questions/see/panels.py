@@ -31,8 +31,8 @@ from regard.text.tokens import Token
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
-TEXTS, WINDOWS, ALIGNMENTS, REFERENCE_COLUMNS = 4, 8, 2, 4  # at most, on the first screen
-ROWS = 8  # at most, in tables of occurrences and links
+TEXTS, WINDOWS, ALIGNMENTS = 4, 8, 2  # at most, on the first screen
+ROWS, REFERENCE_COLUMNS = 8, 4  # at most, in tables of occurrences and links; of reference words
 FULL = 0.30  # the weight that fills a bar
 SMALLEST_WEIGHT = 0.01  # smaller weights are listed only if they are the largest
 MAX_PAIRS = 16  # of occurrences: if there are more, only pairs with the first are shown
@@ -192,7 +192,8 @@ def references_table(summary: Summary) -> Panel:
         cosines = [(own.label, values[word, own.label]) for own in shown]
         moved = [f"{number(value)} {leaves_range(summary, label, word, value) or ''}" for label, value in cosines]
         rows.append([word, *([neutral_range_in_words(neutral.get(word))] if neutral else []), *map(str.rstrip, moved)])
-    note = _not_shown(len(summary.occurrences) - len(shown))
+    hidden = len(summary.occurrences) - len(shown)
+    note = f"{hidden} more occurrences are not shown. --json has them." if hidden else ""
     if summary.control is None:
         note += " Without neutral sentences, you can't tell whether a text moves the word."
     elif summary.control.refused is not None:

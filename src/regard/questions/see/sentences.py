@@ -1,5 +1,6 @@
 """State in at most three sentences what a summary shows: on the terminal, the page and in JSON."""
 
+from functools import partial
 from typing import Any
 
 from regard.display.sentences import Template, sentences
@@ -46,7 +47,8 @@ TABLE: list[list[Template]] = [
      ("the two {word} vectors start {start} and end at cosine {end}.", None),
      ("any two of the {count} {word} vectors end at cosine {low_end}.",
       lambda n: number(n["low_end"]) == number(n["high_end"])),
-     ("the {count} {word} vectors end at cosines from {low_end} (between {low_pair}) to {high_end}.", None),
+     ("of the {count} {word} vectors, {low_pair} end furthest apart (cosine {low_end}) and {high_pair} closest "
+      "({high_end}).", None),
      ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None)],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
@@ -187,12 +189,12 @@ def _cosine_facts(summary: Summary) -> dict[str, Any]:
     ends = [(end, pair) for pair in pairs if (end := known(pair.hidden_states[-1])) is not None]
     if len(ends) < len(pairs):
         return {}
-    (low, pair), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
+    (low, pair), (high, closest) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
     if len(occurrences) > 2:
-        several = summary.windows or len(summary.texts) == 1
-        names = [occurrence_name(summary, label) if several else label for label in (pair.a, pair.b)]
-        names = [name.removesuffix(" occurrence") for name in names]
-        return {"low_end": low, "high_end": high, "low_pair": " and ".join(names)}
+        name = partial(occurrence_name, summary) if summary.windows or len(summary.texts) == 1 else str
+        names = [[name(label).removesuffix(" occurrence") for label in (each.a, each.b)] for each in (pair, closest)]
+        low_pair, high_pair = map(" and ".join, names)
+        return {"low_end": low, "high_end": high, "low_pair": low_pair, "high_pair": high_pair}
     start, (drop, layer) = known(pair.hidden_states[0]), pair.largest_drop()
     if start is None:
         return {}
