@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from regard.attention.attention_map import AttentionMap
 from regard.checks import chosen_numbers, megabytes
@@ -162,9 +163,9 @@ def plain_traces(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTr
     return [one.trace if isinstance(one, Generated) else one for one in traces]
 
 
-def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
-    """Return traces as a list, one trace as a list of itself."""
-    return list(traces) if isinstance(traces, list | tuple) else [traces]  # type: ignore[list-item]
+def listed(traces: object) -> list[Any]:
+    """Return traces or attention as a list, a single one as a list of itself."""
+    return list(traces) if isinstance(traces, list | tuple) else [traces]
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
