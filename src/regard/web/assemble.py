@@ -158,7 +158,7 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
     return page
 
 
-def plain_traces(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
+def plain_traces(traces: Sequence[object]) -> list[Any]:
     """Return traces, with generated texts replaced by their traces."""
     return [one.trace if isinstance(one, Generated) else one for one in traces]
 
