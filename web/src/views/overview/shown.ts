@@ -80,12 +80,12 @@ const ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seven
  *  several: whether a single text has several occurrences, of which the clause names the first, the second, and so on. followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
 export function marked(sentence: string, texts: string[], followed: string | null, known: Set<string>, several = false): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
-  const both = several && /\bthe \w+ and the \w+ “/i.test(sentence); // occurrences, of which no word is
+  const both = several && /\bthe (\w+) and the \w+ “/i.exec(sentence); // occurrences, whose words have the colour of the first
   const starts = texts.flatMap((name, n) => (/\bwindow 1 of /.test(name) ? n : [])); // the first window of each text
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const [text, window] = ["text", "window"].map((what) => Number(RegExp(`\\b${what} (\\d+)`, "i").exec(clause)?.[1] ?? 0));
     const nth = ORDINALS.indexOf(/\bthe (\w+)\b(?= “| occurrence| to\b|[,.;)]|$)/i.exec(clause)?.[1]?.toLowerCase() ?? "");
-    const of = both ? -1 : texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
+    const of = both ? ORDINALS.indexOf(both[1]!.toLowerCase()) : texts.length === 1 ? (several ? nth : 0) : window ? starts[Math.max(0, text! - 1)]! + window - 1 : text! - 1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
       const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };
