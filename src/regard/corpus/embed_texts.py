@@ -1,6 +1,6 @@
 """Read texts and write every word's embedding and attention statistics into an embedding index.
 
-Worker processes build the shards, with one thread each. A shard is handed out when another one is finished.
+Single-threaded worker processes build the shards. The next shard is queued when another is finished.
 """
 
 import gc
@@ -58,14 +58,14 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width
 
-AHEAD = 2  # shards queued per worker: their texts are in memory
+AHEAD = 2  # shards queued per worker; all their texts are in memory
 
 
 @dataclass(frozen=True)
 class ShardJob:
     """The data that a worker process needs to build any shard of an index. It can be pickled.
 
-    folder: where shards are written. source: the model, as in `regard.load`. digest: the hash that it must have.
+    folder: the shards' folder. source: the model, as for `regard.load`. digest: the expected hash of the model.
     """
 
     folder: Path
@@ -87,7 +87,7 @@ def build_and_write_shard(job: ShardJob, reading: DocumentReader, plan: ShardPla
 
 
 def build_shards_here(job: ShardJob, model: Model, plans: Iterable[ShardPlan]) -> Generator[Built, None, None]:
-    """Build the planned shards that aren't written yet, in this process and thread; yield all in order."""
+    """Build the planned shards that don't exist yet, in this process and thread. Yield all planned shards in order."""
     reading, threads = DocumentReader(model, job.layers, job.size, job.settings), torch.get_num_threads()
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
@@ -100,7 +100,7 @@ def build_shards_here(job: ShardJob, model: Model, plans: Iterable[ShardPlan]) -
 
 
 def build_shards_in_workers(job: ShardJob, plans: Iterable[ShardPlan], workers: int) -> Generator[Built, None, None]:
-    """Build the planned shards that aren't written yet in `workers` processes; yield all in order."""
+    """Build the planned shards that don't exist yet in `workers` processes. Yield all planned shards in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
@@ -125,7 +125,7 @@ def build_shards_in_workers(job: ShardJob, plans: Iterable[ShardPlan], workers: 
             "written stays, the same command goes on from there"
         ) from error
     finally:
-        end.close()  # after an error, nobody waits for the workers' current shards
+        end.close()  # ends the workers: after an error, don't wait for their current shards
         pool.shutdown(wait=True, cancel_futures=True)
         ours.close()
 
@@ -134,12 +134,12 @@ _worker: dict[str, Any] = {}
 
 
 def _start_shard_worker(pipe: Connection) -> None:
-    """Set up a worker process that ends with its parent, which alone holds the other end of the pipe."""
+    """Set up a worker process that ends with its parent. Only the parent holds the other end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
 
     def end_with_parent() -> None:
         wait([pipe])
-        os._exit(1)  # a shard is written whole or not at all
+        os._exit(1)  # leaves no incomplete shard: shards are written atomically
 
     threading.Thread(target=end_with_parent, daemon=True).start()
 
@@ -163,7 +163,7 @@ def _hidden_main_script() -> Iterator[None]:
 
 
 def _build_plan(job: ShardJob, plan: ShardPlan) -> dict[str, int]:
-    """Build one shard in a worker process; the first call loads the job's model."""
+    """Build a shard in a worker process. The first call loads the job's model."""
     if not _worker:
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -171,17 +171,17 @@ def _build_plan(job: ShardJob, plan: ShardPlan) -> dict[str, int]:
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
         _worker["reading"] = DocumentReader(model, job.layers, job.size, job.settings)
-        # the model stays to the end: the garbage collector need not visit its objects with every shard
+        # keeps the garbage collector from visiting the model's objects for every shard
         gc.freeze()
     return build_and_write_shard(job, _worker["reading"], plan)
 
 
-MANIFEST_PAUSE = 50  # between two writes of the manifest, in multiples of the time that one takes
+MANIFEST_PAUSE = 50  # time between two writes of the manifest, in multiples of a write's duration
 
 
 @dataclass(frozen=True)
 class EmbedProgress:
-    """The progress of `embed`: finished shards, characters and tokens, and the tokens read in this run."""
+    """The progress of `embed`: finished shards, their characters and tokens, and this run's tokens and seconds."""
 
     shards: int
     characters: int
@@ -194,7 +194,7 @@ class EmbedProgress:
 class EmbedReport:
     """The result of `embed`: the index's folder and counts, and the inputs that could not be read.
 
-    built, new_tokens: the shards that this run built and their tokens. notes: on missing documents and skipped links.
+    built, new_tokens: number of this run's shards and tokens. notes: about missing documents and skipped links.
     """
 
     store: Path
@@ -220,8 +220,8 @@ def embed(
 ) -> EmbedReport:
     """Read texts and write an embedding index with each word's contextual embedding and attention statistics.
 
-    An interrupted run continues when you start it again, and ends with the same bytes. Documents of the index that the
-    inputs no longer have stay in it unless you pass `prune`.
+    To continue an interrupted run, start it again. The index is then the same as after an uninterrupted run. It keeps
+    documents that are no longer among the inputs unless you pass `prune`.
     """
     import_from_corpus_extra("pyarrow")
     if model is not None and not isinstance(model, (str, os.PathLike, Model)):
@@ -247,7 +247,7 @@ def embed(
         check_listable(files_and_rejected, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
-        # an absolute path, which a worker finds from any folder
+        # an absolute path, independent of a worker's working folder
         model_source = os.path.abspath(source) if source is not None and os.path.exists(source) else source
         job = ShardJob(store / SHARDS, model_source, manifest.model.digest, settings, manifest.layers, size)
         rejected: list[Rejected] = []
@@ -258,11 +258,11 @@ def embed(
         if isinstance(model, Model):
             built = build_shards_here(job, loaded, plans)
         else:
-            del loaded  # the workers have their own
+            del loaded  # each worker loads the model itself
             built = build_shards_in_workers(job, plans, workers)
         unfinished = None if manifest.complete else manifest
-        # End the workers before unfinished shards are removed, though an exception's traceback keeps the iterator: one
-        # that still writes would put an incomplete shard in place.
+        # Close the iterator, which an exception's traceback would keep alive, to end the workers before unfinished
+        # shards are removed. A worker that still writes would leave an incomplete shard.
         with closing(built):
             shards, counts, new, new_tokens = _collect_built_shards(built, store, unfinished, started, progress)
         if not compared.read:
@@ -274,7 +274,7 @@ def embed(
             notes += (f"Removed {missing}." if prune else f"Kept {missing}. Pass `--prune` to remove {them}.",)
             counts |= {} if prune else {"gone": compared.gone}
         quarantine = _write_quarantine(store, rejected)
-        # in this order, the manifest names no missing shard even if the run is interrupted
+        # write the manifest first: if the run is interrupted, it lists no removed shard
         finished = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
         finished.write(store)
         remove_other_shards(job.folder, {shard.name for shard in shards})
@@ -292,10 +292,10 @@ def _collect_built_shards(
     started: float,
     progress: Callable[[EmbedProgress], None] | None,
 ) -> tuple[list[ShardSummary], Counter[str], int, int]:
-    """Collect the built shards; return their summaries, total counts, and the numbers of new shards and tokens.
+    """Collect the built shards. Return their summaries, total counts, and the numbers of new shards and tokens.
 
-    unfinished: the manifest of an index that was never complete. It is rewritten with the shards so far, for queries
-    meanwhile. It never lists fewer shards than before.
+    unfinished: the manifest of an index that was never complete. It is rewritten with the shards so far, so that they
+    can be queried. It never lists fewer shards than before.
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
@@ -319,7 +319,7 @@ def _collect_built_shards(
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
-    """Write the inputs that could not be read to quarantine.parquet; return the file's SHA-256."""
+    """Write the inputs that could not be read to quarantine.parquet. Return the file's SHA-256."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

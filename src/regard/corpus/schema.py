@@ -1,13 +1,13 @@
 """Define the files of an embedding index: its manifest, and the columns and types of its tables.
 
-A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with these files:
+A store is a folder with manifest.json, quarantine.parquet, and a folder shards/NAME per shard with these files:
 
     texts.parquet    a row for each part of a document, in the order of reading
     rows.parquet     a row for each stored word or token, sorted by (word, document, start)
     vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
     heads.parquet    each head's attention statistics, summed over the shard, if they were requested
     spans.parquet    text that the model did not read as written, and words that have no row
-    index.json       the number of rows of each, and the SHA-256 of each megabyte of the other files
+    index.json       the shard's counts, and the SHA-256 of each megabyte of the other files
 
 Character positions (start, end) count from the beginning of the whole document, even if it was cut into parts.
 """
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-FORMAT = 2  # version of the index: any other is rejected
-ROW_GROUP = 4096  # rows of a row group at most: a lookup of one word reads one group
-TOP = 8  # number of largest weights stored per layer, with --where
+FORMAT = 2  # version of the index format; other versions are rejected
+ROW_GROUP = 4096  # maximum number of rows in a row group, so that a word's lookup reads few rows
+TOP = 8  # with --where, number of largest attention weights stored per layer
 STATISTICS = ("entropy", "received", "distance", "special")  # per row and layer: means over the heads
-# Per head: sums over the counted queries, with the number of queries if it differs from "queries".
+# Per head: sums over the included queries. Plural names are counts of queries, for sums over fewer queries.
 SUMS = (
     "queries", "entropy", "distance", "previous", "next", "nexts", "same", "special", "first", "duplicate",
     "duplicates", "induction", "inductions",
@@ -43,8 +43,8 @@ SOURCES = ("source_start", "source_end", "source_weight")
 def texts() -> "pa.Schema":
     """Return the pyarrow schema of texts.parquet: one row per part of a document.
 
-    document: its id. start, end: the part's characters. source: the file, "-" for standard input. line: the line or row
-    in the file, null for whole files. metadata: the other columns, as strings.
+    document: its id. start, end: the part's character positions. source: the file, "-" for standard input. line: the
+    line or row in the file, null for whole files. metadata: the other columns, as strings.
     """
     import pyarrow as pa
 
@@ -56,11 +56,11 @@ def texts() -> "pa.Schema":
 def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
     """Return the pyarrow schema of rows.parquet: one row per stored word or token of a model with N layers.
 
-    word: the lookup key, composed (NFC) and case-folded. form: the word as written. lemma: null if not requested.
-    part: the row of texts.parquet. window: the part's window that it was read in. position: its first token there.
-    tokens: their number. STATISTICS, (N,) each: the entropy of its attention in nats, the attention received from all
-    tokens, the mean distance in positions, and the fraction that special tokens receive.
-    SOURCES, (N, TOP) each: characters and weights of the positions with the most attention, -1 for special tokens.
+    word: the lookup key, normalized (NFC) and case-folded. form: the word as written. lemma: null if not requested.
+    part: the part's row in texts.parquet. window: the number of the window in the part. position: the first token in
+    the window. tokens: number of tokens. STATISTICS, shape (N,): entropy of the word's attention in nats, attention
+    received from all tokens, mean distance in positions, and fraction of attention paid to special tokens.
+    SOURCES, shape (N, TOP): characters and weights of the positions with the most attention, -1 for special tokens.
     """
     import pyarrow as pa
 
@@ -109,7 +109,7 @@ def _schema(**columns: "pa.DataType") -> "pa.Schema":
 
 NAME = "manifest.json"
 SHA256 = "sha256"  # the last entry: the hash of all others
-REMOVED = {"backend": "openvino", "precision": "bf16", "unit": "texts"}  # settings that earlier versions had
+REMOVED = {"backend": "openvino", "precision": "bf16", "unit": "texts"}  # settings of earlier versions
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,11 @@ class ShardSummary:
 class Manifest:
     """The manifest of an embedding index: the model, settings, inputs, shards and counts.
 
-    settings: as in `regard.corpus.settings.Settings.to_json`. environment: the versions and kernels that the bytes
-    depend on. given, folder: the input paths as first passed, and the working folder then. Documents are named by them.
-    layers: the stored layers, in the order of vectors.npy. counts: of everything that was read or left out.
-    complete: whether all inputs were read. columns: the names of the text and id columns of tables. quarantine: the
-    SHA-256 of quarantine.parquet.
+    settings: from `regard.corpus.settings.Settings.to_json`. environment: the versions and kernels that determine the
+    bytes. given, folder: the input paths (as in the documents' names) and working folder of the first run. layers: the
+    stored layers, in the order of vectors.npy. counts: counts of everything read or left out. complete: whether all
+    inputs were read. columns: the names of the text and id columns of tables. quarantine: the SHA-256 of
+    quarantine.parquet.
     """
 
     model: ModelSummary
@@ -169,7 +169,7 @@ class Manifest:
 
     @property
     def unit(self) -> str:
-        """Return the unit that has a row in the index: "words" or "tokens"."""
+        """Return what the index has rows for: "words" or "tokens"."""
         return str(self.settings["unit"])
 
     def write(self, store: Path) -> None:
@@ -179,7 +179,7 @@ class Manifest:
 
 
 def absolute_inputs(paths: Sequence[str], folder: str) -> list[str]:
-    """Return the input paths as absolute ones, relative to `folder`; "-" (standard input) stays."""
+    """Return the input paths as absolute paths, resolved from `folder`. "-" (standard input) is unchanged."""
     return [each if each == "-" else os.path.abspath(os.path.join(folder, each)) for each in paths]
 
 

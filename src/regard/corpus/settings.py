@@ -1,4 +1,4 @@
-"""Validate the settings of `regard embed` on which the bytes of a shard depend."""
+"""Validate the settings of `regard embed` that determine the bytes of a shard."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from regard.text.words import word_spans
 
 UNITS = ("words", "tokens")
 DTYPES = ("float16", "float32")
-WINDOW = 512  # tokens, if the model's limit allows them
+WINDOW = 512  # tokens, or the model's limit if it is lower
 OVERLAP = 4  # adjacent windows share 1/4 of their tokens
-SHARD = 250_000  # characters of texts in a shard: 20 seconds of one core with MiniLM, 50 MB of vectors
+SHARD = 250_000  # characters of text in a shard: with MiniLM, 20 seconds on a single core and 50 MB of vectors
 
 
 @dataclass(frozen=True)
 class Where:
-    """A filter of words: only those whose `field`, "word" or "lemma", is in `values`, are stored."""
+    """A filter of words: only those whose `field` ("word" or "lemma") is in `values` are stored."""
 
     field: str
     values: tuple[str, ...]
@@ -42,11 +42,11 @@ class Where:
 class Settings:
     """The settings of an embedding index: what to store for each word, and how to cut texts into windows.
 
-    layers: numbers of the stored layers, None for the last alone, () for all. The last layer's state is the contextual
+    layers: numbers of the stored layers, None for only the last, () for all. The last layer's state is the contextual
     embedding. unit: "words" (the mean of a word's token vectors) or "tokens". where: a filter of words, None for all.
-    lemma: the language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics:
-    whether to store attention statistics. window, stride: tokens per window and between windows. None: the model's
-    limit, at most 512, with an overlap of a quarter. shard: characters of texts in a shard.
+    lemma: simplemma's code of the language, such as "en", None for no lemmas. dtype: the vectors' type. statistics:
+    whether to store attention statistics. window: tokens per window, None for the model's limit, at most 512. stride:
+    tokens from one window's start to the next, None for 3/4 of a window. shard: characters of text in a shard.
     """
 
     layers: tuple[int, ...] | None = None
@@ -60,7 +60,7 @@ class Settings:
     shard: int = SHARD
 
     def __post_init__(self) -> None:
-        """Check the settings' values and combinations. Raises RegardError for the first wrong one."""
+        """Check the settings' values and combinations. Raises RegardError for the first invalid one."""
         for name, known in (("unit", UNITS), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
                 raise RegardError(f"{name}: got {getattr(self, name)!r}, expected {' or '.join(known)}")
@@ -89,7 +89,7 @@ def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) 
 
 
 def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
-    """Return a layer's index among the stored layers, for None or -1 that of the last."""
+    """Return a layer's index among the stored layers. None and -1 mean the last stored layer."""
     if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:
@@ -99,5 +99,5 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
 
 
 def lookup_key(word: str) -> str:
-    """Return the key by which an index looks a word up: composed (NFC) and case-folded."""
+    """Return the lookup key of a word in an index: normalized (NFC) and case-folded."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())

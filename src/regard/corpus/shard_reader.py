@@ -1,8 +1,8 @@
-"""Read the tables and vectors of a shard, and detect damage when its files are read.
+"""Read the tables and vectors of a shard, and detect damaged files on reading.
 
 Strings stay dictionary-encoded, as in the file. pyarrow checks the page checksums of Parquet files. The shard's index
-has the SHA-256 of each megabyte of every file. It covers the data without page checksums: footers of Parquet files,
-vectors, and files that DuckDB reads.
+has the SHA-256 of each megabyte of every file. regard uses it to check what pyarrow doesn't: the footers of Parquet
+files, vectors, and files that DuckDB reads.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class ShardFiles:
     """The files of a shard's folder. Each block of a file is checked once, before its first use."""
 
     def __init__(self, folder: Path, sha256: str = "") -> None:
-        """Keep the folder's path, and read nothing yet. sha256: the hash of the index, if known."""
+        """Set the folder, without reading any file. sha256: the hash of the index, if known."""
         self.folder = folder
         self._sha256 = sha256
         self._checked: set[tuple[str, int]] = set()
@@ -65,7 +65,7 @@ class ShardFiles:
         raise damaged(path, "it is missing, or not the index that was written")
 
     def check(self, name: str, start: int = 0, stop: int | None = None) -> None:
-        """Compare the SHA-256 of a file's blocks with the index, by default all. Raises RegardError if one differs."""
+        """Check the SHA-256 of a file's blocks, by default of all. Raises RegardError if one differs from the index."""
         path, sums = self.folder / name, self.index.files.get(name, [])
         stop = max(path.stat().st_size, BLOCK * len(sums)) if stop is None else stop
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ class ShardFiles:
 
 
 def damaged(path: Path, why: str) -> RegardError:
-    """Return the RegardError for a damaged file of a shard, with how to rebuild the shard."""
+    """Return the RegardError for a damaged file of a shard. The message says how to rebuild the shard."""
     again = f"remove the folder {str(path.parent)!r}, and the same `regard embed` again makes it"
     return RegardError(f"{str(path)!r} is damaged: {why}; {again}")
 
@@ -116,7 +116,7 @@ class RowColumns:
     """Columns of an index's table rows. shard: each row's shard; row: its number in that shard."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Create columns without any row. names: the names of the columns."""
+        """Create columns with these names and without rows."""
         self.names = tuple(names)
         self.shard: list[str] = []
         self._rows: list[np.ndarray] = []
@@ -126,7 +126,7 @@ class RowColumns:
         return len(self.shard)
 
     def add(self, shard: str, rows: Int[np.ndarray, " n"], cells: Cells) -> None:
-        """Append rows of a shard: their numbers there and their cells."""
+        """Append rows of a shard. rows: their numbers in the shard. cells: their values by column."""
         self.shard += [shard] * len(rows)
         self._rows.append(rows)
         for name in self.names:
@@ -155,7 +155,7 @@ def cells_at(table: "pa.Table", rows: Int[np.ndarray, " n"], names: Sequence[str
 
 
 def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
-    """Convert Arrow integers to NumPy; null is -1."""  # by the buffer: Arrow's to_numpy takes 0.5 s to import pandas
+    """Convert Arrow integers to NumPy; null is -1."""  # from the buffer: Arrow's to_numpy imports pandas (0.5 s)
     if cells.null_count:
         return np.array([-1 if cell is None else cell for cell in cells.to_pylist()], np.int64)
     kind = np.dtype(f"i{cells.type.bit_width // 8}")
@@ -175,7 +175,7 @@ class ShardReader:
     """A reader of one shard of an index. Its files are open only while they are read."""
 
     def __init__(self, folder: Path, summary: ShardSummary) -> None:
-        """Keep the folder's path, and read nothing yet. summary: the shard's entry in the manifest."""
+        """Set the folder, without reading any file. summary: the shard's entry in the manifest."""
         self.folder, self.summary = folder, summary
         self._files = ShardFiles(folder, summary.sha256)
 
@@ -202,11 +202,11 @@ class ShardReader:
             raise damaged(self.folder / file, first_line(error)) from error
 
     def check(self, name: str) -> None:
-        """Check the hashes of a whole table once per process. Raises RegardError if it is damaged."""
+        """Check the hashes of a whole table, unless they were checked before. Raises RegardError if it is damaged."""
         self._files.check(f"{name}.parquet")
 
     def vectors(self, rows: Int[np.ndarray, " n"], place: int) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows from one layer. place: its index among the stored layers."""
+        """Read the embeddings of some rows from a layer. place: the layer's index among the stored layers."""
         count = self.summary.rows
         if rows.size and not (rows.min() >= 0 and rows.max() < count):
             raise RegardError(
@@ -219,7 +219,7 @@ class ShardReader:
         return vectors[rows, place]
 
     def all_vectors(self, place: int) -> Iterator[tuple[int, Float[np.ndarray, "n M"]]]:
-        """Yield the embeddings of all rows from one layer in blocks, each with its first row's number."""
+        """Yield the embeddings of all rows from a layer in blocks, each with its first row's number."""
         vectors, _, size = self._mapped_vectors()
         self._files.check(VECTORS)
         step = max(1, 8 * BLOCK // size)
@@ -227,7 +227,7 @@ class ShardReader:
             yield first, vectors[first : first + step, place]
 
     def _mapped_vectors(self) -> tuple[Any, int, int]:
-        """Map vectors.npy into memory; return it, the offset of its data, and the bytes per row."""
+        """Map vectors.npy into memory. Return it, the offset of its data, and the bytes per row."""
         self._files.check(VECTORS, 0, 1)
         vectors = np.load(self.folder / VECTORS, mmap_mode="c")
         return vectors, vectors.offset, vectors.itemsize * math.prod(vectors.shape[1:])

@@ -17,7 +17,7 @@ SCORES = ("previous", "next", "same", "special", "first", "duplicate", "inductio
 class Store(StoreTables):
     """An embedding index, opened from its folder: `with Store("texts.store") as store: store.find("bank")`.
 
-    Tables and vectors are read on request. `sql` runs any query over the tables.
+    Tables and vectors are read when needed. `sql` runs any SELECT query on the tables.
     """
 
     find = find_occurrences
@@ -32,9 +32,9 @@ class Store(StoreTables):
 def head_means(store: StoreTables) -> HeadMeans:
     """Compute each head's mean attention scores over the whole corpus from the sums in all shards.
 
-    The scores are those of `regard.explain.weights.head_scores`, without sinks, which belong to one text. Queries are
-    all tokens but special ones and the first of a window. Each counts once, even if several windows read it. With
-    --where, only windows with a matching word were read and count.
+    The scores are those of `regard.explain.weights.head_scores`, without attention sinks, which are specific to a
+    text. Queries are all tokens except special tokens and the first token of a window. Each is counted once, even if it
+    is in several windows. With --where, only windows with a matching word are included.
     """
     if not store.manifest.settings.get("statistics"):
         raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it has no attention statistics")

@@ -1,4 +1,4 @@
-"""Open an embedding index: read rows, texts and vectors of its shards on request, and run SQL on its tables.
+"""Open an embedding index: read rows, texts and vectors of its shards when needed, and run SQL on its tables.
 
 The bytes of an index depend on texts, settings, the model (by its hash), package versions, kernels and threads.
 """
@@ -39,7 +39,7 @@ PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
 def describe_store_environment() -> dict[str, str]:
-    """Return the package versions, the tiles' matrix product and the machine that shards depend on."""
+    """Return what a shard's bytes depend on: package versions, the matrix product of tiles, and the machine."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -50,7 +50,7 @@ def describe_store_environment() -> dict[str, str]:
 
 
 def check_store_environment(made: dict[str, str]) -> None:
-    """Check that versions and matrix product match those that an index was made with."""
+    """Check that versions and matrix product are those with which an index was made."""
     here = describe_store_environment()
     for name in (*PACKAGES, "machine"):
         if made.get(name) != here[name]:
@@ -80,7 +80,7 @@ def digest_model(model: Model) -> str:
     return whole.hexdigest()
 
 
-FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # and heads.parquet, if statistics are stored
+FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet is optional
 AT_ONCE = 2  # shards read at the same time
 T = TypeVar("T", bound="StoreTables")
 SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
@@ -88,13 +88,13 @@ TABLES = ("rows", "texts", "spans", "heads")
 
 
 class StoreTables:
-    """The tables and vectors of an embedding index. notes: sentences to show with every answer from it."""
+    """The tables and vectors of an embedding index. notes: sentences to show with every result from it."""
 
     def __init__(self, path: Path | str, *, model: "str | os.PathLike[str] | Model | None" = None) -> None:
-        """Open the folder of an embedding index and check that no shard lacks a file.
+        """Open the folder of an embedding index and check that every shard has its files.
 
-        model: the model that embedded the texts, or its name, for queries that embed new text. You can omit the default
-        model. A model that only the index names is never loaded.
+        model: the model that embedded the texts, or its name, for queries that embed new text. You can omit it for the
+        default model. regard never loads a model just because the index names it.
         """
         self.path = Path(path)
         self._named = model
@@ -138,12 +138,12 @@ class StoreTables:
 
     @property
     def layer(self) -> int:
-        """Return the default layer of queries: the last stored one."""
+        """Return the default layer of queries: the last stored layer."""
         return self.manifest.layers[-1]
 
     @property
     def of_default(self) -> bool:
-        """Return whether the manifest names the default model as the one that made the index."""
+        """Return whether the default model made the index, according to the manifest."""
         return self.manifest.model.source in ("", DEFAULT_NAME) and self.manifest.model.name == DEFAULT_NAME
 
     @property
@@ -157,7 +157,7 @@ class StoreTables:
 
     @cached_property
     def model(self) -> "Model":
-        """Load the model that embedded the texts: the named one, or the default model."""
+        """Load the model that embedded the texts: the model passed to the constructor, or the default model."""
         kept, named = self.manifest.model, self._named
         if named is None and not self.of_default:
             raise RegardError(
@@ -175,11 +175,11 @@ class StoreTables:
         """Run one SELECT statement on the index's tables through DuckDB, and return an Arrow table.
 
         There are six views: rows, texts, spans, heads (with statistics), quarantine (if the index is finished), and
-        shards (the manifest's list). The first four have two more columns to locate rows and their vectors: shard (its
-        name) and row (counted from 0 in that shard's file). A query can read only the folder of the index, and can't
-        change anything.
+        shards (the manifest's list). The first four have two more columns to locate rows and their vectors: the shard's
+        name (`shard`) and the row number in its file, from 0 (`row`). A query can't read files outside the index's
+        folder or change anything.
 
-        parameters: the values for the ? signs in the query.
+        parameters: the values for the question marks in the query.
         """
         with self._lock:
             if self._views is None:
@@ -210,7 +210,7 @@ class StoreTables:
         return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
 
     def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> RowColumns:
-        """Read rows by shard name and row numbers, ascending. Numbers that don't exist are skipped."""
+        """Read rows by shard name and row numbers, in ascending order. Numbers that don't exist are skipped."""
         result = RowColumns(columns)
         for name, numbers in wanted.items():
             shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
@@ -221,7 +221,7 @@ class StoreTables:
         return result
 
     def vectors(self, shard: str, rows: Int[np.ndarray, " n"], layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows of a shard from one layer, None for the last stored one."""
+        """Read the embeddings of some rows of a shard from a layer. None: the last stored layer."""
         return self._shard(shard).vectors(rows, self.layer_index(layer))
 
     def all_vectors(self, layer: int | None = None) -> Iterator[tuple[str, int, Float[np.ndarray, "n M"]]]:
@@ -242,7 +242,7 @@ class StoreTables:
 
 
 def _positions_of_string(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
-    """Return the positions at which a dictionary-encoded string column has a value."""
+    """Return the rows in which a dictionary-encoded string column equals a value."""
     positions, start = [np.empty(0, np.int64)], 0
     for chunk in column.chunks:
         codes = [code for code, string in enumerate(chunk.dictionary.to_pylist()) if string == value]
@@ -258,7 +258,7 @@ def connect_duckdb(store: Path, manifest: Manifest, shards: Collection[ShardRead
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
     try:
-        for name in TABLES:  # no view if there is no shard, or for heads if there are no statistics
+        for name in TABLES:  # no view without a shard, and no view of heads without statistics
             files = [each.folder / f"{name}.parquet" for each in shards]
             files = [file for file in files if name != "heads" or file.is_file()]
             if files:

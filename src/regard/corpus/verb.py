@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns, or - for standard input.")
 ]
-EVERY = 20.0  # seconds between progress lines if a line can't be redrawn
+EVERY = 20.0  # seconds between progress lines if there is no terminal
 SHOWN, CONTEXT = 25, 60
 StoreFolder = Annotated[Path, option("--store")]
 StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
@@ -86,7 +86,7 @@ def embed(
 
 
 def _layers_option_value(given: str) -> tuple[int, ...] | None:
-    """Parse the value of `--layers` to the form in `Settings`."""
+    """Convert the value of `--layers` to that of `Settings.layers`."""
     if given == "last":
         return None
     if given == "all":
@@ -99,7 +99,7 @@ def _layers_option_value(given: str) -> tuple[int, ...] | None:
 
 
 def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[EmbedProgress], None]":
-    """Return a callback that shows progress in a status line, or in new lines without a terminal."""
+    """Return a callback that shows progress in a status line, or without a terminal in separate lines."""
     last_printed = time.monotonic()
 
     def show(done: "EmbedProgress") -> None:
@@ -118,7 +118,7 @@ def _progress_shown_in(status: "Status", characters: int | None) -> "Callable[[E
 
 
 def check_store(store: Path, layer: int | None = None) -> None:
-    """Check an index's manifest, and that it stores a layer, before slow imports."""
+    """Check an index's manifest, and that the index stores a layer. Runs before slow imports."""
     place_among_stored_layers(read_manifest(store).layers, layer)
 
 

@@ -1,15 +1,15 @@
 """Measure and test the change of a word's embeddings between two groups of its occurrences.
 
 Average pairwise distance (APD; Periti and Tahmasebi 2024, "A Systematic Comparison of Contextualized Word Embeddings
-for Lexical Semantic Change") is the mean of 1 - cosine over all pairs of an occurrence of one group and one of the
-other. It grows with the spread within the groups, even without a change. The test uses the energy distance instead:
+for Lexical Semantic Change") is the mean of 1 - cosine over all pairs of occurrences from different groups. It grows
+with the spread within the groups, even if the meaning doesn't change. The test uses the energy distance instead:
 
-    T = 2 APD - (mean of 1 - cosine within the first group) - (within the second)
+    T = 2 APD - (mean of 1 - cosine within the first group) - (mean of 1 - cosine within the second group)
 
-without pairs of an occurrence with itself. Its mean is 0 if both groups are drawn from one population. Means of
-cosines of unit vectors follow from sums, so no R × R matrix is needed and no occurrence is left out.
+The means within a group leave out pairs of an occurrence with itself. The expected value of T is 0 if both groups are
+drawn from the same population. Mean cosines of unit vectors follow from vector sums, so no R × R matrix is needed.
 
-The test permutes which occurrences (or whole documents) belong to which group: with p = (1 + #{T* ≥ T}) / (1 + rounds)
+The test permutes the group labels of occurrences, or of whole documents. With p = (1 + #{T* ≥ T}) / (1 + rounds),
 P(p ≤ α) ≤ α holds exactly if the labels are exchangeable (Phipson and Smyth 2010).
 """
 
@@ -23,11 +23,11 @@ from regard.errors import RegardError
 
 ABSENT, PRESENT = 0.02, 0.10  # fractions of a group's occurrences
 ALARM = 0.05  # largest p of a significant difference
-LEAST = 5  # occurrences in both groups that a sense needs to be tested
-SENSE_NUMBERS = 1 << 22  # numbers in a block of permutations
+LEAST = 5  # minimum number of occurrences of a tested sense, in both groups together
+SENSE_NUMBERS = 1 << 22  # maximum number of array elements in a block of permutations
 ROUNDING = 1e-9
 ROUNDS = 999
-NUMBERS = 1 << 22  # numbers in a block of permutations
+NUMBERS = 1 << 22  # maximum number of array elements in a block of permutations
 
 
 def sense_share_test(
@@ -39,17 +39,17 @@ def sense_share_test(
     rounds: int,
     seed: int = 0,
 ) -> list[float | None]:
-    """Return the p-value of each sense's difference in fractions, corrected for the number of senses.
+    """Return a p-value for each sense's difference in fractions between two groups, corrected for multiple tests.
 
-        z = |c / n - d / m| / sqrt(s (1 - s) (1 / n + 1 / m)),    c of n and d of m occurrences, s = (c + d) / (n + m)
+        z = |c / n - d / m| / sqrt(s (1 - s) (1 / n + 1 / m)),    s = (c + d) / (n + m)
 
-    Whole documents, or occurrences, are permuted as in `permutation_test`. Each z is compared with the largest z of any
-    sense in a permutation (Westfall and Young 1993): without a difference, some sense has p ≤ α with probability ≤ α.
+    The sense has c of the first group's n occurrences and d of the second group's m. Documents or occurrences are
+    permuted as in `permutation_test`. Each z is compared with the largest z over all senses in each permutation
+    (Westfall and Young 1993). If the groups don't differ, the probability that any sense has p ≤ α is at most α.
 
-    labels: each occurrence's sense, 0 to senses - 1. first: whether it is in the first group. units: the number of its
-    document, or of the occurrence itself, which is permuted as a whole. rounds: number of permutations drawn with
-    `seed`. p is None for a sense of fewer than 5 occurrences, for one that all occurrences have, and if a group is
-    empty.
+    labels: each occurrence's sense, 0 to senses - 1. first: whether it is in the first group. units: a number for each
+    occurrence. Occurrences with the same number (a document's) are permuted together. rounds: number of permutations.
+    p is None for a sense with fewer than 5 or with all occurrences, and for all senses if a group is empty.
     """
     _, which = np.unique(units, return_inverse=True)
     counts = np.zeros((int(which.max(initial=-1)) + 1, senses))
@@ -78,7 +78,7 @@ def _sense_share_deviations(
     sizes: Float[np.ndarray, " units"],
     counts: Float[np.ndarray, "units k"],
 ) -> Float[np.ndarray, "labellings k"]:
-    """Compute z of every sense for each labelling, which puts the units into two non-empty groups."""
+    """Compute every sense's z for each labelling, a division of the units into two non-empty groups."""
     inside = first.astype(np.float64)
     n, own = (inside @ sizes)[:, None], inside @ counts
     total, sense_totals = sizes.sum(), counts.sum(0)
@@ -92,8 +92,8 @@ def _sense_share_deviations(
 class Change:
     """The difference of a word's embeddings between two groups, with a permutation test.
 
-    apd: average pairwise distance. within: the mean of 1 - cosine within each group. statistic: the tested T.
-    p: of the permutation test. units: number of permuted occurrences or documents in each group.
+    apd: average pairwise distance. within: the mean of 1 - cosine within each group. statistic: the test statistic T.
+    p: the permutation test's p-value. units: number of permuted occurrences or documents in each group.
     """
 
     apd: float
@@ -107,7 +107,7 @@ class Change:
 
 
 def average_pairwise_distance(one: Float[np.ndarray, "n M"], other: Float[np.ndarray, "m M"]) -> float:
-    """Return the mean of 1 - cosine over all pairs with one vector of each group."""
+    """Return the mean of 1 - cosine over all pairs of vectors from different groups."""
     if not len(one) or not len(other):
         raise RegardError(f"change: got groups of {len(one)} and {len(other)} occurrences, expected at least one each")
     return float(1 - unit(one).mean(0, dtype=np.float64) @ unit(other).mean(0, dtype=np.float64))
@@ -135,7 +135,7 @@ def permutation_test(
         raise RegardError(f"rounds: got {rounds}, expected 1 or more")
     apd, within = average_pairwise_distance(one, other), (within_distance(one), within_distance(other))
     points = np.concatenate([unit(one), unit(other)])
-    points = points - points.mean(0, dtype=np.float64).astype(np.float32)  # same distances, more exact sums
+    points = points - points.mean(0, dtype=np.float64).astype(np.float32)  # keeps distances, makes sums more exact
     first = np.arange(len(points)) < len(one)
     which = np.arange(len(points))
     if documents is not None:
@@ -157,7 +157,7 @@ def permutation_test(
 
 @dataclass(frozen=True, eq=False)
 class _PermutedUnits:
-    """The units that a test permutes: sums of their centred vectors and squared lengths, and counts."""
+    """The permuted units: each unit's sum of centred vectors, sum of squared lengths, and number of vectors."""
 
     sums: Float[np.ndarray, "units M"]
     squares: Float[np.ndarray, " units"]
@@ -175,10 +175,10 @@ class _PermutedUnits:
         return _PermutedUnits(sums, np.bincount(which, weights=squares), counts.astype(np.float64))
 
     def statistics(self, first: Bool[np.ndarray, "labellings units"]) -> Float[np.ndarray, " labellings"]:
-        """Compute T for each labelling, which puts the units into two groups.
+        """Compute T for each labelling, a division of the units into two groups.
 
-        T = |mean - other mean|² - variance / n - other variance / m, with unbiased variances. For vectors of length 1,
-        it is the difference of the mean distances.
+        T = |mean - other mean|² - variance / n - other variance / m, with unbiased variances. For unit vectors, this
+        equals T as defined at the top of this module.
         """
         sums = (first.astype(np.float32) @ self.sums).astype(np.float64)
         inside = first.astype(np.float64)
@@ -191,6 +191,6 @@ class _PermutedUnits:
         return (apart**2).sum(1) - variance / n - other_variance / m
 
     def rounding(self, first: Bool[np.ndarray, " units"]) -> float:
-        """Return the rounding error between statistics of the same sums in a different order."""
+        """Return a tolerance for statistics that differ only in the order of summation."""
         n, m = self.counts[first].sum(), self.counts[~first].sum()
         return float(1e-5 * self.squares.sum() / (n + m) * (1 / n + 1 / m))

@@ -1,22 +1,22 @@
 """Cluster the embeddings of a word's occurrences into senses, by k-means on vectors of length 1.
 
-The number of senses is the k of 2 to 8 with the largest mean silhouette (Rousseeuw 1987), among those k whose smallest
-cluster has two occurrences and 2 % of all. Senses count as separated if the silhouette reaches 0.25, below which
-Kaufman and Rousseeuw (1990) see no substantial structure, and if the mean separation reaches 0.08. Otherwise all
-occurrences are one cluster, and the number of senses is unknown.
+The number of senses is the k from 2 to 8 with the largest mean silhouette (Rousseeuw 1987). Each cluster must have at
+least two occurrences and 2 % of all occurrences. Senses count as separated if the silhouette reaches 0.25 and the mean
+separation reaches 0.08. If not, all occurrences form a single cluster, and the number of senses is unknown. Kaufman and
+Rousseeuw (1990) see no substantial structure below a silhouette of 0.25.
 
-An occurrence's separation is its mean cosine with the rest of its cluster, minus that with the nearest other cluster:
-the silhouette without its division by the larger distance. Both are needed, because the silhouette has no scale: a word
-with one sense can reach the silhouette of a word with several, since small differences are divided by small distances.
+An occurrence's separation is its mean cosine with the rest of its cluster minus its mean cosine with the nearest other
+cluster. The silhouette divides this difference by the larger distance, so it ignores scale. A word with a single sense
+can reach the silhouette of a word with several, because small differences are divided by small distances.
 `benchmarks/senses.py` measures this. The separation's threshold was tuned on the last layer of all-MiniLM-L6-v2.
 
 Why k-means: on the same vectors, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster, because senses
 aren't dense in 384 dimensions. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
 
-Ablation checks whether a context word gives an occurrence its sense: the attention edges from the occurrence's tokens
-to that word's tokens are cut in every layer and head, and the occurrence is embedded again. The check counts how often
-another sense's centroid is then nearest, and compares with a random word of the excerpt. Paths through other tokens
-stay, so a small fraction doesn't mean that the word has no effect.
+Ablation checks whether a context word determines an occurrence's sense. The attention edges from the occurrence's
+tokens to that word's tokens are ablated in every layer and head, and the occurrence is embedded again. The check counts
+how often another sense's centroid is then nearest. It does the same with a random word of the excerpt. Paths through
+other tokens remain, so a small effect doesn't prove that the word has none.
 """
 
 import math
@@ -39,15 +39,15 @@ from regard.models.model import Model
 from regard.text.words import word_spans
 from regard.trace.trace import Trace
 
-SILHOUETTE, SEPARATION = 0.25, 0.08  # smallest means of separated senses
-NOT_SEPARATED = "not separated"  # name of the single group of all occurrences if a measure is too small
+SILHOUETTE, SEPARATION = 0.25, 0.08  # smallest mean values of separated senses
+NOT_SEPARATED = "not separated"  # name of the single cluster if senses aren't separated
 MOST = 8  # largest k that is tried
-SMALLEST = 0.02  # fraction of all occurrences that each sense needs when k is chosen
-TRIED = 5_000  # k is chosen on so many occurrences; all are clustered
+SMALLEST = 0.02  # smallest fraction of occurrences in a sense when k is chosen
+TRIED = 5_000  # k is chosen on at most this many occurrences, then all are clustered
 STARTS = 10  # k-means starts; the best result is used
-MIN_Z = 2.0  # of a marker word
+MIN_Z = 2.0  # a marker word's z-score is above this
 REACH = 200  # characters of an excerpt on either side of the occurrence
-LEAST = 2  # occurrences of a sense that need a marker word near them
+LEAST = 2  # a marker word is near at least this many occurrences of its sense
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class Clusters:
     """The clusters of a word's occurrences, one per sense, the largest first.
 
     labels: each occurrence's sense. centroids: unit vectors. distances: 1 - cosine of each occurrence with its sense's
-    centroid. silhouettes, separations: the means for each tried k (on at most 5,000 occurrences, see notes), or for the
-    requested k.
+    centroid. silhouettes, separations: the mean for each tried k (on at most 5,000 occurrences, see `notes`), or only
+    for the requested k.
     """
 
     labels: Int[np.ndarray, " R"]
@@ -72,7 +72,7 @@ class Clusters:
         return len(self.centroids)
 
     def separates(self, k: int) -> bool:
-        """Return whether k senses reach both thresholds, True for a k that wasn't measured."""
+        """Return whether k senses reach both thresholds, or k wasn't measured."""
         return self.silhouettes.get(k, SILHOUETTE) >= SILHOUETTE and self.separations.get(k, SEPARATION) >= SEPARATION
 
     def sizes(self) -> list[int]:
@@ -80,7 +80,7 @@ class Clusters:
         return [int(each) for each in np.bincount(self.labels, minlength=self.k)]
 
     def examples(self, sense: int, top: int) -> list[int]:
-        """Return the `top` occurrences nearest to a sense's centroid, as good dictionary examples."""
+        """Return the `top` occurrences nearest to a sense's centroid."""
         members = np.flatnonzero(self.labels == sense)
         return [int(each) for each in members[np.argsort(self.distances[members], kind="stable")][:top]]
 
@@ -125,14 +125,14 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
 
 
 def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> tuple[float, float]:
-    """Return the mean silhouette and separation of clusters by cosine; a lone occurrence counts 0.
+    """Return the clusters' mean silhouette and separation by cosine. A lone occurrence in a cluster counts as 0.
 
-    The mean cosine with a set of unit vectors is the product with their mean, so no R × R matrix is needed.
+    A vector's mean cosine with a set of unit vectors is its dot product with their mean: no R × R matrix is needed.
     """
     points = unit(vectors).astype(np.float64)
     counts = np.bincount(labels)
     sums = np.stack([points[labels == each].sum(0) for each in range(len(counts))])
-    total = points @ sums.T  # product of each occurrence with each cluster's sum
+    total = points @ sums.T  # dot product of each occurrence with each cluster's sum
     rows = np.arange(len(points))
     own = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
     others = total / counts
@@ -146,9 +146,9 @@ def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.
 def _k_means(
     points: Float[np.ndarray, "R M"], k: int, seed: int
 ) -> tuple[Int[np.ndarray, " R"], Float[np.ndarray, "found M"]]:
-    """Return each point's cluster and the unit centroids; each point's own centroid is the nearest by cosine.
+    """Return each point's cluster and the centroids, scaled to length 1. A point's centroid is the nearest by cosine.
 
-    There are fewer than k clusters if fewer points differ.
+    There are fewer than k clusters if there are fewer than k distinct points.
     """
     if k == 1:
         return np.zeros(len(points), dtype=np.int64), unit(points.mean(0, keepdims=True))
@@ -157,10 +157,10 @@ def _k_means(
         import_from_corpus_extra("sklearn.exceptions").ConvergenceWarning,
     )
     limits = import_from_corpus_extra("threadpoolctl").threadpool_limits
-    with warnings.catch_warnings(), limits(1, "openmp"):  # threads would add in any order
+    with warnings.catch_warnings(), limits(1, "openmp"):  # several threads would sum in a varying order
         warnings.simplefilter("ignore", warning)  # fewer distinct points than clusters: handled below
         labels = cluster.KMeans(k, n_init=STARTS, random_state=seed % (1 << 32)).fit(points).labels_.astype(np.int64)
-    for _ in range(100):  # from means to unit vectors: few steps, few occurrences change
+    for _ in range(100):  # with centroids scaled to length 1, a few occurrences change cluster
         _, labels = np.unique(labels, return_inverse=True)
         centroids = unit(np.stack([points[labels == each].mean(0) for each in range(labels.max() + 1)]))
         nearest = (points @ centroids.T).argmax(1)
@@ -171,7 +171,7 @@ def _k_means(
 
 
 def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: int = REACH) -> WordSpan:
-    """Cut the text around an occurrence, at most `reach` characters on each side, to whole words."""
+    """Return the text around an occurrence: at most `reach` characters on each side, cut to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
     if left > 0:
@@ -184,7 +184,7 @@ def excerpt_around_occurrence(part: DocumentPart, start: int, end: int, reach: i
 
 
 def words_around_occurrence(place: WordSpan) -> dict[str, list[tuple[int, int]]]:
-    """Return the spans of every other word of an excerpt, by its lookup key."""
+    """Return the spans of all other words in an excerpt, by lookup key."""
     found: dict[str, list[tuple[int, int]]] = {}
     for start, end in word_spans(place.text):
         name = lookup_key(place.text[start:end])
@@ -199,8 +199,8 @@ def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
     Half an occurrence is added to each count (Haldane–Anscombe), so z is finite even if the word is never near others.
 
     Args:
-        near: Occurrences of the sense that have the word near them, of `size`.
-        near_others: Occurrences of the other senses that have it near them, of `others`.
+        near: Number of the sense's `size` occurrences with the word nearby.
+        near_others: Number of the other senses' `others` occurrences with the word nearby.
     """
     counts = [count + 0.5 for count in (near, size - near, near_others, others - near_others)]
     ratio = counts[0] * counts[3] / (counts[1] * counts[2])
@@ -210,7 +210,7 @@ def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
 def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
     """Return the words that mark a sense, with their z-scores, the largest first.
 
-    A marker word is near at least two occurrences of the sense, and its z is above 2. contexts: the words near each.
+    A marker word is near at least two occurrences of the sense, with z > 2. contexts: each occurrence's nearby words.
     """
     own: Counter[str] = Counter()
     others: Counter[str] = Counter()
@@ -224,10 +224,10 @@ def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int
 
 @dataclass(frozen=True)
 class CutEffect:
-    """The effect of cutting attention from a sense's occurrences to one of their context words.
+    """The effect of ablating attention from a sense's occurrences to one of their context words.
 
-    changed: the fraction with another nearest centroid afterwards. moved: the mean of 1 - cosine between the embeddings
-    before and after. random_changed, random_moved: the same for a random word.
+    changed: the fraction of occurrences that are then nearest to another centroid. moved: the mean of 1 - cosine
+    between the embeddings before and after. random_changed, random_moved: the same for a random word.
     """
 
     occurrences: int
@@ -248,18 +248,18 @@ def check_causes(
     most: int,
     seed: int = 0,
 ) -> tuple[dict[str, CutEffect], int]:
-    """Ablate attention to each context word in at most `most` random occurrences of a sense; return the effects.
+    """Ablate attention to each context word in at most `most` random occurrences of a sense. Return the effects.
 
-    Also return the number of excerpts that are left out, because without the rest of the document the occurrence is
-    nearer to another sense.
+    Also return the number of left-out excerpts, in which the occurrence is nearer to another sense without the rest of
+    the document.
     """
     random = np.random.default_rng(seed)
     around = [words_around_occurrence(place) for place in places]
     drawn = {}
-    for word in words:  # excerpts with this word and at least one other to draw
+    for word in words:  # excerpts with this word and another, from which to draw the random word
         having = [n for n, context in enumerate(around) if len(context) > 1 and word in context]
         drawn[word] = set(having if len(having) <= most else random.choice(having, most, replace=False).tolist())
-    effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # of each occurrence, as in `CutEffect`
+    effects: dict[str, list[tuple[float, ...]]] = {word: [] for word in words}  # per occurrence, as in `CutEffect`
     astray = 0
     for number in sorted({n for chosen in drawn.values() for n in chosen}):
         place = places[number]
@@ -278,7 +278,7 @@ def check_causes(
 def _embed_with_causes_cut(
     model: Model, place: WordSpan, causes: Sequence[str], layer: int, random: np.random.Generator
 ) -> Float[np.ndarray, "runs M"]:
-    """Return an occurrence's embedding unchanged, then with each cause and a random word cut."""
+    """Return an occurrence's embedding without ablation, then per cause with it and with a random word ablated."""
     plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
     word, by_name = word_tokens(plain, place), words_around_occurrence(place)
     sets: list[list[Ablate]] = []
@@ -289,7 +289,7 @@ def _embed_with_causes_cut(
             present = [other for span in spans if (other := word_tokens_or_none(plain, span)) is not None]
             sets.append([ablate(edge(word, other)) for other in present])
     rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}
-    if layer == len(plain.hidden_states) - 2:  # the last layer: batched runs, which keep only its states
+    if layer == len(plain.hidden_states) - 2:  # batched runs, which keep only the last layer's states
         for number, trace in model.ablated(place.text, sets, logits=False):
             assert isinstance(trace, Trace)
             rows[number + 1] = trace.last_hidden_state[list(word.tokens)].mean(0).detach().float().cpu().numpy()

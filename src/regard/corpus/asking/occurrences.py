@@ -1,8 +1,8 @@
 """Look up a word in an embedding index: its occurrences with their positions, vectors and context.
 
-A query that isn't a single word of the index is looked up as consecutive words: "don't", "the bank", 银行. Words are
-those of `word_spans`: "don't" has two, and each character of scripts without blanks is one. The lookup takes the rarest
-stored word of the query, and compares the text around its occurrences with the other words.
+A query that isn't a single word of the index is looked up as consecutive words, such as "don't", "the bank" or 银行.
+`word_spans` defines words: "don't" has two, and in scripts without spaces each character is a word. The lookup finds
+the query's rarest stored word and compares the text around its occurrences with the other words.
 """
 
 import difflib
@@ -23,18 +23,18 @@ from regard.text.words import ALIKE, word_spans
 
 COLUMNS = ("word", "form", "document", "part", "start", "end")
 CONTEXT = 60  # characters on either side
-MOST = 20_000  # occurrences on a page: Chromium took 9 s to open so many on one busy core
+MOST = 20_000  # maximum number of occurrences on a page; Chromium took 9 s to open this many on a busy core
 BLANKS = re.compile(r"\s+")
 PARTS = ("start", "text", "source", "line", "metadata")
-FIELDS = ("word", "lemma")  # fields of a lookup
+FIELDS = ("word", "lemma")  # columns that can be searched
 
 
 @dataclass(frozen=True)
 class Line:
     """One occurrence with its context, as a line of a concordance (KWIC).
 
-    left, right: the text before and after it, as many characters as were requested. start, end: its character positions
-    in the whole document. source, line: its file and line. metadata: of its document. similarity: the cosine with the
+    left, right: the requested number of characters before and after it. start, end: its character positions in the
+    whole document. source, line: its file and line. metadata: its document's metadata. similarity: the cosine with the
     query's vector. shard, row: its position in the index.
     """
 
@@ -55,9 +55,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Occurrences as columns, in index order: by shard as in the manifest, part and first character.
+    """Occurrences as columns, sorted by shard (in the manifest's order), document part and first character.
 
-    run: the consecutive words of each occurrence if the query has several. row is then the row of one of them.
+    run: the consecutive words in each occurrence, if the query has several. `row` is then the row of one of them.
     """
 
     tables: StoreTables
@@ -75,7 +75,7 @@ class Occurrences:
         return len(self.row)
 
     def take(self, chosen: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
-        """Return the occurrences with these numbers, in that order."""
+        """Return the occurrences at these indices, in the same order."""
         numbers = np.asarray(chosen, dtype=np.int64)
         shard, word, form, document = (
             tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document)
@@ -84,7 +84,7 @@ class Occurrences:
         return Occurrences(self.tables, shard, row, part, start, end, word, form, document, self.run)
 
     def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read the occurrences' embeddings from one layer in float32, None for the last stored layer."""
+        """Read the occurrences' embeddings from a layer as float32. None: the last stored layer."""
         if self.run:
             words = " or ".join(map(repr, dict.fromkeys(self.run)))
             raise RegardError(
@@ -118,7 +118,7 @@ class Occurrences:
         return parts_by_key
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
-        """Return a line for each occurrence, with `context` characters on each side and single blanks."""
+        """Return a line for each occurrence, with `context` characters on each side and whitespace as single spaces."""
         if context < 0:
             raise RegardError(f"context: got {context}, expected 0 or more characters")
         texts, lines = self.texts(), []
@@ -127,7 +127,7 @@ class Occurrences:
             start, end = int(self.start[n]), int(self.end[n])
             first, last = start - there.start, end - there.start
             around = there.text[max(0, first - context) : first], there.text[last : last + context]
-            left, right = (BLANKS.sub(" ", each) for each in around)  # joins lines, keeps blanks at the ends
+            left, right = (BLANKS.sub(" ", each) for each in around)  # joins lines, keeps spaces at the ends
             lines.append(
                 Line(left, self.form[n], right, self.word[n], self.document[n], start, end,
                      there.source, there.line, there.metadata, shard, int(self.row[n]),
@@ -148,7 +148,7 @@ class DocumentPart:
 
 
 def occurrences_at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
-    """Return the occurrences in given rows of the index's shards, in the order given."""
+    """Return the occurrences at these rows of the index's shards, in the same order."""
     if len(shards) != len(rows):
         raise RegardError(f"rows: got {len(rows)} rows of {len(shards)} shards, expected one shard for each row")
     wanted: dict[str, list[int]] = {}
@@ -163,7 +163,7 @@ def occurrences_at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequen
 
 
 def in_store_order(tables: StoreTables, rows: RowColumns) -> Occurrences:
-    """Make occurrences of table rows with `COLUMNS`, sorted by their position in the texts."""
+    """Convert table rows with `COLUMNS` to occurrences, sorted by their position in the index."""
     numbers = {name: n for n, name in enumerate(tables.shards)}
     shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)
     part, start, end = (rows.numbers(name) for name in ("part", "start", "end"))
@@ -213,7 +213,7 @@ def _occurrences_of(tables: StoreTables, by: str, wanted: str) -> Occurrences:
 
 
 def _runs_around_anchor(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
-    """Return the runs of words that contain occurrences of one word. at: its index among the run's `spans`."""
+    """Return the occurrences of consecutive words. anchors: those of one of the words; at: its index in `spans`."""
     between = [_comparable_gap(wanted[a:b]) for (_, a), (b, _) in pairwise(spans)]
     before, after = _comparable_gap(wanted[: spans[0][0]]), _comparable_gap(wanted[spans[-1][1] :])
     words = tuple(lookup_key(wanted[start:end]) for start, end in spans)
@@ -254,7 +254,7 @@ def _matches_run(
 
 
 def _comparable_gap(text: str) -> str:
-    """Return the text between words in a form to compare: single blanks, and one sign per meaning."""
+    """Normalize the text between words for comparison: single spaces, and one variant of each sign."""
     return BLANKS.sub(" ", lookup_key(text).translate(ALIKE))
 
 
@@ -276,7 +276,7 @@ def _why_no_run(tables: StoreTables, wanted: str, words: list[str], counts: dict
 
 
 def _why_not_stored(tables: StoreTables, by: str, wanted: str) -> str:
-    """Return why an index lacks a word, by its settings, or else the most similar words."""
+    """Return why an index lacks a word: a reason from its settings, or else the most similar words."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma and has no lemmas"

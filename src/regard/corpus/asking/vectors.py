@@ -1,7 +1,7 @@
-"""Embed words in new texts, and compute with many stored vectors: cosines, nearest rows, principal axes.
+"""Embed words in new texts, and compute cosines, nearest rows and principal axes of stored vectors.
 
-A place is a word of a query's own text, or an occurrence that is embedded again. The embedding of layer n is that
-layer's output. The last layer's is the contextual embedding, after the last norm if the model has one.
+A place is a word in the text of a query, or an occurrence that is embedded again. The embedding from layer n is that
+layer's output. For the last layer, it is the contextual embedding, after the final norm if the model has one.
 """
 
 import re
@@ -22,7 +22,7 @@ from regard.text.tokens import encode_all, shortened
 from regard.text.words import Word
 from regard.trace.trace import Trace
 
-BLOCK = 1024  # rows: 1.5 MB with 384 float32 per row. 64 times as many took three times as long
+BLOCK = 1024  # rows, 1.5 MB at width 384 in float32. Blocks 64 times larger took three times as long
 
 
 def unit(vectors: Float[np.ndarray, "... M"]) -> Float[np.ndarray, "... M"]:
@@ -33,7 +33,7 @@ def unit(vectors: Float[np.ndarray, "... M"]) -> Float[np.ndarray, "... M"]:
 
 
 def cosines(vectors: Float[np.ndarray, "n M"], query: Float[np.ndarray, " M"]) -> Float[np.ndarray, " n"]:
-    """Return the cosine of each vector with the query vector, in float32, 0 for a zero vector."""
+    """Return the cosine of each vector with the query vector, in float32. A zero vector has cosine 0."""
     direction = torch.from_numpy(query.astype(np.float32))
     direction = direction / direction.norm().clamp_min(torch.finfo(torch.float32).tiny)
     result = torch.empty(len(vectors))
@@ -47,7 +47,7 @@ def cosines(vectors: Float[np.ndarray, "n M"], query: Float[np.ndarray, " M"]) -
 
 
 def largest(scores: Float[np.ndarray, " n"], top: int) -> np.ndarray:
-    """Return the indices of the `top` largest scores in descending order. The first of equal scores wins."""
+    """Return the indices of the `top` largest scores in descending order. Equal scores keep their order."""
     if top < len(scores):
         edge = np.partition(scores, len(scores) - top)[len(scores) - top] if top else np.inf
         candidates = np.flatnonzero(scores >= edge)
@@ -59,10 +59,10 @@ def largest(scores: Float[np.ndarray, " n"], top: int) -> np.ndarray:
 def principal_axes(
     vectors: Float[np.ndarray, "n M"], count: int
 ) -> tuple[Float[np.ndarray, "n count"], tuple[float, ...]]:
-    """Project unit vectors on their first principal axes; return coordinates and explained variance.
+    """Project unit vectors on their first principal axes. Return coordinates and explained variance.
 
-    The axes (Pearson 1901) are those of the M × M covariance, so any number of vectors works. The largest component of
-    each axis is positive, so that plots don't flip. Variances are fractions of the total.
+    The axes (Pearson 1901) are eigenvectors of the M × M covariance matrix. The largest component of each axis is made
+    positive, so that plots don't flip. Explained variances are fractions of the total.
     """
     points = unit(vectors).astype(np.float64)
     points -= points.mean(0)
@@ -114,7 +114,7 @@ class WordSpan:
 def embed_places(
     model: Model, places: Sequence[WordSpan], layers: Sequence[int]
 ) -> Float[np.ndarray, "places layers M"]:
-    """Embed words in their texts: the mean of a word's token states, for each of some layers."""
+    """Embed words in their texts. An embedding is the mean of a layer's states over the word's tokens."""
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
     embeddings = []
@@ -132,7 +132,7 @@ def embed_places(
 
 
 def word_tokens(trace: Trace, place: WordSpan) -> Word:
-    """Return the word of a place with its tokens in a trace. Raises RegardError if it has no token."""
+    """Return the word at a place with its tokens in a trace. Raises RegardError if it has no token."""
     word = word_tokens_or_none(trace, place)
     if word is None:
         raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")
@@ -140,24 +140,24 @@ def word_tokens(trace: Trace, place: WordSpan) -> Word:
 
 
 def word_tokens_or_none(trace: Trace, place: WordSpan) -> Word | None:
-    """Return the word of a place with its tokens in a trace, None if it has no token."""
+    """Return the word at a place with its tokens in a trace, None if it has no token."""
     tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
     return Word(place.form, place.start, place.end, tokens) if tokens else None
 
 
 def layer_states_as_array(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
-    """Return a layer's output as a float32 array, for the last layer the contextual embeddings."""
+    """Return a layer's output as a float32 array. For the last layer, these are the contextual embeddings."""
     states = trace.hidden_states
-    last = len(states) - 2  # one more state than layers
+    last = len(states) - 2  # the first state is the first layer's input
     return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A window of text around an occurrence, which is at its characters [start, end).
+    """A window of text with an occurrence at its characters [start, end).
 
-    document: the id of its document. first: the position of the window's first character there. same: whether it has
-    the same tokens as when the index was made.
+    document: the document's id. first: the position of the window's first character in the document. same: whether the
+    window has the same tokens as when the index was made.
     """
 
     text: str
@@ -169,9 +169,9 @@ class Passage:
 
 
 def read_passage(model: Model, found: Occurrences) -> Passage:
-    """Return the window of text that one occurrence was embedded in. model: the one of the index.
+    """Return the window of text in which a single occurrence was embedded. model: the index's model.
 
-    If the window's text alone has other tokens, the passage is as many whole words as fit.
+    If the window's text alone is tokenized differently, the passage has as many whole words as fit.
     """
     if len(found) != 1:
         raise RegardError(f"passage: got {len(found)} occurrences, expected one")
@@ -205,7 +205,7 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
         first = _passage_word_begin(part.text, first, start)
     if last < len(part.text) and not part.text[last].isspace():
         last = _passage_word_end(part.text, end, last)
-    while len(ids(first, last)) > size.window:  # without the word before, the first word has other tokens
+    while len(ids(first, last)) > size.window:  # the first word may have more tokens without the word before it
         before = (first, last)
         if start - first > last - end:
             first = _passage_word_begin(part.text, first, start)
@@ -217,12 +217,12 @@ def read_passage(model: Model, found: Occurrences) -> Passage:
 
 
 def _passage_word_begin(text: str, first: int, last: int) -> int:
-    """Return where the next word begins after a blank, or `last` if there is no blank before it."""
+    """Return the start of the next word after a blank, or `last` if there is no blank before that position."""
     found = BLANK.search(text, first, last)
     return found.end() if found else last
 
 
 def _passage_word_end(text: str, first: int, last: int) -> int:
-    """Return where the last whole word before `last` ends, or `first` if there is no blank."""
+    """Return the end of the last whole word before `last`, or `first` if there is no blank."""
     blanks = list(BLANK.finditer(text, first, last))
     return blanks[-1].start() if blanks else first

@@ -15,8 +15,8 @@ from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.wording import listed
 
-MOST = 5  # rejected documents that are listed
-MOST_WORDS = 8  # words without a row that are listed
+MOST = 5  # maximum number of rejected documents listed
+MOST_WORDS = 8  # maximum number of listed words that have no row
 # Text that the model did not read as written, by its kind in spans.parquet.
 KINDS = {
     "unknown": "not in the vocabulary, read as the unknown token",
@@ -36,7 +36,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Embedded(Answer):
-    """The answer of `regard embed`: counts and left-out inputs. missing: from `missing_words`."""
+    """The result of `regard embed`: counts and left-out inputs. missing: the sentence of `missing_words`."""
 
     format: ClassVar[str] = "regard embed"
 
@@ -48,7 +48,7 @@ class Embedded(Answer):
         return f"What is in {self.report.store}"
 
     def findings(self) -> list[str]:
-        """Write the number of embeddings, the speed, and the requested words without an embedding."""
+        """Report the number of embeddings, the speed, and the requested words without an embedding."""
         report, counts = self.report, self.report.counts
         numbers: dict[str, object] = {name: counts.get(name, 0) for name in ("documents", "tokens", "rows")}
         numbers |= {
@@ -103,7 +103,7 @@ def embedded(paths: Sequence[str], out: Path, *, settings: Settings, **options: 
 
 
 def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
-    """Return a sentence about the words of `where` that the index has no row of, or an empty string."""
+    """Return a sentence about the words of `where` that have no row in the index, or an empty string."""
     if where is None:
         return ""
     with StoreTables(os.fspath(store)) as tables:

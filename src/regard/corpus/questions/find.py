@@ -1,9 +1,9 @@
 """Find a word's occurrences as a concordance (KWIC), sorted by source, context or similarity of meaning.
 
-Sorted by meaning, lines are ordered by cosine with the word in a sentence (`like`). Without a sentence, they are
-ordered along the first principal axis of the word's embeddings, the direction in which they differ most. This needs no
-parameter, unlike a number of senses. Contextual embeddings carry more than meanings: `benchmarks/like.py` measures how
-many of the first lines have the meaning that you asked for.
+Sorting by meaning orders lines by cosine with the word in a sentence (`like`). Without a sentence, it orders them along
+the first principal axis of the word's embeddings, the direction of largest variance. Unlike clustering, this needs no
+number of senses. Contextual embeddings encode more than meaning. `benchmarks/like.py` measures how many of the first
+lines have the meaning that you asked for.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from regard.explain.wording import listed
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
-LONGEST = 200_000_000  # bytes of a page's sentences: browsers open more only slowly
+LONGEST = 200_000_000  # maximum number of bytes of sentences on a page; browsers open larger pages slowly
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 TABLE: list[list[Template]] = [
@@ -66,12 +66,12 @@ def contexts_of_occurrences(found: Occurrences, reach: int) -> list[InContext]:
 
 
 def length_of_contexts(contexts: Sequence[InContext]) -> int:
-    """Return the total number of characters to the left and right in contexts."""
+    """Return the total number of characters in the left and right contexts."""
     return sum(len(each.left) + len(each.right) for each in contexts)
 
 
 def _context_around(part: DocumentPart, start: int, end: int, reach: int) -> InContext:
-    """Return an occurrence with the text on either side, and dots where the text is cut."""
+    """Return an occurrence with the text on either side, and an ellipsis where the text is cut."""
     place = excerpt_around_occurrence(part, start, end, reach)
     left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
     before, after = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
@@ -79,13 +79,13 @@ def _context_around(part: DocumentPart, start: int, end: int, reach: int) -> InC
 
 
 def context_cells(line: Line) -> list[Cell]:
-    """Return an occurrence's cells in a table: its context, its document, and its first character there."""
+    """Return an occurrence's cells in a table: context, document, and position of the first character in it."""
     return [InContext(line.left, line.form, line.right), line.document, line.start]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Concordance(Answer):
-    """The answer of `find`: lines in order. total: number of candidates; everywhere: among all words."""
+    """The result of `find`: sorted lines. total: number of candidates. everywhere: whether all words were searched."""
 
     format: ClassVar[str] = "regard find"
 
@@ -103,7 +103,7 @@ class Concordance(Answer):
         return f"{quoted(self.word)} in the corpus"
 
     def findings(self) -> list[str]:
-        """Write how often the word occurs, how many lines are shown, and the line nearest to the sentence."""
+        """Report how often the word occurs, how many lines are shown, and the line nearest to the sentence."""
         numbers = {
             "word": quoted(self.word), "total": self.total, "shown": len(self.lines), "everywhere": self.everywhere,
             "nearest": self.sort == "meaning" and self.like is not None,
@@ -127,7 +127,7 @@ class Concordance(Answer):
         return list(self.notes)
 
     def for_page(self) -> "Concordance":
-        """Check that a page can show so many lines. Raises RegardError if not."""
+        """Check that a page can show all lines. Raises RegardError if there are too many."""
         if len(self.lines) > MOST:
             raise RegardError(
                 f"page: {self.word!r} has {len(self.lines):,} lines, a page shows at most {MOST:,}: ask for "
@@ -189,7 +189,7 @@ def find(
             notes += (f"{quoted(word)} was looked up as the consecutive words {words}.",)
         total, similarity = len(found), None
         if like is not None:
-            vectors = found.vectors(layer)  # raises for a run, before a model is loaded
+            vectors = found.vectors(layer)  # raises for several words, before a model is loaded
             similarity = cosines(vectors, _embed_like(tables, word, like, layer))
     order = np.arange(len(found))
     if chosen == "meaning":

@@ -1,9 +1,9 @@
-"""Compare a word's meaning between two corpora or two parts of one, and find gained and lost senses.
+"""Compare a word's meaning between two corpora or two parts of a corpus, and find gained and lost senses.
 
-`regard.corpus.asking.change` measures and tests the change. Senses are clusters of both groups' occurrences together. A
-sense is gained if it has at most 2 % of the first group, at least 10 % of the second, 5 occurrences or more, and
-fractions that differ significantly (`sense_share_test`, p ≤ 0.05 corrected for the number of senses). A lost sense is
-the reverse. If the fractions fit but the test isn't significant, the sense is "unsure".
+`regard.corpus.asking.change` measures and tests the change. Senses are clusters of the occurrences of both groups. A
+gained sense has at most 2 % of the first group and at least 10 % of the second, and these fractions must differ
+significantly (`sense_share_test`, p ≤ 0.05 after correction for the number of senses). A lost sense is the reverse. If
+such a difference isn't significant or has no test (fewer than 5 occurrences), the sense is "unsure".
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ def shift_title(result: "Shift") -> str:
 
 
 def shift_sentences(result: "Shift") -> list[str]:
-    """Write the result of the word's test, the gained and lost senses, and the largest change of a sense."""
+    """Report the result of the test, the gained and lost senses, and the largest change of a sense."""
     total, separated = sum(result.change.occurrences), result.k is not None or len(result.senses) > 1
     fates: dict[str, list[str] | str | None] = {}
     for fate in ("gained", "lost"):
@@ -141,7 +141,7 @@ def shift_sentences(result: "Shift") -> list[str]:
     return sentences(TABLE, numbers | measures(result.k, result.clusters))
 
 
-DOCUMENTS = 5  # per group, the fewest to permute whole documents: 252 labellings
+DOCUMENTS = 5  # minimum number per group for a test that permutes whole documents: 252 labellings
 EXAMPLES = 3
 Fate = Literal["gained", "lost", "kept", "unsure"]
 
@@ -150,8 +150,8 @@ Fate = Literal["gained", "lost", "kept", "unsure"]
 class SharedSense:
     """A sense in both groups: its number and fraction of occurrences in each, with examples.
 
-    p: the probability that chance makes the fractions of any sense differ this much. None if it isn't tested: a sense
-    of fewer than 5 occurrences, or one that all occurrences have.
+    p: the probability that the fractions of any sense differ at least this much by chance. None for a sense that isn't
+    tested, because it has fewer than 5 or all occurrences.
     """
 
     name: str
@@ -164,9 +164,9 @@ class SharedSense:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shift(Answer):
-    """The answer of `shift`: a word in two groups of occurrences. permuted: "documents" or "occurrences".
+    """The result of `shift`: a word in two groups of occurrences. permuted: "documents" or "occurrences".
 
-    groups: their names. k: the requested number of senses, None for the best silhouette. context: characters on a side.
+    groups: their names. k: requested number of senses, None to choose it by silhouette. context: characters per side.
     """
 
     format: ClassVar[str] = "regard shift"
@@ -186,7 +186,7 @@ class Shift(Answer):
     context: int = CONTEXT
 
     def findings(self) -> list[str]:
-        """Write the result of the word's test and the gained and lost senses."""
+        """Report the result of the test, and the gained and lost senses."""
         return shift_sentences(self)
 
     def exactness(self) -> list[str]:
@@ -194,7 +194,7 @@ class Shift(Answer):
         return list(self.notes)
 
     def rows(self) -> list[Row]:
-        """Return every occurrence with its group and sense: by group, sense and distance from the centroid."""
+        """Return every occurrence with its group and sense, sorted by group, sense and distance from the centroid."""
         rows: list[Row] = []
         first = 0
         for name, found in zip(self.groups, self.found, strict=True):
@@ -252,7 +252,7 @@ def find_shift(
     used = tables.layer if layer is None else layer
     one, two = (each.vectors(used) for each in found)
     own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
-    documents = own, others + own.max(initial=-1) + 1  # documents of two indexes differ even if their names are equal
+    documents = own, others + own.max(initial=-1) + 1  # documents of two indexes differ, even with equal names
     few = min(len(np.unique(each)) for each in documents)
     whole = few >= DOCUMENTS
     if not whole:
@@ -291,7 +291,7 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
 def _shift_groups_by_column(
     found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
 ) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
-    """Split occurrences into two groups by the value of a metadata column; return also the groups' names."""
+    """Split occurrences into two groups by the value of a metadata column. Also return the groups' names."""
     texts = found.texts()
     cells = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
     present = sorted({value for value in cells if value is not None})

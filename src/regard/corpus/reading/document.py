@@ -1,4 +1,4 @@
-"""Make documents of table rows, and report unreadable inputs with their file and line."""
+"""Convert table rows to documents, and report unreadable inputs with their file and line."""
 
 import base64
 import datetime
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from regard.text.quoting import some_of
 
-MOST = 200_000  # characters of a part at most: attention doesn't reach across parts
+MOST = 200_000  # maximum number of characters in a part; there is no attention between parts
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object", bytes: "bytes"}
-_MOST_NAMED = 20  # columns that a message names
+_MOST_NAMED = 20  # maximum number of columns that a message names
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document, or one part of a long one. Its parts joined are the document, character by character.
+    """A document, or a part of a long document. The concatenated parts are the whole document.
 
-    id: the document's name: the file's path, "path:LINE" in a table, or the value of the id column. All parts of a
-        document share it.
+    id: the document's name, which is the file's path, "path:LINE" in a table, or the value of the id column. All parts
+        of a document share it.
     start: the position of the text's first character in the whole document, 0 unless the document was cut into parts.
     source: the file, "-" for standard input.
     line: the line or row of a table, from 1; None for a whole file.
@@ -47,7 +47,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the table columns with the text and, if documents have their own ids, the id."""
+    """The names of the table columns with the text and, if there is one, the document's id."""
 
     text: str = "text"
     id: str | None = None
@@ -57,11 +57,11 @@ DEFAULT = Columns()
 
 
 def to_document(source: str, line: int, cells: Mapping[str, object], columns: Columns) -> Document | Rejected:
-    """Make a document of a table row, or return the reason why the row can't be one.
+    """Convert a table row to a document, or return the reason why that isn't possible.
 
-    source, line: the row's file and line. cells: its values by column, None if there is none. Columns that are neither
-    text nor id become metadata: strings unchanged, dates and times in ISO format, bytes in base64, all else in JSON.
-    None is left out.
+    source, line: the row's file and line. cells: its values by column, None for a missing value. Columns other than
+    text and id become metadata: strings unchanged, dates and times in ISO format, bytes in base64, everything else in
+    JSON. None is left out.
     """
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
     if fault := missing_document_column(needed, cells):

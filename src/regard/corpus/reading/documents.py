@@ -1,9 +1,9 @@
 """Find the files of a corpus and read their documents one after another, in bounded memory.
 
-The same paths give the same files in the same order: as named, and sorted by name within a folder. Links below a folder
-or a pattern may lead anywhere, so they are followed only on request. A link that you name is followed. Each file and
-folder is read once, under its first name, however many paths and links lead to it, so links can't form a cycle. Hidden
-files in folders are skipped. Everything else that isn't read is reported with its path and the reason.
+Files are read in the order of the paths, and sorted by name within a folder. Links in a folder or matched by a pattern
+may lead anywhere, so they are followed only on request. A link that you pass as a path is followed. Each file and
+folder is read once, under its first name, even if several paths and links lead to it, so cyclic links do no harm.
+Hidden files in folders are skipped. Everything else that isn't read is reported with its path and the reason.
 """
 
 import glob
@@ -40,10 +40,10 @@ from regard.files import check_regular
 
 STANDARD_INPUT = Path("-")
 LINK = "it is a link: pass --follow-links (follow_links=True) to read it"
-_MOST_NAMED = 5  # file endings that a message lists
-_IN_MEMORY = 8 << 20  # bytes of standard input, more go to a temporary file
+_MOST_NAMED = 5  # maximum number of file endings that a message lists
+_IN_MEMORY = 8 << 20  # bytes of standard input in memory; a longer input goes to a temporary file
 _END = r"(?>\r\n|[\n\r\x85\u2028\u2029])"
-# From the best place to cut to the worst. The time of each is linear in the length of any text.
+# Patterns after which a text can be cut, from best to worst. Each search takes time linear in the text's length.
 _PAUSES = (
     re.compile(rf"{_END}(?:[^\S\n\r\x85\u2028\u2029]*{_END})+"),  # a blank line
     re.compile(_END),
@@ -51,24 +51,24 @@ _PAUSES = (
     re.compile(r"\s"),
 )
 _CHARACTER = regex.compile(r"\X")  # a grapheme cluster
-_LONGEST = 40  # code points before a position to check whether it is inside a grapheme cluster
+_LONGEST = 40  # code points before a position that are searched for the start of a grapheme cluster
 
 
 class Unseen(Rejected):
-    """A file or folder that can't be read, so that the content of a folder stays unknown."""
+    """A file or folder that can't be read, so its content is unknown."""
 
 
 def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path]:
-    """Return the readable files among paths, in folders and below, matched by patterns, and "-"."""
+    """Return the readable files that are passed, matched by a pattern or in a folder at any depth, and "-"."""
     return [each for each in find_files_and_rejected(paths, follow_links=follow_links) if isinstance(each, Path)]
 
 
 def find_files_and_rejected(
     paths: Sequence[str], folder: Path = Path(), *, follow_links: bool = False
 ) -> list[Path | Rejected]:
-    """Return the files of `find_files` in order, and between them the rejected ones with the reason.
+    """Return the files of `find_files` and the rejected inputs with their reasons, as found.
 
-    folder: the base of relative paths, which are opened as `folder / path` and named without it.
+    folder: the base of relative paths. Files are opened as `folder / path`, but named without `folder`.
     follow_links: whether to read links in folders and links that patterns match.
     """
     if isinstance(paths, str) or not paths:
@@ -94,7 +94,7 @@ def find_files_and_rejected(
 
 
 def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bool, list[Path], int]:
-    """Return whether a path is a folder or pattern, the paths it matches, and its number of literal parts."""
+    """Return whether a path is a folder or pattern, the paths it matches, and the number of parts before wildcards."""
     place, parts = os.path.join(folder, given) if folder != Path() else given, Path(given).parts
     if os.path.isdir(place):
         return True, [Path(given)], len(parts)
@@ -102,7 +102,7 @@ def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bo
         named = next(n for n, part in enumerate(parts) if glob.has_magic(part))
         if follow_links or "**" not in parts:
             matches = [Path(match) for match in glob.glob(given, root_dir=folder, recursive=True)]
-        else:  # glob's ** follows links, even in cycles: here links to folders are matches, to be reported
+        else:  # glob's ** follows links, even in cycles. Here, links to folders are matches and reported
             literal, inside = Path(*parts[:named]), folder / Path(*parts[:named])
             links = [Path(at, n) for at, names, _ in os.walk(inside) for n in names if os.path.islink(f"{at}/{n}")]
             within = {each.relative_to(inside) for each in [*inside.glob("/".join(parts[named:])), *links]}
@@ -118,9 +118,9 @@ def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bo
 def _list_files(
     paths: Iterable[Path], listed: dict[tuple[int, int], Path], folder: Path, named: int | None
 ) -> tuple[list[Path | Rejected], bool]:
-    """List the files among paths and in folders below that aren't listed yet, and whether any is readable.
+    """List the files in paths and in folders below them that aren't listed yet. Also return whether any is readable.
 
-    listed: the path under which each file and folder on the disk is listed, extended here. named: number of leading
+    listed: the path of each file and folder listed so far, by device and inode; extended here. named: number of leading
     parts of a path that may be links, None to follow every link.
     """
     found: list[Path | Rejected] = []
@@ -134,7 +134,7 @@ def _list_files(
             on_disk = folder / path
             if named is not None and (link := _first_link(path, named, folder)) is not None:
                 passed = Rejected(link.as_posix(), None, LINK)
-                found += [passed] * (passed not in found[-1:])  # a pattern may find many files behind one link
+                found += [passed] * (passed not in found[-1:])  # once, even if a pattern matches many files in it
                 continue
             status = on_disk.stat()
             is_folder = stat.S_ISDIR(status.st_mode)
@@ -166,7 +166,7 @@ def _list_files(
 
 
 def _first_link(path: Path, named: int, folder: Path) -> Path | None:
-    """Return the first link among a path's parts after the named ones, None if there is none."""
+    """Return the first link after the first `named` parts of a path, None if there is none."""
     parts = (Path(*path.parts[:n]) for n in range(named + 1, len(path.parts) + 1))
     return next((part for part in parts if os.path.islink(folder / part)), None)
 
@@ -191,15 +191,15 @@ def read_documents(
     columns: the text and id columns of tables. folder: the base of relative paths, not part of the documents' names.
     follow_links: whether to read links in folders.
 
-    The same files give the same sequence. A document of more than `most` characters comes in consecutive parts.
-    If documents have the same id, the first is read and the others are rejected.
+    The same files give the same sequence. A document of more than `most` characters is yielded in consecutive parts.
+    If several documents have the same id, the first is read and the others are rejected.
     """
     return _read_all(find_files_and_rejected(paths, folder, follow_links=follow_links), columns, most, folder)
 
 
 def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Yield the documents of all found files, and reject those whose id occurred before."""
-    # Only ids from a column can repeat: each file is found once, so paths and lines differ.
+    # Only ids from a column can repeat. Paths and lines can't, because each file is found once.
     ids: dict[str, tuple[Path, int | None]] = {}  # file and line of each id's first document
     for each in found:
         if isinstance(each, Rejected):
@@ -218,7 +218,7 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
                     yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {first_place}")
             if first is not None:  # skip its other parts as well
                 continue
-            if item.line is None:  # cut as it was read
+            if item.line is None:  # already cut on reading
                 yield item
             else:
                 yield from (
@@ -227,7 +227,7 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
 
 
 def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
-    """Yield the documents of one file: a text in parts, the rows of a table whole."""
+    """Yield the documents of a file: a text in parts, but table rows uncut."""
     source, kind, at = path.as_posix(), (kind_of(path) or ("", ""))[0], folder / path
     try:
         if path == STANDARD_INPUT:
@@ -247,10 +247,9 @@ def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterato
 def read_text_document(
     source: str, opened: Callable[[], AbstractContextManager[Stream]], most: int
 ) -> Iterator[Document | Rejected]:
-    """Yield a text file in parts of at most `most` characters, after a first pass that checks all of it.
+    """Yield a text file in parts of at most `most` characters, after a first pass that checks the whole file.
 
-    The text is unchanged, including line ends. A byte order mark at the start belongs to the encoding and isn't part of
-    the text.
+    The text is unchanged, including line ends. A byte order mark at the start isn't part of the text.
     """
     try:
         with opened() as stream:
@@ -270,7 +269,7 @@ def read_text_document(
 
 @contextmanager
 def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
-    """Copy standard input to memory or a temporary file; yield a function that opens the copy."""
+    """Copy standard input to memory or a temporary file. Yield a function that opens the copy."""
     if sys.stdin is None:
         raise RegardError("there is no standard input")
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
@@ -286,11 +285,11 @@ def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stre
 
 
 def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
-    """Yield parts of at most `most` characters of a text that comes in blocks, each with its start.
+    """Cut a text that comes in blocks into parts of at most `most` characters. Yield each part with its start.
 
-    The cuts depend on the text alone, not on the blocks. Memory holds one part and one block at most.
-    A part that is cut short ends in its second half at the last blank line, else line, sentence or word, else between
-    two grapheme clusters.
+    The cuts depend only on the text, not on the blocks. At most a single part and block are in memory. The cut is in
+    the second half of the longest possible part: at the last blank line, or else at the last end of a line, sentence or
+    word, or else between two grapheme clusters.
     """
     held, at, start = "", 0, 0
     for block in blocks:
@@ -304,7 +303,7 @@ def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[
 
 
 def _end_of_document_part(text: str, first: int, last: int) -> int:
-    """Return the end of the part that begins at `first`: in its second half, at most `last`."""
+    """Return the end of the part that begins at `first`. It is in the second half of [first, last]."""
     middle = first + (last - first) // 2
     for pause in _PAUSES:
         for end in reversed([match.end() for match in pause.finditer(text, middle, last)]):
@@ -314,6 +313,6 @@ def _end_of_document_part(text: str, first: int, last: int) -> int:
 
 
 def _between_graphemes(text: str, first: int, place: int) -> bool:
-    """Return whether a position is between two grapheme clusters, so that no accent or emoji is split."""
+    """Return whether a position is between two grapheme clusters, so that a cut there splits no accent or emoji."""
     start = max(first, place - _LONGEST)
     return any(match.end() == place for match in _CHARACTER.finditer(text, start, place + 1))

@@ -1,6 +1,6 @@
 """Open corpus files as uncompressed bytes, and read them as text or table rows in bounded memory.
 
-Rows come from .jsonl, .csv and .parquet. A fault in one row doesn't stop the next from being read.
+Rows are read from .jsonl, .csv and .parquet. If a row can't be read, the rows after it still are.
 """
 
 import codecs
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 BLOCK = 1 << 18  # bytes that are read at once
-UNPACKED = 1 << 13  # bytes uncompressed at once: a truncated file loses at most so many
-LONGEST_LINE = 128 << 20  # bytes of a line at most: some text needs eight times as much memory
+UNPACKED = 1 << 13  # bytes uncompressed at once; a truncated file loses at most this many
+LONGEST_LINE = 128 << 20  # maximum number of bytes in a line; some text needs eight times as much memory
 FAULTS = (OSError, RegardError)  # errors that reading a faulty file raises
 
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
@@ -53,7 +53,7 @@ class Stream(Protocol):
 
 
 def kind_of(path: Path) -> tuple[str, str] | None:
-    """Return a file's format and compression by its name, as (".csv", ".gz") or (".csv", ""); None if unknown."""
+    """Return a file's format and compression by its name, such as (".csv", ".gz") or (".csv", ""); None if unknown."""
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     if endings and endings[-1] in KINDS:
         return endings[-1], ""
@@ -86,7 +86,7 @@ def reason(error: Exception) -> str:
 
 
 def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
-    """Yield lines with their ends, and None for a line of more than `longest` bytes (LONGEST_LINE)."""
+    """Yield lines with their line ends, and None for a line of more than `longest` bytes (default: LONGEST_LINE)."""
     most = LONGEST_LINE if longest is None else longest
     while line := stream.readline(most + 1):
         if len(line) <= most or line.endswith(b"\n"):
@@ -98,7 +98,7 @@ def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
 
 
 def text_blocks(stream: Stream) -> Iterator[str]:
-    """Decode a UTF-8 stream; yield it in blocks of text, unchanged but for a byte order mark."""
+    """Decode a UTF-8 stream. Yield its text in blocks, unchanged except that a byte order mark is removed."""
     decoder, place, started = codecs.getincrementaldecoder("utf-8")(), 0, False
     while True:
         block = stream.read(BLOCK)
@@ -119,7 +119,7 @@ def text_blocks(stream: Stream) -> Iterator[str]:
 
 
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
-    """Return a message about the first byte that isn't UTF-8. before: the bytes before this block."""
+    """Return a message about the first byte that isn't UTF-8. before: number of bytes before this block."""
     byte, place = error.object[error.start], before + error.start
     hint = "; it looks like UTF-16, expected UTF-8" if _document_begins_as_utf16(error.object, before) else ""
     return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
@@ -129,12 +129,12 @@ def _document_begins_as_utf16(block: bytes, place: int) -> bool:
     return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-LONGEST_CELL = 32 << 20  # characters of a .csv cell: Python's reader needs 4 to 8 bytes each
+LONGEST_CELL = 32 << 20  # maximum number of characters in a .csv cell; Python's reader needs 4 to 8 bytes for each
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that aren't UTF-8, as surrogateescape decodes them
 
 
 def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
-    """Yield a document or a rejection for each line of JSON; blank lines are skipped."""
+    """Yield a document or a rejection for each line of JSON. Blank lines are skipped."""
     number, rows = 0, 0
     try:
         for number, line in enumerate(lines(stream), 1):
@@ -152,8 +152,8 @@ def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Docume
 def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
     """Yield a document or a rejection for each CSV row after the header; blank lines are skipped.
 
-    A row's line is the one that it begins in. A row with another number of cells than the header is rejected, and so is
-    one with unmatched quotes. Reading then continues in the next line.
+    A row's line number is that of its first line. A row is rejected if its number of cells differs from the header's or
+    if its quotes don't match. Reading then continues on the next line.
     """
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(_text_lines(stream), strict=True)
@@ -195,7 +195,7 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
 
 
 def _document_from_json(source: str, number: int, line: bytes | None, columns: Columns) -> Document | Rejected:
-    """Make a document of a line of JSON, or reject it. line: None if it was too long to read."""
+    """Convert a line of JSON to a document, or reject it. line: None if it was too long to read."""
     if line is None:
         return Rejected(
             source, number, f"longer than {LONGEST_LINE:,} bytes: a text of this length needs a .txt of its own"
@@ -213,7 +213,7 @@ def _document_from_json(source: str, number: int, line: bytes | None, columns: C
 
 
 def _text_lines(stream: Stream) -> Iterator[str]:
-    """Yield decoded lines with their ends; bytes that aren't UTF-8 become what `_ESCAPED` matches."""
+    """Yield decoded lines with their line ends. Bytes that aren't UTF-8 become characters that `_ESCAPED` matches."""
     for number, line in enumerate(lines(stream)):
         if line is None:
             raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needs texts in files .txt")
@@ -225,7 +225,7 @@ def _text_lines(stream: Stream) -> Iterator[str]:
 
 
 def _fault_of_header(names: list[str], columns: Columns) -> str:
-    """Return why a first row can't name the columns, or an empty string if it can."""
+    """Return why a first row isn't a valid header, or an empty string if it is."""
     if any("\0" in name for name in names):
         return "binary: character U+0000 in the names of the columns"
     if fault := _first_bad_document_byte(names, range(1, len(names) + 1)):
@@ -252,7 +252,7 @@ MOST_ROWS = 1024
 
 
 def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
-    """Yield a document or a rejection for each row of a Parquet file; skip row groups that can't be read."""
+    """Yield a document or a rejection for each row of a Parquet file. Skip row groups that can't be read."""
     import pyarrow
     import pyarrow.parquet
 
@@ -299,12 +299,12 @@ def _fault_of_parquet(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> 
 
 
 def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
-    """Yield the rows of a batch as dictionaries; a cell that can't be read holds its error."""
+    """Yield the rows of a batch as dictionaries. If a cell can't be read, its value is the error."""
     table = []
     for column in batch.columns:
         try:
             table.append(column.to_pylist())
-        except (ValueError, OverflowError):  # a cell isn't UTF-8, or its date is beyond Python's
+        except (ValueError, OverflowError):  # a cell isn't UTF-8, or its date is outside Python's range
             table.append([_read_cell(value) for value in column])
     for cells in zip(*table, strict=True):
         yield dict(zip(batch.schema.names, cells, strict=True))
@@ -318,7 +318,7 @@ def _read_cell(value: "pyarrow.Scalar") -> object:
 
 
 def _document_from_cells(source: str, row: int, cells: dict[str, object], columns: Columns) -> Document | Rejected:
-    """Make a document of a Parquet row, or reject it if a cell could not be read."""
+    """Convert a Parquet row to a document, or reject it if a cell could not be read."""
     for name, value in cells.items():
         if isinstance(value, UnicodeDecodeError):
             byte = value.object[value.start]
@@ -329,5 +329,5 @@ def _document_from_cells(source: str, row: int, cells: dict[str, object], column
 
 
 def _why_parquet_unreadable(error: Exception) -> str:
-    """Return a one-line reason for an error of Arrow's, which may be an OSError or ValueError."""
+    """Return a one-line reason for an Arrow error, which may be an OSError or ValueError."""
     return reason(error) if isinstance(error, FAULTS) else f"cannot be read: {str(error).splitlines()[0]}"

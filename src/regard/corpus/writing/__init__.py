@@ -1,1 +1,1 @@
-"""Write documents into shards of an embedding index: words, windows, forward passes, tables, files."""
+"""Write documents into shards of an embedding index: find words, cut windows, run the model, write tables."""

@@ -1,8 +1,8 @@
 """Sum attention statistics over a batch of windows: per token over the heads, and per head over the tokens.
 
-Only one layer's weights (B, H, L, L) exist at a time. Definitions are those of `AttentionMap` and
-`regard.explain.weights.head_scores`. A head's scores are sums over the counted queries: tokens that aren't special, not
-the first of their window, and further from the window's edges than in any other window.
+Only a single layer's weights (B, H, L, L) are in memory at a time. Definitions are those of `AttentionMap` and
+`regard.explain.weights.head_scores`. A head's scores are sums over the included queries: all non-special tokens except
+the first of a window. A token in several windows is included where it is furthest from the window's edges.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels.cpu.vector import LOG2_E, compiled, exp2, larger
 from regard.corpus.schema import SUMS
 
-# Columns of a head's sums: the indices of these names in `SUMS`.
+# Columns of a head's sums, as indices into `SUMS`.
 _DISTANCE, _PREVIOUS, _NEXT, _SAME, _SPECIAL, _FIRST, _DUPLICATE, _INDUCTION = 2, 3, 4, 6, 7, 8, 9, 11
 
-LEAST = np.float32(-200.0)  # lowest score minus its row's maximum: below it, weights are 0 in float32
+LEAST = np.float32(-200.0)  # score minus its row's maximum; below this, a weight is 0 in float32
 _AT = {name: number for number, name in enumerate(SUMS)}
 
 
 @compiled()
 def add_layer_store_sums(scores, sinks, special, counted, entropy, received, away, marked, sums):
-    """Turn a layer's scores into weights in place, and add up entropies, distances and other statistics.
+    """Replace a layer's scores by weights in place, and add up entropies, distances and other statistics.
 
-    The entropy is log(sum of exponentials) plus the mean of (maximum - score): both terms have the same sign.
+    The entropy is log(sum of exponentials) plus the mean of (maximum - score). Neither term is negative.
     """
     batch, heads, length, _ = scores.shape
     for b in range(batch):
@@ -80,7 +80,7 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
 
 @compiled()
 def add_repeats_store_sums(weights, ids, counted, sums):
-    """Add the weights on earlier tokens with the query's id, and on the tokens that followed them."""
+    """Add up attention to earlier tokens with the query's id (duplicate), and to the tokens after these (induction)."""
     batch, heads, length, _ = weights.shape
     for b in range(batch):
         for i in range(length):
@@ -96,7 +96,7 @@ def add_repeats_store_sums(weights, ids, counted, sums):
 
 @compiled()
 def count_repeats_for_store(ids, counted):
-    """Count the counted queries whose id occurred earlier, and those of them with a token in between."""
+    """Count included queries whose id occurred earlier, and those of them with a token in between."""
     batch, length = ids.shape
     duplicates, inductions = 0, 0
     for b in range(batch):
@@ -112,9 +112,9 @@ def count_repeats_for_store(ids, counted):
 
 @dataclass(frozen=True, eq=False)
 class LayerSums:
-    """The attention statistics of one layer. entropy, received, distance, special (B, L): means over the heads.
+    """The attention statistics of a layer. entropy, received, distance, special (B, L): means over the heads.
 
-    heads: sums (H, len(SUMS)) in float64. mean: mean weights of the heads (B, L, L), None unless requested.
+    heads: each head's sums (H, len(SUMS)) in float64. mean: weights averaged over the heads (B, L, L), if requested.
     """
 
     entropy: Float[np.ndarray, "B L"]
@@ -133,8 +133,8 @@ def sum_layer(
     *,
     mean: bool = False,
 ) -> LayerSums:
-    """Return the attention statistics of one layer for a batch of windows, per token and per head."""
-    scores = weights.scores[...].float().cpu().numpy()  # (B, H, L, L): scores, replaced by weights below
+    """Return a layer's attention statistics for a batch of windows, per token and per head."""
+    scores = weights.scores[...].float().cpu().numpy()  # (B, H, L, L), replaced by weights below
     batch, heads, length, _ = scores.shape
     sinks = np.full(heads, -np.inf, np.float32)
     if weights.rule.sinks is not None:
@@ -155,9 +155,9 @@ def sum_layer(
 def largest_weights_to_store(
     mean: Float[np.ndarray, "k L"], top: int
 ) -> tuple[Int[np.ndarray, "k T"], Float[np.ndarray, "k T"]]:
-    """Return the keys and weights that are largest in each row; of equal weights the smaller key first.
+    """Return each row's `top` largest weights and their keys. Among equal weights, the smaller key comes first.
 
-    If there are fewer keys than `top`, the rest is filled with -1 and 0.
+    If there are fewer keys than `top`, the missing keys are -1 and their weights 0.
     """
     keys = np.argsort(-mean, axis=1, kind="stable")[:, :top]
     weights = np.take_along_axis(mean, keys, 1)

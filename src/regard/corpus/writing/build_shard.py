@@ -1,6 +1,6 @@
-"""Make the tables of a shard: run its documents' windows through the model and store each word's embedding.
+"""Build the tables of a shard: run its documents' windows through the model and store each word's embedding.
 
-The same documents give the same tables.
+The same documents always give the same tables.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HALF = float(np.finfo(np.float16).max)
-PASSES = 8  # forward passes between returns of freed memory to the system: saves up to 140 MiB at the same speed
+PASSES = 8  # forward passes after which freed memory is returned to the system: saves up to 140 MiB at the same speed
 Span = tuple[str, int, int, str, str]  # a row of spans.parquet
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentReader:
-    """The model, stored layers, window size and settings with which documents are read."""
+    """The model, stored layers, window size and settings for reading documents."""
 
     model: Model
     layers: list[int]
@@ -49,10 +49,10 @@ class DocumentReader:
 
 @dataclass(frozen=True, eq=False)
 class _CutPart:
-    """A document part cut into windows: its row in texts.parquet, and its words that are stored.
+    """A document part cut into windows, with its row in texts.parquet and its stored words.
 
-    window, place (n,): the window that each word's embedding is from, and its first token there. counted (L,): the
-    window in which each token counts as a query of the heads' sums, -1 for special tokens, None without statistics.
+    window, place (n,): the window in which each word is embedded, and the word's first token there. counted (L,): the
+    window in which each token is a query of the heads' sums, -1 for special tokens. None without statistics.
     """
 
     document: Document
@@ -66,8 +66,8 @@ class _CutPart:
 
 @dataclass(eq=False)
 class _StoredValues:
-    """The stored values of all words (or tokens): vectors (n, K, M), statistics (4, n, N), sources (n, N · TOP) each
-    with the starts, ends and weights of the keys with the largest weights, and heads (N, H, sums)."""
+    """The stored values of all words (or tokens): vectors (n, K, M), statistics (4, n, N), heads (N, H, sums), and
+    sources: the starts, ends and weights (n, N · TOP) of the keys with the largest weights."""
 
     vectors: Float[np.ndarray, "n K M"]
     statistics: Float[np.ndarray, "4 n N"] | None = None
@@ -77,7 +77,7 @@ class _StoredValues:
 
 @dataclass(frozen=True, eq=False)
 class _WindowRun:
-    """A window that the model reads: its part, its number there, and its words' numbers and rows."""
+    """A window that the model reads. words: its words' numbers in the part. rows: their rows in `_StoredValues`."""
 
     part: _CutPart
     window: int
@@ -87,8 +87,8 @@ class _WindowRun:
 
 @dataclass(frozen=True, eq=False)
 class _BatchWords:
-    """The words of a batch of windows. at (n,): their rows in the stored values. row, first, count (n,): the window in
-    the batch, the first token there and the number of tokens."""
+    """The words of a batch of windows. at (n,): their rows in `_StoredValues`. row, first, count (n,): each word's
+    window in the batch, first token in the window, and number of tokens."""
 
     at: Int[np.ndarray, " n"]
     row: Int[np.ndarray, " n"]
@@ -123,7 +123,7 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
         spans += skipped
         parts.append(part)
     values = _run_windows(reading, parts)
-    give_memory_back()  # the passes' memory, before the tables need theirs
+    give_memory_back()  # of the forward passes, before the tables are built
     rows, vectors = sort_rows(_rows_table(parts, values, count_layers(reading.model)), values.vectors)
     columns = {name: [span[n] for span in spans] for n, name in enumerate(schema.spans().names)}
     heads = None
@@ -136,7 +136,7 @@ def build_shard(reading: DocumentReader, documents: Sequence[Document]) -> Shard
 
 
 def _words_to_store(document: Document, row: int, cut: CutText, reading: DocumentReader) -> tuple[_CutPart, list[Span]]:
-    """Find the words of a part to store, and the spans of those that can't be stored."""
+    """Find the words of a document part to store, and the spans of words that can't be stored."""
     settings, causal = reading.settings, reading.size.causal
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
@@ -159,7 +159,7 @@ def _words_to_store(document: Document, row: int, cut: CutText, reading: Documen
 
 
 def _spans_not_read_as_written(document: Document, cut: CutText, unknown: int | None) -> list[Span]:
-    """Return spans of a part that the model reads as unknown or special tokens, or not at all."""
+    """Return the spans of a document part that the model reads as unknown or special tokens or doesn't read."""
     spans, at = [], 0
     for token in sorted(cut.encoded.tokens, key=lambda token: (token.start, token.end)):
         if document.text[at : token.start].strip():
@@ -173,7 +173,7 @@ def _spans_not_read_as_written(document: Document, cut: CutText, unknown: int | 
 
 
 def _span_row(document: Document, start: int, end: int, kind: str) -> Span:
-    """Return a row of spans.parquet for a range of a document, without the blanks around it."""
+    """Return a row of spans.parquet for a range of a document, without whitespace at its ends."""
     text = document.text[start:end]
     start += len(text) - len(text.lstrip())
     end -= len(text) - len(text.rstrip())
@@ -197,9 +197,9 @@ def texts_table(documents: Sequence[Document]) -> "pa.Table":
 
 
 def _run_windows(reading: DocumentReader, parts: Sequence[_CutPart]) -> _StoredValues:
-    """Run the windows with stored words through the model, or all windows if heads are summed."""
+    """Run windows through the model: all windows for statistics without a filter, else those with stored words."""
     settings, model, depth = reading.settings, reading.model, count_layers(reading.model)
-    everything = settings.statistics and settings.where is None  # also windows without a stored word
+    everything = settings.statistics and settings.where is None  # include windows without a stored word
     runs, count = [], 0
     for part in parts:
         order = np.argsort(part.window, kind="stable")
@@ -243,7 +243,7 @@ def _write_batch(reading: DocumentReader, stored: _StoredValues, batch: StateBat
     stored.vectors[words.at] = states
     if stored.statistics is None or stored.heads is None:
         return
-    special, is_query = [], []  # per window: which tokens are special, and which are counted queries (never the first)
+    special, is_query = [], []  # per window: special tokens, and tokens included as queries (never the first)
     for run in runs:
         cut, (start, stop) = run.part.cut, run.part.cut.spans[run.window]
         around = cut.before, len(cut.windows[run.window].ids) - cut.before - (stop - start)
@@ -269,7 +269,7 @@ def _write_largest_weights(
     mean: Float[np.ndarray, "n L"],
     runs: Sequence[_WindowRun],
 ) -> None:
-    """Write the keys with the largest mean weights of a batch's words, as characters, into `sources`."""
+    """Write the character spans and weights of each word's most attended keys in a layer into `sources`."""
     keys, weights = largest_weights_to_store(mean, schema.TOP)
     columns = slice(layer * schema.TOP, (layer + 1) * schema.TOP)
     for n, place in enumerate(words.at):
@@ -286,7 +286,7 @@ def _write_largest_weights(
 
 
 def _rows_table(parts: Sequence[_CutPart], stored: _StoredValues, depth: int) -> "pa.Table":
-    """Return the table of rows.parquet, not sorted yet."""
+    """Return the unsorted table of rows.parquet."""
     import pyarrow as pa
 
     def joined(values: Callable[[_CutPart], np.ndarray]) -> np.ndarray:

@@ -22,8 +22,8 @@ from regard.trace.trace import is_causal
 class Units:
     """The n words (or tokens) of a text that are stored, in order.
 
-    words: their lookup keys. start, end: characters of the text. first: the index of a word's first token in the text.
-    count: its number of tokens. lemmas: None if not requested.
+    words: their lookup keys. start, end: their character positions in the text. first: the index of a word's first
+    token in the text. count: its number of tokens. lemmas: None if not requested.
     """
 
     words: list[str]
@@ -37,7 +37,7 @@ class Units:
         return len(self.words)
 
     def take(self, chosen: Int[np.ndarray, " m"]) -> "Units":
-        """Return the units with these numbers."""
+        """Return the units at these indices."""
         return Units(
             [self.words[n] for n in chosen],
             self.start[chosen],
@@ -56,10 +56,10 @@ def find_words(
     where: Where | None,
     language: str | None,
 ) -> tuple[Units, list[tuple[int, int]]]:
-    """Return the words of a text to store, and the characters of those without any token.
+    """Return the words of a text to store, and the character spans of words without a token.
 
-    token_starts, token_ends, tokens: characters and numbers of the tokens that have characters, in order. where: a
-    filter of words, None for all. language: the language of lemmas, None for no lemmas.
+    token_starts, token_ends, tokens: character positions and indices of the non-special tokens that have characters, in
+    order. where: a filter of words, None for all. language: the language of lemmas, None for no lemmas.
     """
     words, spans, lemmas = [], [], []
     for start, end in word_spans(text):
@@ -81,7 +81,7 @@ def find_words(
 def find_tokens(
     text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
-    """Return every token that has characters as a unit, with these characters as lookup key."""
+    """Return every token in `tokens` as a unit whose lookup key is made from its characters."""
     words = [
         _interned_lookup_key(text[a:b].strip()) for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)
     ]
@@ -102,7 +102,7 @@ def check_lemma_language(language: str) -> None:
 
 @functools.lru_cache(maxsize=1 << 17)
 def find_lemma(form: str, language: str) -> str:
-    """Return the lemma of a word as a lookup key, the word itself if no lemma is known."""
+    """Return the lemma of a word as a lookup key, or the word's own key if no lemma is known."""
     import simplemma
 
     return lookup_key(str(simplemma.lemmatize(form, lang=language)))
@@ -124,7 +124,7 @@ class WindowSize:
 
 @dataclass(frozen=True, eq=False)
 class CutText:
-    """A text's tokens, and the windows it is read in. spans: each window's tokens [start, stop) of the text.
+    """A text's tokens, and the windows in which it is read. spans: each window's range [start, stop) of tokens.
 
     before: number of special tokens at a window's start. ids, starts, ends, special: arrays over all tokens.
     """
@@ -148,7 +148,7 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
 
 
 def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
-    """Return the number of tokens per window, with special tokens, and the step between windows."""
+    """Return the number of tokens per window, including special tokens, and the step between windows."""
     most = min(model.limit or WINDOW, WINDOW)
     window = most if settings.window is None else settings.window
     held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
@@ -156,7 +156,7 @@ def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
 
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
-    """Tokenize texts and cut each into windows; None for a text without any token."""
+    """Tokenize texts and cut each into windows. The result for a text without tokens is None."""
     cuts: list[CutText | None] = []
     for encoded in _encode_texts(model.tokenizer, texts):
         if encoded is None:
@@ -179,8 +179,8 @@ def window_of_each_word(
 ) -> Int[np.ndarray, " n"]:
     """Return the window in which each word (tokens first to last) is furthest from the window's edges.
 
-    spans: the windows' tokens [start, stop). causal: whether to ignore right edges. Edges of the text itself never
-    count. -1 if no window has the whole word. Of equally good windows, the first is chosen.
+    spans: each window's range [start, stop) of tokens. causal: whether to ignore right edges. The start and end of the
+    text aren't edges. Among equally good windows, the first is chosen. -1 if no window has the whole word.
     """
     largest_margin, chosen = np.full(len(first), -1), np.full(len(first), -1)
     for number, (start, stop) in enumerate(spans):

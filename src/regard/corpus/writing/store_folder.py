@@ -1,9 +1,9 @@
 """Write, compare and clean up the folder of an embedding index and its shards, one run at a time.
 
-A shard's folder gets its name when all of its files are complete. The same rows give the same bytes: nothing in a file
-depends on when, where or by which worker it was written.
+A shard's folder is renamed to its final name when all its files are complete. The same rows always give the same bytes,
+whichever worker writes them.
 
-A document that is missing now may have been deleted, or its disk isn't mounted. Only you know, so the index keeps it.
+If a document is missing, it may have been deleted, or its disk isn't mounted. regard can't know, so the index keeps it.
 """
 
 import hashlib
@@ -40,9 +40,9 @@ PART = ".part"  # suffix of the folders of unfinished shards
 
 @dataclass(frozen=True, eq=False)
 class ShardTables:
-    """The tables and vectors of a shard, see `regard.corpus.schema`. heads: None without statistics.
+    """The tables and vectors of a shard, as described in `regard.corpus.schema`. heads: None without statistics.
 
-    tokens: number of tokens in its texts with special ones, each counted once even if several windows read it.
+    tokens: number of tokens in its texts, including special tokens. Tokens in several windows are counted once.
     """
 
     texts: "pa.Table"
@@ -54,9 +54,9 @@ class ShardTables:
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
-    """Write a shard into folder/name atomically, unless it exists already; return its path.
+    """Write a shard into folder/name atomically, unless it already exists. Return its path.
 
-    Rows must be sorted by (word, document, start), see `sort_rows`.
+    Rows must be sorted by (word, document, start), as by `sort_rows`.
     """
     final = folder / name
     if final.is_dir():
@@ -70,7 +70,7 @@ def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
             try:
                 temporary.rename(final)
             except OSError:
-                if not final.is_dir():  # else another worker was first, with the same bytes
+                if not final.is_dir():  # else another worker has written the same shard
                     raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -95,7 +95,7 @@ def read_counts(shard: Path) -> dict[str, int]:
 
 
 def texts_of_shard(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
-    """Read columns of a shard's texts, None for all. Raises RegardError if the file is damaged."""
+    """Read columns of a shard's texts, by default all. Raises RegardError if the file is damaged."""
     import pyarrow as pa
 
     try:
@@ -106,7 +106,7 @@ def texts_of_shard(shard: Path, columns: Sequence[str] | None = None) -> "pa.Tab
 
 
 def documents_of(shard: Path) -> list[Document]:
-    """Read the documents that a shard was made of. Raises RegardError if the file is damaged."""
+    """Read the documents of a shard. Raises RegardError if the file is damaged."""
     return [
         Document(row["document"], row["text"], row["start"], row["source"], row["line"], dict(row["metadata"]))
         for row in texts_of_shard(shard).to_pylist()
@@ -114,7 +114,7 @@ def documents_of(shard: Path) -> list[Document]:
 
 
 def remove_unfinished_shards(folder: Path) -> None:
-    """Remove the shards that killed processes left unfinished. No other process may be writing."""
+    """Remove unfinished shards of killed processes. No other process may be writing to the folder."""
     for path in folder.glob(f".*{PART}"):
         shutil.rmtree(path, ignore_errors=True)
 
@@ -139,23 +139,23 @@ def _write_shard_files(folder: Path, tables: ShardTables) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """The documents of a shard that is to be written, and the name of its folder."""
+    """The documents of a planned shard, and the name of its folder."""
 
     name: str
     documents: list[Document]
 
     @property
     def characters(self) -> int:
-        """Return the total number of characters of its texts."""
+        """Return the total number of characters in the documents."""
         return sum(len(each.text) for each in self.documents)
 
 
 def plan_shards(
     read: Iterable[Document | Rejected], manifest: Manifest, rejected: list[Rejected]
 ) -> Iterator[ShardPlan]:
-    """Yield plans that group the documents read into shards in order; append rejected inputs to `rejected`.
+    """Group documents into shards in order and yield the plans. Append rejected inputs to `rejected`.
 
-    A shard ends before its texts exceed the number of characters in the settings.
+    A shard ends before its texts exceed the setting `shard`, a number of characters.
     """
     base = hash_of_settings(manifest)
     pending: list[Document] = []
@@ -174,13 +174,13 @@ def plan_shards(
 
 
 def hash_of_settings(manifest: Manifest) -> bytes:
-    """Return the SHA-256 of everything but the texts that a shard's bytes depend on."""
+    """Return the SHA-256 of everything that determines a shard's bytes, except its texts."""
     parts = [manifest.format, manifest.model.digest, manifest.settings, manifest.environment, manifest.layers]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
 
 def _plan_of_documents(base: bytes, documents: list[Document]) -> ShardPlan:
-    """Return the plan of a shard, named by a hash of its documents and of `hash_of_settings`."""
+    """Return the plan of a shard, named by a hash of its documents and the settings."""
     whole = hashlib.sha256(base)
     for each in documents:
         whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
@@ -193,7 +193,7 @@ QUARANTINE = "quarantine.parquet"
 
 
 def check_outside_inputs(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
-    """Check that the index isn't inside an input folder and holds no input: the next run would read it."""
+    """Check that the index isn't inside an input folder and contains no input file, as the next run would read it."""
     place = store.resolve()
     for given in paths:
         folder = Path(given).resolve()
@@ -212,7 +212,7 @@ def check_outside_inputs(store: Path, paths: Sequence[str], files: Sequence[Path
 def opened_store_folder(store: Path) -> Iterator[None]:
     """Create the index's folder if needed, and lock it against other runs inside the block.
 
-    If the block fails, unfinished shards are removed, and so is a new index without any shard.
+    If the block raises, unfinished shards are removed, as well as a new index without shards.
     """
     created = _make_store_folder(store)
     message = f"store {str(store)!r} is being written by another run: wait until it has ended"
@@ -231,7 +231,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
 
 
 def remove_other_shards(folder: Path, names: set[str]) -> None:
-    """Remove all shards but the named ones: their texts have changed since an earlier run."""
+    """Remove all shards except the named ones, because their texts have changed since an earlier run."""
     remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():
@@ -242,7 +242,7 @@ def remove_other_shards(folder: Path, names: set[str]) -> None:
 
 
 def _is_shard(folder: Path) -> bool:
-    """Return whether a folder has a shard's files and no file that somebody else put there."""
+    """Return whether a folder has a shard's files and no other file."""
     with suppress(RegardError):
         known = {INDEX, *ShardFiles(folder).index.files}
         return not folder.is_symlink() and {path.name for path in folder.iterdir()} <= known
@@ -268,7 +268,7 @@ def _make_store_folder(store: Path) -> bool:
 
 
 def _remove_empty_store(store: Path, *, whole: bool) -> None:
-    """Remove an index without any shard. whole: remove its folder as well."""
+    """Remove an index if it has no shard. whole: remove its folder as well."""
     if any((store / SHARDS).iterdir()):
         return
     with suppress(OSError):
@@ -281,7 +281,7 @@ def _remove_empty_store(store: Path, *, whole: bool) -> None:
 
 @dataclass
 class DocumentCounts:
-    """Counts of documents: `read` now, and `gone` from the inputs, of which `first` is one id."""
+    """Counts of documents: `read` in this run, and `gone` from the inputs. first: the id of the first missing one."""
 
     read: int = 0
     gone: int = 0
@@ -289,10 +289,10 @@ class DocumentCounts:
 
 
 class StoredTexts:
-    """The documents of an index in the order of reading; shards without a folder are skipped."""
+    """The documents of an index in the order of reading. Missing shards are skipped."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
-        """Keep the paths of the shards that exist. shards: their names, in order."""
+        """Find the shards that exist. shards: names of all shards, in order."""
         self._shards = [folder / name for name in shards if (folder / name / TEXTS).is_file()]
 
     def __iter__(self) -> Iterator[Document]:
@@ -309,7 +309,7 @@ class StoredTexts:
 
 
 def check_listable(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
-    """Check that no folder with documents in the index is unreadable: they may be gone or not."""
+    """Check that no unreadable folder has documents in the index, as regard can't know whether they still exist."""
     unseen = [each for each in found if isinstance(each, Unseen)]
     sources = stored.sources() if unseen else {}
     for each in unseen:
@@ -325,9 +325,9 @@ def check_listable(found: Iterable[Path | Rejected], stored: StoredTexts) -> Non
 def compare(
     read: Iterable[Document | Rejected], stored: StoredTexts, found: DocumentCounts, *, by_id: bool, prune: bool = False
 ) -> Iterator[Document | Rejected]:
-    """Yield the documents read and, unless `prune`, stored documents that weren't read again.
+    """Yield the documents of this run and, unless `prune`, stored documents that are missing in it.
 
-    Each keeps its earlier position, so that its shard stays the same. found: counts that are updated here.
+    Documents keep their order from earlier runs, so that shards stay the same. found: counts that are updated here.
     """
     for gone, each in _merge_ids(read, stored) if by_id else _merge_rows(read, stored):
         if gone and isinstance(each, Document) and each.start == 0:
@@ -340,9 +340,9 @@ def compare(
 
 
 def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
-    """Merge the documents read with the stored ones by file and line; yield (is gone, document) pairs.
+    """Merge the documents of this run with the stored ones by file and line. Yield pairs (is missing, document).
 
-    Both are sorted: files have the same order in every run, and rows the order of their lines.
+    Both sequences are sorted: files have the same order in every run, and rows are in the order of lines.
     """
     numbers = stored.sources()
     remaining = iter(stored)
@@ -350,7 +350,7 @@ def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Ite
     for each in read:
         if isinstance(each, Document):
             new_file = numbers.get(each.source, -1)
-            while old is not None and new_file != file and numbers[old.source] <= file:  # the rest of the file before
+            while old is not None and new_file != file and numbers[old.source] <= file:  # the rest of the previous file
                 yield True, old
                 old = next(remaining, None)
             file = new_file
@@ -368,7 +368,7 @@ def _merge_rows(read: Iterable[Document | Rejected], stored: StoredTexts) -> Ite
 
 
 def _merge_ids(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
-    """Yield the documents read, then stored ones with other ids, as pairs of (is gone, document)."""
+    """Yield the documents of this run, then stored documents with other ids, as pairs (is missing, document)."""
     ids = set()
     for each in read:
         if isinstance(each, Document):

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 EXAMPLES = 5
 WORDS = 5  # marker words for each sense
-CHECKED = 30  # occurrences in which a marker word is ablated
+CHECKED = 30  # maximum number of occurrences in which a marker word is ablated
 
 
 @dataclass(frozen=True)
 class ContextWord:
     """A marker word of a sense, and the effect of ablating attention to it.
 
-    score: z of the log-odds ratio. near: number of the sense's excerpts that contain it; near_others: of the other
-    senses' excerpts. checked: number of occurrences in which it was ablated. The other fields are those of `CutEffect`,
-    None if it wasn't ablated.
+    score: z of the log-odds ratio. near, near_others: number of excerpts with the word, of the sense and of the other
+    senses. checked: number of occurrences in which it was ablated. The other fields are those of `CutEffect`, None if
+    the word wasn't ablated.
     """
 
     word: str
@@ -61,9 +61,9 @@ class ContextWord:
 
 @dataclass(frozen=True)
 class Sense:
-    """One sense of a word. name: its number from 1. share: of all occurrences. distance: mean to the centroid.
+    """A sense of a word. name: its number, from 1. share: fraction of all occurrences. distance: mean to the centroid.
 
-    If senses aren't separated, a single one with the name `NOT_SEPARATED` has all occurrences.
+    If senses aren't separated, a single sense named `NOT_SEPARATED` has all occurrences.
     """
 
     name: str
@@ -76,12 +76,12 @@ class Sense:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Senses(Answer):
-    """The answer of `senses`: the senses of a word, the largest first.
+    """The result of `senses`: the senses of a word, the largest first.
 
-    found, clusters: all occurrences and their clusters. points: coordinates on the first two principal axes; axes: the
-    fraction of variance that each explains. context: requested characters on either side. k: the requested number of
-    senses, None for the best silhouette. contexts: each occurrence's context, for a page.
-    asked_words: the requested number of marker words for each sense.
+    found, clusters: all occurrences and their clusters. points: coordinates on the first two principal axes. axes: the
+    fraction of variance that each axis explains. context: requested number of characters on either side. k: the
+    requested number of senses, None to choose it by silhouette. contexts: each occurrence's context, for a page.
+    asked_words: the requested number of marker words per sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -104,19 +104,19 @@ class Senses(Answer):
 
     @property
     def told_apart(self) -> bool:
-        """Return whether there are senses: because k was requested, or because clusters are separated."""
+        """Return whether occurrences are assigned to senses: k was requested, or the clusters are separated."""
         return self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
-        """Write the senses' sizes, their marker words, and the effect of ablating these words."""
+        """Report the senses' sizes, their marker words, and the effect of ablating these words."""
         return shown.senses_sentences(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
-        """Return the occurrences' numbers by sense, and by distance from the centroid within a sense."""
+        """Return the occurrences' indices, sorted by sense and then by distance from the centroid."""
         return np.lexsort((self.clusters.distances, self.clusters.labels))
 
     def rows(self) -> list[Row]:
-        """Return every occurrence with its sense, by sense and by distance from the centroid."""
+        """Return every occurrence with its sense, sorted by sense and then by distance from the centroid."""
         order = self.order()
         lines = flat_rows(self.found.take(order).lines(self.context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
@@ -171,7 +171,7 @@ def find_senses(
     context: int = CONTEXT,
     seed: int = 0,
 ) -> Senses:
-    """Cluster a word's occurrences into senses, and find and ablate their marker words."""
+    """Cluster a word's occurrences into senses, find the senses' marker words, and ablate attention to them."""
     for name, given in (("examples", examples), ("words", words), ("checked", checked)):
         if given < 0:
             raise RegardError(f"{name}: got {given}, expected 0 or more")
@@ -212,7 +212,7 @@ def _marker_words_by_sense(
     seed: int,
     notes: list[str],
 ) -> list[tuple[ContextWord, ...]]:
-    """Return each sense's marker words, checked by ablation; append notes on left-out excerpts."""
+    """Return each sense's marker words, checked by ablation. Append notes on left-out excerpts."""
     if clusters.k == 1 or not words:
         return [()] * clusters.k
     contexts, labels = [set(words_around_occurrence(place)) for place in places], clusters.labels.tolist()

@@ -11,7 +11,7 @@ from regard.text.quoting import quoted
 if TYPE_CHECKING:
     from regard.corpus.questions.senses.answer import Sense, Senses
 
-MAX_NAMED = 3  # senses that a sentence lists at most
+MAX_NAMED = 3  # maximum number of senses that a sentence lists
 MEASURES = (
     f"mean silhouette {{silhouette}} ({SILHOUETTE} needed) and mean separation {{separation}} ({SEPARATION} needed)"
 )
@@ -56,7 +56,7 @@ def senses_panels(result: "Senses") -> list[Panel]:
 
 
 def senses_scatter(result: "Senses", points: list[Point]) -> Scatter:
-    """Return the scatter plot of some occurrences on their first two principal axes."""
+    """Return the scatter plot of occurrences on their first two principal axes."""
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(result.axes))
     note = (
         "Each mark is an occurrence, and marks near each other have similar embeddings. The two axes keep "
@@ -76,7 +76,7 @@ def senses_tables(result: "Senses") -> list[Panel]:
 
 
 def example_numbers(result: "Senses") -> list[int]:
-    """Return the numbers of all senses' examples among the occurrences, sense by sense."""
+    """Return the indices of each sense's examples among all occurrences, sense by sense."""
     rows = {key: n for n, key in enumerate(zip(result.found.shard, result.found.row.tolist(), strict=True))}
     return [rows[line.shard, line.row] for sense in result.senses for line in sense.examples]
 
@@ -132,7 +132,7 @@ def _table_of_examples(result: "Senses") -> Table:
 
 
 def senses_sentences(result: "Senses") -> list[str]:
-    """Write the senses, the effect of ablating their marker words, and which senses have no marker word."""
+    """Report the senses, the effect of ablating their marker words, and which senses have no marker word."""
     senses, total = [sense for sense in result.senses if sense.occurrences], len(result.found)
     names = [sense_name(result, sense) for sense in senses]
     parts = [
@@ -171,14 +171,14 @@ def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
 
 
 def rounded(value: float, limit: float, form: str = "f") -> str:
-    """Round a number to two digits, or to as many as keep it on its side of a limit."""
+    """Round a number to two digits, or to more if needed to keep it on the same side of a limit."""
     side = value > limit, value < limit
     texts = (f"{value:z.{digits}{form}}" for digits in range(2, 18))
     return next(text for text in texts if (float(text) > limit, float(text) < limit) == side).replace("-", "−")
 
 
 def sense_name(result: "Senses", sense: "Sense") -> str:
-    """Return a sense's name, such as "sense 1", or that the senses aren't separated."""
+    """Return a sense's name, such as "sense 1", or `NOT_SEPARATED`."""
     return f"sense {sense.name}" if result.told_apart else sense.name
 
 
@@ -190,7 +190,7 @@ def senses_title(result: "Senses") -> str:
 
 
 def exactness_of_senses(result: "Senses") -> list[str]:
-    """Write the model, the layer and the clusters' measures, then the notes on the index."""
+    """Report the model, the layer and the clusters' measures, then the notes on the index."""
     line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
     if (k := result.clusters.k) in result.clusters.silhouettes:
         both = (f"{means[k]:z.2f}" for means in (result.clusters.silhouettes, result.clusters.separations))
