@@ -1,1 +1,1 @@
-"""Record which words of a prompt each position of an image attends to in a diffusers pipeline."""
+"""Record how each position of an image attends to the words of its prompt in a diffusers pipeline."""

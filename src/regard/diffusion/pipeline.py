@@ -1,4 +1,4 @@
-"""Open a diffusers pipeline, generate images, and record the image's attention to the words of its prompt."""
+"""Open a diffusers pipeline, generate images, and record their attention to the words of the prompt."""
 
 import inspect
 import os
@@ -43,9 +43,9 @@ def painting_model(pipeline: Any) -> nn.Module:
 
 @contextmanager
 def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
-    """Record the attention weights from image to words while a pipeline runs inside the block.
+    """Record the image's attention to the words while a pipeline runs inside the block.
 
-    The pipeline runs once per block, and generates the same image as without recording.
+    The pipeline can run once per block. It generates the same image as without recording.
     """
     model = painting_model(pipeline)
     modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
@@ -64,7 +64,7 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
 
 @dataclass
 class _Recorder:
-    """The state of a recording while a pipeline runs: hooks call its methods."""
+    """The state of a recording. Hooks call its methods while a pipeline runs."""
 
     pipeline: Any
     reads: Reads
@@ -78,22 +78,22 @@ class _Recorder:
     rows: list[int] = field(default_factory=list)  # batch rows with the words, in the current call
     batch: int = 0  # batch size of the current call
     mode: WatchMode = field(init=False)
-    places: tuple[int, int, int] = (0, 0, 1)  # the image's rows and columns, and the largest factor of a coarser grid
+    places: tuple[int, int, int] = (0, 0, 1)  # the image's rows and columns, and the largest factor of coarser grids
 
     def begin_text(self) -> None:
-        """Check that no image was generated before in this block."""
+        """Check that the pipeline hasn't run before in this block."""
         if self.calls:
             raise RegardError("a second text was painted in one block: needs a block for each")
 
     def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        """Find the batch rows with the words, and the image's grid, before each call of the model."""
+        """Before each call to the model, find the batch rows with the words and the image's grid."""
         self.end_step()
         arguments = self.signature.bind(*args, **kwargs).arguments
         states = arguments.get("encoder_hidden_states")
         self.calls += 1
         self.rows = self.texts[0].rows(states) if self.texts and isinstance(states, Tensor) else []
         if not self.rows or not isinstance(states, Tensor):
-            self.heat.guided = True  # a separate run without the words
+            self.heat.guided = True  # a separate forward pass without the words
             return
         self.heat.guided |= len(self.rows) < len(states)
         if not self.heat.weights:
@@ -115,16 +115,16 @@ class _Recorder:
             raise self._not_recorded_error(min(missed))
 
     def record_call(self, call: Call) -> None:
-        """Keep the weights from image positions to words of one attention call, if it has words as keys."""
+        """Keep an attention call's weights from image positions to words, if words are among its keys."""
         path, weights = call.path.removesuffix(".processor"), call.weights  # some processors are modules
         if not self.rows or path not in self.modules:
             return
-        if weights.given is not None:  # from the module's own code, with batch and heads in one axis
+        if weights.given is not None:  # weights from the module's own code, with batch and heads in a single axis
             matrices = weights.given.flatten(0, 1)
             if len(matrices) != self.batch * self.modules[path].heads:
                 raise self._not_recorded_error(path)
             weights = AttentionMap.of_weights(matrices.unflatten(0, (self.batch, -1)))
-        if path in self.seen:  # a module's first call has the words
+        if path in self.seen:  # only a module's first call has the words
             self.heat.beside.add(path)
             return
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
@@ -147,7 +147,7 @@ class _Recorder:
         self.heat.weights[-1].append(weights_kept.unflatten(2, grid).cpu())
 
     def _weights_to_keep(self, weights: Tensor) -> Tensor:
-        """Return the columns of the words' tokens from weights (H, P, T), and the sum over padding."""
+        """Return the columns of the prompt's tokens from weights (H, P, T), then the sum over padding."""
         prompt = self.heat.prompt
         padding = weights[..., prompt.padding].sum(-1, keepdim=True)
         columns = torch.cat([weights[..., list(prompt.keys)], padding], -1)
@@ -160,8 +160,8 @@ class _Recorder:
 
 
 def _grid_of_input(model: nn.Module, arguments: Mapping[str, object]) -> tuple[int, int, int]:
-    """Return the rows and columns of a model's input in patches, and the largest factor of a coarser grid."""
-    patch_positions = arguments.get("img_ids")  # Flux gets patches in one sequence, with their positions
+    """Return the rows and columns of a model's input in patches, and the largest factor of coarser grids."""
+    patch_positions = arguments.get("img_ids")  # Flux gets a sequence of patches and their positions
     if isinstance(patch_positions, Tensor):
         high, wide = (int(patch_positions.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
         return high, wide, 1
@@ -173,7 +173,7 @@ def _grid_of_input(model: nn.Module, arguments: Mapping[str, object]) -> tuple[i
 
 
 def _grid_of_layer(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
-    """Return the rows and columns of a grid with `count` positions: the image's, halved as often as needed."""
+    """Return the rows and columns of a layer's grid with `count` positions: the image's grid, halved as needed."""
     high, wide, most = places
     for coarser in (1 << n for n in range(most.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
@@ -187,7 +187,7 @@ LIBRARIES = ("diffusers", "transformers")
 
 @dataclass(frozen=True)
 class PaintedText:
-    """The images that a pipeline generated of a text, their attention to its words, and notes."""
+    """The images that a pipeline generated from a text, their attention to its words, and notes."""
 
     pictures: "tuple[Image, ...]"
     heat: PromptHeat
@@ -198,7 +198,7 @@ class Pipeline:
     """A diffusers text-to-image pipeline. pipeline: the diffusers object. name: its name."""
 
     def __init__(self, pipeline: Any, name: str) -> None:
-        """Keep a diffusers pipeline. Raises RegardError if its model isn't supported."""
+        """Wrap a diffusers pipeline. Raises RegardError if its model isn't supported."""
         painting_model(pipeline)
         self.pipeline, self.name = pipeline, name
 
@@ -209,22 +209,22 @@ class Pipeline:
     def paint(
         self, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, heads: bool = True, **options: object
     ) -> PaintedText:
-        """Generate images of a text, and keep each image position's attention to the words.
+        """Generate images from a text, and record each image position's attention to the words.
 
         Args:
-            text: the text to paint.
+            text: the prompt.
             steps: number of denoising steps.
             samples: number of images, each from different noise.
-            seed: of the noise, drawn on the CPU so that it is the same on every device.
-            heads: keep the weights of each head, or only their mean.
+            seed: seed of the noise. The noise is drawn on the CPU, so it is the same on every device.
+            heads: whether to keep each head's weights instead of only their mean.
             options: passed to the pipeline, such as guidance_scale, height, width and negative_prompt.
 
         Raises:
-            RegardError: the pipeline or `recorded_heat` raises an error.
+            RegardError: the pipeline or `recorded_heat` raises an error, or an option is unknown.
         """
         check_text(text)
         parameters = inspect.signature(self.pipeline.__call__).parameters
-        if unknown := [name for name in options if name not in parameters]:  # which some pipelines ignore
+        if unknown := [name for name in options if name not in parameters]:  # some pipelines ignore unknown options
             raise RegardError(f"pipeline {self.name!r} takes no {unknown[0]!r}, it takes {', '.join(parameters)}")
         arguments: dict[str, Any] = {"num_inference_steps": steps, "num_images_per_prompt": samples} | options
         arguments |= {"generator": torch.Generator().manual_seed(seed), "output_type": "pil"}
@@ -244,12 +244,12 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
     """Open a diffusers pipeline that generates images from texts (needs the extra `diffusion`).
 
     Args:
-        source: a diffusers pipeline, which stays on its device, or its folder, read in float32 from safetensors. Code
-            in a folder is never run.
+        source: a diffusers pipeline, or a pipeline's folder. A pipeline stays on its device. From a folder, weights are
+            read from safetensors files in float32, and code is never run.
         device: where to run a folder's pipeline. Default: a CUDA device if there is one, else the CPU.
 
     Raises:
-        RegardError: diffusers isn't installed, the source is something else, its files are incomplete, or its model
+        RegardError: diffusers isn't installed, `source` isn't a pipeline, its files are incomplete, or its model
             isn't supported. U-Nets with cross-attention, PixArt, SD3 and Flux are supported.
     """
     try:
@@ -273,12 +273,12 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
             return Pipeline(opened.to(where), folder.resolve().name)
     except RegardError:
         raise
-    except Exception as error:  # the libraries raise anything for a broken file
+    except Exception as error:  # the libraries can raise any exception for a broken file
         raise RegardError(f"pipeline {str(source)!r} cannot be loaded: {first_line(error)}") from error
 
 
 def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
-    """Check a pipeline's folder before building it: its classes, files, and memory."""
+    """Check the classes, files and memory of a folder's pipeline before loading it."""
     index = read_json(folder / PIPELINE)
     weights = []
     for name, entry in index.items():

@@ -1,13 +1,13 @@
 """Find the words of a pipeline's prompt, and store the attention of every image position to every word.
 
 A pipeline's text encoders read a text that is padded to a fixed length, and the image attends to their output. With
-guidance, a pipeline also runs texts without the words, in the same batch. Comparing the model's input with the text
-encoders' output shows which rows have the words.
+guidance, the batch also contains texts without the words. Comparing the model's input with the text encoders' output
+shows which batch rows have the words.
 
 The weights are the pipeline's own, from cross-attention or from the joint attention of image and words. Layers have
-different grids. A mean over layers spreads each coarse position over the fine positions that it covers. (Tang et al.
-2023, "What the DAAM: Interpreting Stable Diffusion Using Cross Attention", sum heat as well, of grids that they
-smooth.)
+grids of different sizes. A mean over layers assigns a coarse position's weight to all fine positions that it covers.
+(Tang et al. 2023, "What the DAAM: Interpreting Stable Diffusion Using Cross Attention", also sum heat maps, but smooth
+them.)
 """
 
 import inspect
@@ -31,7 +31,7 @@ from regard.text.words import find_word, spelling, words
 class Reads:
     """How a model reads the words of a prompt. encoders: the text encoders whose tokens are its keys, in order.
 
-    first: which comes first if image and words are one sequence, None for cross-attention to words.
+    first: what comes first if image and words form a single sequence. None: the image has cross-attention to words.
     """
 
     encoders: tuple[int, ...]
@@ -50,7 +50,7 @@ READS = {
 class Prompt:
     """The text of a prompt with the tokens that the image can attend to.
 
-    tokens: of each text encoder that is used, without padding; keys: each token's key number; length: the number of
+    tokens: the tokens of each text encoder used, without padding. keys: each token's key index. length: the number of
     keys. notes: about text that was cut off.
     """
 
@@ -62,13 +62,13 @@ class Prompt:
 
     @property
     def padding(self) -> list[int]:
-        """Return the numbers of the keys that are padding."""
+        """Return the indices of the padding keys."""
         keys = set(self.keys)
         return [key for key in range(self.length) if key not in keys]
 
     @property
     def words(self) -> "list[PromptWord]":
-        """Return the words of the text, once each even if several encoders read them, then special tokens."""
+        """Return the words of the text, then the special tokens. A word's tokens are those of all encoders."""
         numbers_by_span: dict[tuple[int, int], list[int]] = {}
         starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]  # per encoder
         runs = zip(starts, [*starts[1:], len(self.tokens)], strict=True)
@@ -90,7 +90,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptWord:
-    """A word of a prompt: its name, and the numbers of its tokens."""
+    """A word of a prompt: its name and the indices of its tokens."""
 
     name: str
     tokens: tuple[int, ...]
@@ -99,14 +99,14 @@ class PromptWord:
 
 @dataclass
 class EncodedText:
-    """Input and output of a pipeline's text encoders: ids of each (T), and states of all (n, T, C)."""
+    """A text, its token ids (T) for each of a pipeline's text encoders, and its encoded states (n, T, C)."""
 
     text: str
     ids: dict[int, list[int]] = field(default_factory=dict)
     states: Float[Tensor, "n T C"] | None = None
 
     def rows(self, states: Float[Tensor, "B T C"]) -> list[int]:
-        """Return the batch rows of a model's input that have the words."""
+        """Return the batch rows of a model's input that contain the words."""
         if self.states is None or self.states.shape[1:] != states.shape[1:]:
             return []
         text_states = self.states.to(states)
@@ -117,7 +117,7 @@ class EncodedText:
 def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[EncodedText]]:
     """Yield a list of the texts that a pipeline's text encoders read inside the block, with ids and states.
 
-    The first is the prompt, others are negative prompts. before: called before each text is encoded.
+    The first text is the prompt, the others are negative prompts. before: called before each text is encoded.
     """
     original = pipeline.encode_prompt
     signature = inspect.signature(original)
@@ -131,7 +131,7 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
             raise RegardError("negative_prompt: it equals the text, so their runs can't be told apart: pass another")
         encoded.append(text)
         with ExitStack() as stack:
-            for number in (1, 2, 3):  # diffusers' numbers
+            for number in (1, 2, 3):  # diffusers' numbers of text encoders
                 encoder = getattr(pipeline, f"text_encoder{'' if number == 1 else f'_{number}'}", None)
                 if not isinstance(encoder, nn.Module):
                     continue
@@ -146,11 +146,11 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
     try:
         yield encoded
     finally:
-        del pipeline.encode_prompt  # restores the method of its class
+        del pipeline.encode_prompt  # restores the class's method
 
 
 def _text_of_call(arguments: dict[str, Any]) -> str:
-    """Return the single text of a pipeline's call. Raises RegardError for several or different ones."""
+    """Return the text passed to a pipeline. Raises RegardError if there are several texts."""
     text = arguments.get("prompt")
     if isinstance(text, (list, tuple)) and len(text) == 1:
         text = text[0]
@@ -165,10 +165,10 @@ def _text_of_call(arguments: dict[str, Any]) -> str:
 
 
 def _keep_ids(kept: dict[int, list[int]], number: int, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-    """Store the ids of an encoder's first call, as a hook before it."""
+    """Store the ids of an encoder's first call. This is a forward pre-hook."""
     ids = kwargs.get("input_ids", args[0] if args else None)
     if isinstance(ids, Tensor):
-        kept.setdefault(number, ids[0].tolist())  # the first, others are of negative prompts
+        kept.setdefault(number, ids[0].tolist())  # of the first call; later calls encode negative prompts
 
 
 def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:
@@ -177,7 +177,7 @@ def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], le
     text = encoded.text
     for number in encoders:
         ids = encoded.ids.get(number)
-        if ids is None:  # a pipeline may lack its third encoder: its keys are zeros
+        if ids is None:  # the third encoder is optional; without it, its keys are zeros
             continue
         tokenizer = getattr(pipeline, f"tokenizer{'' if number == 1 else f'_{number}'}")
         encoder_tokens, text, cut_notes = _tokens_of_ids(tokenizer, ids, text)
@@ -191,9 +191,9 @@ def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], le
 
 
 def _tokens_of_ids(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], str, list[str]]:
-    """Return the tokens of ids up to the end of the text, the text they spell, and a note if it was cut.
+    """Return the tokens for ids up to the end of the text, the text they spell, and a note if it was cut.
 
-    Some pipelines change the text before encoding, to lower case for example. It is then decoded from the ids.
+    Some pipelines change the text before encoding, for example to lower case. It is then decoded from the ids.
     """
     end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
     ids = ids[:end]
@@ -228,11 +228,11 @@ class HeatLayer:
 class PromptHeat:
     """The attention weights from an image to the words of its prompt, by step and layer.
 
-    layers: in execution order. weights: of each step and layer (n images, H heads, rows, columns, W + 1), for each
-    token of the prompt, and last for all padding. H is 1 if only the mean of heads was kept. A position's weights sum
-    to 1, or to the words' part of it if image and words are one sequence. others: attention modules without words
-    among their keys, or with other keys as well. beside: layers that also attend to something else in a separate call,
-    such as an image with an IP-adapter. guided: whether texts without the words ran as well.
+    layers: in execution order. weights: per step and layer, (n images, H heads, rows, columns, W + 1). The last axis
+    has the W tokens of the prompt, then the sum over padding. H is 1 if only the mean of heads was kept. A position's
+    weights sum to 1, or to less if image and words form a single sequence. others: attention modules whose keys aren't
+    just the words, or the image and the words. beside: layers that also attend to something else in a separate call,
+    such as an image with an IP-adapter. guided: whether the pipeline also ran without the words, for guidance.
     """
 
     prompt: Prompt = field(default=Prompt("", (), (), 0))
@@ -264,7 +264,7 @@ class PromptHeat:
     ) -> Float[Tensor, "n rows columns"]:
         """Return the heat map of a word on each image: the summed weights of its tokens.
 
-        step, layer, head: a number, None for the mean of all. A single layer's map has its own grid, else the finest.
+        step, layer, head: None for the mean of all. A single layer's map has that layer's grid, a mean the finest grid.
         """
         tokens = list((self.word(word) if isinstance(word, str) else word).tokens)
         return self.mean(tokens, step=step, layer=layer, head=head)
@@ -272,7 +272,7 @@ class PromptHeat:
     def mean(
         self, tokens: Sequence[int], *, step: int | None = None, layer: int | None = None, head: int | None = None
     ) -> Float[Tensor, "n rows columns"]:
-        """Return the summed heat map of tokens on each image, as in `of`. Token number W is all padding."""
+        """Return the summed heat map of tokens on each image, as in `of`. Token W is the sum over padding."""
         steps = range(len(self.weights)) if step is None else [from_zero("step", step, len(self.weights), "there are")]
         numbers = range(len(self.layers)) if layer is None else [from_zero("layer", layer, len(self.layers), "it has")]
         rows, columns = self.grid if layer is None else self.layers[numbers[0]].grid
@@ -286,7 +286,7 @@ class PromptHeat:
                 at = [from_zero("head", head, size, f"layer {number} ({own_layer.path}) has")]
             for n in steps:
                 of_word = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
-                # each fine position gets the weight of its coarse one
+                # each fine position gets the weight of the coarse position that covers it
                 down = torch.arange(rows) * of_word.shape[1] // rows
                 across = torch.arange(columns) * of_word.shape[2] // columns
                 total += of_word[:, down][:, :, across]
