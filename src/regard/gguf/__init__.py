@@ -1,1 +1,1 @@
-"""Open GGUF files with `regard.load`, as one kind of model file."""
+"""Open GGUF files with `regard.load`."""

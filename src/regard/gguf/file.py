@@ -1,11 +1,11 @@
-"""Read GGUF files of llama.cpp: weights, mostly quantised, with config and tokenizer in one file.
+"""Read GGUF files of llama.cpp, which contain weights (usually quantised), config and tokenizer.
 
-The header is parsed and every count in it checked before a library reads it, then the weights are used as stored. The
-format: "GGUF", version, number of tensors, number of entries; the entries (name, kind, value); each tensor's
-description (name, sizes, kind, offset); then the tensors' bytes. All numbers are little-endian.
+regard parses the header and checks all its counts before a library reads the file. It uses the weights as stored. A
+file has "GGUF", the version, the numbers of tensors and entries, then the entries (name, kind, value), each tensor's
+description (name, sizes, kind, offset), and the tensors' bytes. All numbers are little-endian.
 
-llama.cpp reorders or transforms some weights on writing, and transformers undoes it. Rows of quantised weights are
-reordered or joined without dequantizing them, and small tensors are read as transformers reads them.
+llama.cpp reorders or transforms some weights on writing, and transformers reverses this on reading. regard reorders or
+joins rows of quantised weights without dequantizing them. It reads small tensors in the same way as transformers.
 """
 
 import copy
@@ -37,23 +37,23 @@ from regard.models.kinds import ModelKind
 
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # at most: the largest published files have a tenth
-ITEMS = 1 << 16  # items of all lists at most, or EACH per row of the largest tensor
+TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # maxima, ten times those of the largest published files
+ITEMS = 1 << 16  # maximum number of list items in a file, or EACH times the largest tensor axis if that is more
 ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
-LONG = 1 << 12  # fewest items of a vocabulary's list
+LONG = 1 << 12  # lists with at least this many items belong to the vocabulary
 WIDE = (0, 28)  # kinds of float32 and float64
-# Architectures whose weights transformers changes within rows, or reads differently from this module.
+# Architectures whose weights transformers changes within rows or reads differently from this module.
 CHANGED = ("bloom", "gpt_oss", "gpt-oss", "lfm2", "mamba", "qwen35", "qwen35moe")
-EACH = 8  # lists per vocabulary entry at most: pieces, scores, kinds, merges
-MIN_QUANTISED = 1 << 14  # numbers in a matrix: smaller ones are dequantized on loading, for speed
-WHOLE = ("F64", "F32", "I8", "I16", "I32", "I64")  # not smaller than float32, or not weights
+EACH = 8  # maximum number of list items per vocabulary entry (pieces, scores, kinds, merges)
+MIN_QUANTISED = 1 << 14  # elements of a matrix; smaller matrices are dequantized on loading, for speed
+WHOLE = ("F64", "F32", "I8", "I16", "I32", "I64")  # types that don't save memory or aren't used for weights
 HALVES = {"F16": torch.float16, "BF16": torch.bfloat16}
 EXPERTS = re.compile(r"(?P<name>.*\.ffn_(?P<part>gate|down|up)_exps)\.weight$")  # a layer's experts
-COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")  # GPT-2's, stored transposed
+COLUMNS = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")  # of GPT-2, stored transposed
 
 
 def _gguf_package() -> Any:
-    """Import the package `gguf` of the extra as Any, because its types aren't complete."""
+    """Import the package `gguf` as Any, because its type annotations are incomplete."""
     import gguf
 
     return gguf
@@ -61,9 +61,9 @@ def _gguf_package() -> Any:
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a GGUF file. values: its entries, or the length of a list. kinds: number of tensors per kind.
+    """The header of a GGUF file. values: its entries (a list's length for a list). kinds: number of tensors per kind.
 
-    lists: number of items and bytes of each long list, by the offset where it begins.
+    lists: number of items and of bytes of each long list, by its offset in the file.
     """
 
     held: CheckpointSizes
@@ -96,7 +96,7 @@ class _ByteCursor:
         return bytes(self.data[self.at - length : self.at]).decode("utf-8", errors="replace")
 
     def check_size(self, size: int) -> None:
-        """Raise ValueError if the next `size` bytes exceed the file's end."""
+        """Raise ValueError if fewer than `size` bytes are left in the file."""
         if size > len(self.data) - self.at:
             raise ValueError(f"at byte {self.at:,} it needs {size:,} more, but has {len(self.data) - self.at:,}")
 
@@ -128,7 +128,7 @@ class _ByteCursor:
 def read_gguf_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
     """Parse and check the header of a GGUF file. Raises RegardError if a count is impossible.
 
-    sizes: numbers and bytes per block, for each kind of tensor.
+    sizes: number of weights and of bytes per block, for each kind of tensor.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -192,17 +192,17 @@ def _gguf_scalar_format(kind: int) -> str:
 
 
 def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any], family: str) -> dict[str, Tensor]:
-    """Return a GGUF file's tensors by the model's parameter names, large matrices as `StoredWeight`s.
+    """Return a GGUF file's tensors by the model's parameter names, with large matrices as `StoredWeight`s.
 
-    reader: gguf's reader of the file, mapped copy-on-write. config: the config that transformers reads from it. family:
-    the file's architecture.
+    reader: gguf's reader of the file, mapped copy-on-write. config: the config that transformers reads from the file.
+    family: the file's architecture.
     """
     from transformers import modeling_gguf_pytorch_utils as modeling
 
     processor = modeling.TENSOR_PROCESSORS.get(family, modeling.TensorProcessor)(config=dict(config))
     names = modeling.get_gguf_hf_weights_map(model, processor)
     stored: dict[str, Tensor] = {}
-    first: dict[str, Any] = {}  # per layer, the experts' matrix (gate or up) that came first
+    first: dict[str, Any] = {}  # per layer, the first of the experts' gate and up matrices
     for tensor in reader.tensors:
         experts = EXPERTS.match(tensor.name)
         joined = None if experts is None else names.get(experts["name"])
@@ -218,13 +218,13 @@ def stored_gguf_tensors(reader: Any, model: nn.Module, config: Mapping[str, Any]
         else:
             first[joined] = tensor
     mapped: Any = getattr(getattr(reader, "mapped", None), "_mmap", None)
-    if hasattr(mapped, "madvise"):  # not on Windows; drops copied pages of the file
+    if hasattr(mapped, "madvise"):  # not on Windows; frees the memory of pages that were read
         mapped.madvise(mmap.MADV_DONTNEED)
     return stored
 
 
 def _read_tensor(tensor: Any, processor: Any, family: str) -> Tensor:
-    """Return a tensor with the model's layout: kept as stored if it is large, else dequantized."""
+    """Return a tensor in the model's layout. Large tensors are kept as stored, others are dequantized."""
     if not _keep_as_stored(tensor):
         return _dequantized(tensor, lambda x: processor.process(x, tensor.name, parsed_parameters={}).weights)
     weight = _as_stored(tensor)
@@ -234,16 +234,16 @@ def _read_tensor(tensor: Any, processor: Any, family: str) -> Tensor:
         rows = np.arange(len(weight))
         order = processor.process(rows[:, None], tensor.name).weights[:, 0]
         return weight if np.array_equal(order, rows) else weight[torch.from_numpy(order.copy())]
-    return weight  # others change vectors only; `CHANGED` lists those that do more
+    return weight  # transformers changes only vectors of other architectures, except those in `CHANGED`
 
 
 def _keep_as_stored(tensor: Any) -> bool:
-    """Return whether to keep a tensor as stored: a large matrix that is smaller than in float32."""
+    """Return whether to keep a tensor as stored, because it is a large matrix and smaller than in float32."""
     return len(tensor.shape) > 1 and tensor.n_elements >= MIN_QUANTISED and tensor.tensor_type.name not in WHOLE
 
 
 def _as_stored(tensor: Any) -> Tensor:
-    """Return a tensor's numbers in the mapped file as a `StoredWeight`."""
+    """Return a tensor as a `StoredWeight` whose data stays in the mapped file."""
     kind, data = tensor.tensor_type.name, torch.from_numpy(tensor.data)
     if kind in HALVES:
         return StoredWeight.of(data.view(HALVES[kind]))
@@ -251,7 +251,7 @@ def _as_stored(tensor: Any) -> Tensor:
 
 
 def _join_gate_and_up(gate: Any, up: Any) -> Tensor:
-    """Join the gate and up matrices of each expert, with gate's rows first."""
+    """Join each expert's gate and up matrices, with the rows of gate first."""
     if not _keep_as_stored(gate) or gate.tensor_type != up.tensor_type:
         return torch.cat([_dequantized(gate), _dequantized(up)], 1)
     one, other = (rows.stored if isinstance(rows := _as_stored(part), StoredWeight) else rows for part in (gate, up))
@@ -261,21 +261,21 @@ def _join_gate_and_up(gate: Any, up: Any) -> Tensor:
 
 
 def _dequantized(tensor: Any, turn: Callable[[Any], Any] = np.asarray) -> Float[Tensor, "..."]:
-    """Return a tensor in float32, changed by `turn`."""
+    """Dequantize a tensor, apply `turn`, and return the result in float32."""
     return torch.from_numpy(np.copy(turn(_gguf_package().dequantize(tensor.data, tensor.tensor_type)))).float()
 
 
 PACKAGES = ("gguf", "accelerate")  # transformers needs both to read GGUF files
-OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in newer releases
+OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads the vocabulary in newer releases
 NOT_QUANTISED = ("F64", "F32", "F16", "BF16")  # tensor types without quantisation
 CONVERTED = "converted to float32 for each product. Results may differ slightly from the original model's."
-_PATCH_LOCK = threading.RLock()  # functions are patched for the whole process while one file is read
+_PATCH_LOCK = threading.RLock()  # functions are patched for the whole process while a file is read
 
 
 class File:
     """An opened and checked GGUF file. held: its tensors' sizes. options: arguments for transformers.
 
-    kept: whether its large matrices stay quantised as in the file.
+    kept: whether large matrices stay quantised, as in the file.
     """
 
     def __init__(self, path: Path, header: Header, kinds: dict[str, int]) -> None:
@@ -301,10 +301,10 @@ class File:
 
 
 class GGUFKind(ModelKind):
-    """The kind of model that is a GGUF file, or a folder with a single GGUF file as weights."""
+    """Models in a GGUF file, or in a folder whose weights are a single GGUF file."""
 
     def file(self, path: Path) -> Path | None:
-        """Return the GGUF file of a path, None if there is none. Raises RegardError for a folder with several."""
+        """Return the GGUF file at a path, None if there is none. Raises RegardError if a folder has several."""
         if not path.is_dir():
             return path if path.suffix.lower() == ".gguf" else None
         files = sorted(path.glob("*.gguf"))
@@ -338,9 +338,9 @@ def checked_gguf_header(path: Path) -> Header:
 def opened_gguf_file(path: Path) -> Iterator[File]:
     """Check a GGUF file, and let transformers read it faster inside the block.
 
-    transformers opens the file for each part that it reads, and makes a table of tensor names for each module. Each
-    takes seconds, so inside the block it gets the same reader and table. It asks only for the length of a vocabulary's
-    lists, so their items aren't read.
+    transformers opens the file several times, and makes a table of tensor names for each module. Each takes seconds, so
+    the reader and the table are cached inside the block. transformers needs only the length of a vocabulary's lists, so
+    their items aren't read.
     """
     header = checked_gguf_header(path)
     from transformers import modeling_gguf_pytorch_utils as modeling
@@ -362,7 +362,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
         def reader() -> Any:
             try:
                 return read_by(path, "c")  # copy-on-write: torch tensors are writable
-            except Exception as error:  # it follows the file's own offsets, and may raise anything
+            except Exception as error:  # it follows offsets in the file and can raise any exception
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise RegardError(f"model {str(path)!r} is truncated or not a GGUF file ({reason})") from error
 
@@ -385,7 +385,7 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
 
         package.GGUFReader, package.get_tensor_name_map = cached_reader, functools.cache(names)
         modeling._gguf_parse_value, modeling.load_gguf_checkpoint = cached_value, checkpoint  # type: ignore[assignment]
-        modeling.tqdm = lambda items, **_: items  # its progress bar ignores the library's switch
+        modeling.tqdm = lambda items, **_: items  # can't be switched off by transformers' setting for progress bars
         try:
             yield file
         finally:
@@ -394,9 +394,9 @@ def opened_gguf_file(path: Path) -> Iterator[File]:
 
 
 def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
-    """Return gguf's reader class, which skips the lists at given offsets: (items, bytes) by offset."""
+    """Return a subclass of gguf's reader that skips lists. lists: number of items and of bytes, by offset."""
     package = _gguf_package()
-    nothing = np.zeros(1, np.uint32)  # used for each item
+    nothing = np.zeros(1, np.uint32)  # placeholder for the items of skipped lists
 
     class ArrayReader(package.GGUFReader):  # type: ignore[name-defined]
         data: Any
