@@ -1,12 +1,12 @@
 """Find which patches of an image a model attends to.
 
-With w the weights (H, L, L) of a layer, one head of it or the mean of all:
+With w (L, L) the weights of a single head of a layer, or the mean of all its heads:
 
-    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q if the model has no [CLS]; in a text
+    heat[p]     = w[q, p] for the query q = [CLS], or the mean over all patches q if the model has no [CLS]; in a text
                   with an image, q is the last token, or the last token of a word
-    received[p] = mean over all queries of w[q, p], mean of heads
+    received[p] = mean of w[q, p] over all queries and heads
 
-Sink patches receive at least ten times the median of all patches in that layer. They attract weight whatever they show,
+Sink patches receive at least ten times as much as the layer's median patch. They attract attention whatever they show,
 like registers (Darcet et al. 2024, "Vision Transformers Need Registers").
 """
 
@@ -39,15 +39,15 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_REGIONS = 4  # regions per row, and per column
+MAX_REGIONS = 4  # maximum number of regions per row and per column
 
 
 @dataclass(frozen=True)
 class Removal:
     """The effect of removing each region, [row][column], on an outcome: a log probability in nats, or a cosine.
 
-    before, after: the outcome with all regions, and without each region. heat: a region's fraction of the attention to
-    all patches. patches: their numbers of rows and columns.
+    before: the outcome for the whole image. after: the outcome without each region. heat: each region's fraction of the
+    attention to all patches. patches: the numbers of rows and columns of patches.
     """
 
     fill: Fill
@@ -59,11 +59,11 @@ class Removal:
 
     @property
     def changes(self) -> Float[Tensor, "rows columns"]:
-        """The fall of the outcome without each image region."""
+        """The decrease of the outcome without each image region."""
         return self.before - self.after
 
     def numbers(self, who: str, token: str) -> dict[str, Any]:
-        """Collect the values for sentences. who: whose vector counts without a text. token: the most likely token."""
+        """Collect the values for sentences. who: the attending token's name. token: the most likely token."""
         changes, heat, nats = self.changes.flatten(), self.heat.flatten(), self.unit == "nats"
         outcomes = torch.cat([torch.tensor([self.before]), self.after.flatten()])
         before, *after = (outcomes.exp() if nats else outcomes).tolist()
@@ -85,10 +85,10 @@ class Removal:
 
 
 def removal(model: Model, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
-    """Run a trace's image again without each of at most MAX_REGIONS × MAX_REGIONS regions, and measure the change.
+    """Run a trace's image again without each of its regions (at most 4 × 4 of similar size), and measure the change.
 
-    The outcome is the next token's log probability. Without a text it is the cosine of [CLS], or of the mean of all
-    patches, with its original vector. The control is the mean over the other regions, each about as large.
+    The outcome is the log probability of the most likely next token. Without a text, it is the cosine of [CLS], or of
+    the mean of all patches, with its original vector. The control is the mean over the other regions.
 
     query: the token to compare if there is no text, None for the mean of all patches.
     """
@@ -116,10 +116,10 @@ def _region_edges(whole: int) -> list[int]:
     return [n * whole // parts for n in range(parts + 1)]
 
 
-MIN_SINK = 10  # a patch with this many times the median weight is a sink
-TOP_FRACTION = 0.1  # of the patches: their fraction of the weight is reported
-MAX_NAMED_PATCHES = 3  # named in a sentence
-MIN_SCALE = 4  # colours end at this multiple of the mean or later, so that an almost even heat is pale
+MIN_SINK = 10  # a patch that receives this many times the median weight is a sink
+TOP_FRACTION = 0.1  # fraction of patches whose total weight is reported
+MAX_NAMED_PATCHES = 3  # maximum number of patches named in a sentence
+MIN_SCALE = 4  # lower limit of the colour scale's end, in multiples of the mean, so that almost even heat maps are pale
 
 PEAK: list[Template] = [
     ("{where}{who} attends only to sink patches in {place}.", lambda n: not n["weight"] and n["any"]),
@@ -146,11 +146,11 @@ REMOVED: list[list[Template]] = [
 class Look:
     """The attention of a model to an image.
 
-    query: the number of the attending token, None for the mean over all patches; who: its name. layer, head: of the
-    weights, head None for the mean of all heads. heat: [row][column]; special: the query's attention to tokens that
-    aren't patches. received: by each patch, as a multiple of the median. boxes: of each patch, in the image's pixels,
-    None if unknown. answer: the most likely next token of a text with its probability, None without logits. removal:
-    the effect of removing regions, None if not requested.
+    query: the index of the attending token, None for the mean over all patches. who: its name. head: None for the mean
+    of all heads. heat: the query's attention to each patch, [row][column]. special: its attention to all other tokens.
+    received: the attention that each patch receives, as a multiple of the median. boxes: each patch's box in the
+    image's pixels, None if unknown. answer: the most likely next token of a text with its probability, None without
+    logits. removal: the effect of removing regions, None if not requested.
     """
 
     name: str
@@ -168,19 +168,19 @@ class Look:
 
     @property
     def sinks(self) -> list[int]:
-        """The sink patches, numbered row by row from 0, the one that receives most first."""
+        """The sink patches, numbered row by row from 0. The patch that receives most attention comes first."""
         received = self.received.flatten()
         return [n for n in received.argsort(descending=True, stable=True).tolist() if float(received[n]) >= MIN_SINK]
 
     @property
     def order(self) -> list[int]:
-        """The patches without sinks, numbered row by row from 0, the one with the largest heat first."""
+        """The patches that aren't sinks, numbered row by row from 0. The patch with the largest heat comes first."""
         sinks, heat = set(self.sinks), self.heat.flatten()
         return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in sinks]
 
     @property
     def darkest(self) -> float:
-        """The weight at which colours end: the largest of a patch, but at least `MIN_SCALE` times the mean."""
+        """The end of the colour scale: the largest weight of a patch, but at least `MIN_SCALE` times the mean."""
         own = self.heat.flatten()[self.order]
         return max(float(own.max()), MIN_SCALE * float(own.mean())) if len(own) else 0.0
 
@@ -201,7 +201,7 @@ class Look:
         return ",".join(map(str, divmod(patch, self.heat.shape[1])))
 
     def side(self, patch: int) -> str:
-        """Return the ninth of the image that a patch is in, such as "upper left"."""
+        """Return which cell of a 3 × 3 grid over the image a patch is in, such as "upper left"."""
         rows, columns = self.heat.shape
         down = ("upper", "", "lower")[3 * (patch // columns) // rows]
         return f"{down} {('left', 'middle', 'right')[3 * (patch % columns) // columns]}".strip()
@@ -209,7 +209,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageAttention(TracesAnswer):
-    """The model's attention to each image: `looks`, one per image."""
+    """The model's attention to each image, as one `Look` per image."""
 
     format: ClassVar[str] = "regard look"
 
@@ -221,7 +221,7 @@ class ImageAttention(TracesAnswer):
         return f"Attention to {self.looks[0].name}" + (f" (and {more} more)" if more else "")
 
     def findings(self) -> list[str]:
-        """Report where each image is attended to most, or the effect of removing its regions."""
+        """Report the most attended patch of each image, or the effect of removing its regions."""
         if len(self.looks) == 1:
             table = REMOVED if self.looks[0].removal else KEPT
             return sentences(table, _numbers_of_look(self.looks[0], ""))
@@ -230,13 +230,13 @@ class ImageAttention(TracesAnswer):
         return [sentence for first in found for sentence in first][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
-        """Return a sentence on how to interpret attention to an image, or effects of removed regions."""
+        """Return a sentence on how to interpret attention to an image, or the effects of removing regions."""
         if any(look.removal for look in self.looks):
             return ["Effects depend on how a region is filled. Compare blank, mean and blur."]
         return ["Weights don't measure effects. Use --remove to measure what each region changes."]
 
     def rows(self) -> list[Row]:
-        """List one row per patch: position, weight from the query, and from all tokens as a multiple of the median."""
+        """Return a row per patch: position, attention from the query, and received attention / median."""
         rows: list[Row] = []
         for look in self.looks:
             wide, received, sinks = look.heat.shape[1], look.received.flatten(), set(look.sinks)
@@ -250,7 +250,7 @@ class ImageAttention(TracesAnswer):
         return rows
 
     def panels(self) -> list[Panel]:
-        """Show a table of patches by weight, and for each image a heat map in the layout of its patches."""
+        """Return each image's table of patches by weight, its heat map, and the effects of removing regions."""
         shown: list[Panel] = []
         for n, look in enumerate(self.looks, 1):
             which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
@@ -289,7 +289,7 @@ class ImageAttention(TracesAnswer):
     def opening(self) -> dict[str, str | int | None]:
         """Return what the page shows first: the first image's query, in its layer and head."""
         look, token = self.looks[0], self.looks[0].query
-        if token is None:  # for all patches together, the page shows the row of the most attended patch
+        if token is None:  # the mean over all patches has no row, so show that of the most attended patch
             token = self.traces[0].patches.first + (look.order or look.sinks)[0]
         return {"layer": look.layer, "head": look.head, "token": token, "title": self.title()}
 
@@ -311,10 +311,10 @@ def looked(
     *,
     remove: tuple[Any, Fill] | None = None,
 ) -> ImageAttention:
-    """Find where the model looks in each image, in a layer (None: the last) and head (None: the mean of all).
+    """Find where the model looks in each image, in a layer (None: the last) and head (None: the mean of all heads).
 
-    word: the attending word of a text with an image, None for the last token. remove: the model of the traces, and the
-    replacement for each removed region, None to remove none.
+    word: the attending word of a text with an image, None for the last token. remove: the traces' model, and the fill
+    of removed regions. None: no region is removed.
     """
     looks = [_look_at(trace, layer, head, word) for trace in traces]
     if remove is not None:
@@ -328,7 +328,7 @@ def looked(
 
 
 def _look_at(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
-    """Measure the attention to the image of one trace."""
+    """Measure the attention to a trace's image."""
     patches = getattr(trace, "patches", None)
     if not isinstance(trace, Trace) or patches is None:
         raise RegardError("look: pass the trace of an image with known patches: model.trace(images=…)")
@@ -357,7 +357,7 @@ def _look_at(trace: Any, layer: int | None, head: int | None, word: str | None) 
 
 
 def _numbers_of_look(look: Look, where: str) -> Numbers:
-    """Collect the values for sentences on an image's attention. where: the image in a sentence, "" if single."""
+    """Collect the values for sentences on an image's attention. where: the phrase that names the image, or ""."""
     heat, order = look.heat.flatten(), look.order
     numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": MIN_SINK, "sinks": None}
     numbers["kind"] = "non-sink " * bool(look.sinks)

@@ -1,11 +1,11 @@
 """Run vision transformers of timm and torchvision as models that read images. regard needs neither package.
 
-timm's models have settings for the preprocessing of images (`pretrained_cfg`), torchvision's `weights.transforms()`.
+timm's models have settings for preprocessing images (`pretrained_cfg`). torchvision has `weights.transforms()`.
 
-`watch` records the attention of a model, and hooks record the states of its layers. A layer is the innermost module of
-a list that made an attention call. Each layer of a stage reads the previous layer's output. Swin halves its grid of
-patches from stage to stage, so a trace has the layers of one stage. Swin attends in windows, B · windows items of few
-tokens each: their weights are put at the positions of these tokens on the grid.
+`watch` records the attention of a model, and hooks record the states of its layers. A layer is the innermost module in
+a list that contains an attention call. Within a stage, each layer reads the previous layer's output. Swin halves its
+grid of patches from stage to stage, so a trace has the layers of a single stage. Swin attends within windows, which are
+separate items of the batch. regard moves their weights to the positions of the patches on the grid.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ from regard.models.model import Model
 from regard.text.tokens import Encoded
 
 COMPARED = f"{DEFINITION}, or the weights that the model computes"
-FINAL_NORMS = ("norm", "encoder.ln")  # of timm and torchvision
-# Modules with supported windows, and whether they also shift along an axis that a single window covers.
+FINAL_NORMS = ("norm", "encoder.ln")  # paths in models of timm and torchvision
+# Modules whose windows are supported, and whether they also shift along an axis that a single window covers.
 WINDOWED = {
     "timm.models.swin_transformer": True,
     "timm.models.swin_transformer_v2": True,
@@ -60,13 +60,13 @@ class WatchedLayer(NamedTuple):
 
 
 class WatchedSession(Session):
-    """Runs the captured passes of a `regard.vision.modules.VisionModule`."""
+    """Runs and captures forward passes of a `regard.vision.modules.VisionModule`."""
 
     def run(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]],
         keep: CaptureOptions | None = None, reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:  # fmt: skip
-        """Run one captured pass of an image."""
+        """Run and capture a forward pass on an image."""
         item, keep = sources[0], replace(keep or CaptureOptions(), attention_outputs=False)
         assert isinstance(item, ModelInput)
         if any(interventions):
@@ -113,7 +113,7 @@ class WatchedSession(Session):
         )  # fmt: skip
 
     def _layers(self, item: ModelInput) -> tuple[list[WatchedLayer], list[str], Any]:
-        """Run the model. Return its layers in order, notes on calls outside of them, and the output of a final norm."""
+        """Run the model. Return its layers in order, notes on calls outside them, and the final norm's output."""
         states: dict[str, tuple[Any, Any]] = {}
 
         def note(path: str, _module: nn.Module, args: Any, output: Any) -> None:
@@ -131,7 +131,7 @@ class WatchedSession(Session):
                     self.model(**(item.tensors or {}))
             except RegardError:
                 raise
-            except Exception as error:  # models can raise anything
+            except Exception as error:  # models can raise any exception
                 raise unreadable_inputs(item, self.model, self.name, error) from error
         layers, others = dict[str, WatchedLayer](), dict[str, None]()
         for call in calls.values():
@@ -151,7 +151,7 @@ class WatchedSession(Session):
         return ordered, notes, next((states[path][1] for path in FINAL_NORMS if path in states), None)
 
     def _stage(self, stages: list[range], layers: frozenset[int] | None) -> range:
-        """Return the stage that has all layers to keep, by default the last stage."""
+        """Return the stage that contains all layers to keep, by default the last stage."""
         numbers, count = sorted(layers or ()), stages[-1].stop
         problem = f"layers: got {', '.join(map(str, numbers))}"
         if numbers and numbers[-1] >= count:
@@ -162,19 +162,19 @@ class WatchedSession(Session):
         return fits[-1]
 
     def _place_on_grid(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
-        """Place a call's weights at the positions of all patches on the grid. Return None if it has other tokens."""
+        """Move a call's weights from windows to patches of the grid. Return None if its tokens aren't the patches."""
         items, _, *sides = call.weights.full_shape
         if not self._uses_windows(layer) or len(grid) != 2:
             if items != 1 or sides != [grid.numel()] * 2:
                 return None
-            placed_map = copy(call.weights)  # of 3 axes if the call's tensors have 3
+            placed_map = copy(call.weights)  # the call's tensors may have no batch axis
             placed_map.ndim, placed_map.shape = 4, placed_map.full_shape
             value, output = (t if t is None else t[(None,) * (4 - t.ndim)] for t in (call.value, call.output))
             return replace(call, source=placed_map, value=value, output=output)
         block: Any = self.model.module.get_submodule(layer)
         part = block if hasattr(block, "shift_size") else block.attn
         size, alone = part.window_size, WINDOWED[type(block).__module__]
-        if any(side % window for side, window in zip(grid, size, strict=True)):  # windows are padded
+        if any(side % window for side, window in zip(grid, size, strict=True)):  # padded windows aren't supported
             return None
         shift = [
             n if alone or side > window else 0 for n, side, window in zip(part.shift_size, grid, size, strict=True)
@@ -192,14 +192,14 @@ class WatchedSession(Session):
 
 
 def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[int]) -> Int[Tensor, "W A"]:
-    """Return the row-by-row number of the patch at each position of each window, (W, A), on a grid of whole windows."""
+    """Return the number of the patch at each position of each window, (W, A). Patches are numbered row by row."""
     numbers = torch.arange(grid[0] * grid[1]).view(*grid).roll([-n for n in shift], (0, 1))
     windows = numbers.view(grid[0] // size[0], size[0], grid[1] // size[1], size[1]).transpose(1, 2)
     return windows.reshape(-1, size[0] * size[1])
 
 
 def stages_of(layers: Sequence[WatchedLayer]) -> list[range]:
-    """Group layer numbers of a vision model by stage. A stage begins where a layer doesn't read the previous output."""
+    """Group a vision model's layers by stage. If a layer's input isn't the previous output, a new stage begins."""
     pairs = [(layer.left, following.entered) for layer, following in pairwise(layers)]
     starts = [n for n, (a, b) in enumerate(pairs, 1) if a is not b and (a.shape != b.shape or not torch.equal(a, b))]
     return [range(*ends) for ends in pairwise([0, *starts, len(layers)])]
@@ -212,7 +212,7 @@ def _ranges(stages: Sequence[range]) -> str:
 class VisionModule(nn.Module):
     """A module of timm or torchvision with the interface of a vision model of transformers.
 
-    config: patch_size of the image, None if its tokens aren't patches; prefix_tokens, the names of those before.
+    config: patch_size (None if the tokens aren't patches) and prefix_tokens, the names of the tokens before patches.
     """
 
     main_input_name, session_class = "pixel_values", WatchedSession
@@ -234,7 +234,7 @@ class VisionModule(nn.Module):
 
 
 def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[str, Tensor]:
-    """Preprocess one image with a transform, image -> (3, height, width), as processors of transformers do."""
+    """Preprocess an image with a transform, image -> (3, height, width), like an image processor of transformers."""
     if transform is None:
         needs = "pass load(model, processor=weights.transforms())"
         raise RegardError(f"torchvision models don't say how images are preprocessed: {needs}")
@@ -248,7 +248,7 @@ class VisionKind(ModelKind):
         """Open a module of timm or torchvision. Return None for another source. processor: as in `vision_model`."""
         if not isinstance(source, nn.Module):
             return None
-        module = source.get_submodule("model") if type(source).__name__ == "FeatureGetterNet" else source  # of timm
+        module = source.get_submodule("model") if type(source).__name__ == "FeatureGetterNet" else source  # timm's
         packages = {base.__module__.partition(".")[0] for base in type(module).__mro__}
         return vision_model(module, packages, processor) if packages & {"timm", "torchvision"} else None
 
@@ -257,9 +257,9 @@ VISION = VisionKind()
 
 
 def vision_model(module: nn.Module, packages: set[str], processor: Any) -> Model:
-    """Build a model from a module of timm or torchvision. packages: of its classes.
+    """Build a model from a module of timm or torchvision. packages: the packages of its classes.
 
-    processor: a transform, or a processor of transformers. Default: from the module's `pretrained_cfg`.
+    processor: a transform, or a processor of transformers. Default: a transform for the module's `pretrained_cfg`.
     """
     settings: Any = getattr(module, "pretrained_cfg", {})
     name, patch, names = type(module).__name__, getattr(module, "patch_size", None), ["[CLS]"]
@@ -271,11 +271,11 @@ def vision_model(module: nn.Module, packages: set[str], processor: Any) -> Model
         if processor is None:
             data = import_module("timm.data")
             options = data.resolve_model_data_config(module)
-            if size := getattr(embed, "img_size", None):  # it may have been made for another size
+            if size := getattr(embed, "img_size", None):  # can differ from the size in pretrained_cfg
                 options["input_size"] = (3, *size)
             processor = data.create_transform(**options, is_training=False)
     elif ".swin_transformer" in type(module).__module__:
-        patch = 1  # the grid is that of the states
+        patch = 1  # the states have the shape of the grid of patches
     if not hasattr(processor, "model_input_names"):
         processor = partial(preprocess, processor)
     config = SimpleNamespace(patch_size=patch, prefix_tokens=names)

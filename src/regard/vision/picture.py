@@ -1,4 +1,4 @@
-"""Draw images under a heat map of the attention to their patches."""
+"""Draw images under heat maps of the attention to their patches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from regard.display.canvas import HEAT, STYLE, empty_figure
 from regard.display.heatmap import heat_over_picture
 from regard.vision.answer import Look
 
-WIDE = 5.2  # inches of an image
-SCREEN = 900  # pixels of an image's longer side
+WIDE = 5.2  # width of an image in inches
+SCREEN = 900  # maximum number of pixels on an image's longer side
 
 
 @matplotlib.rc_context(STYLE)
 def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
-    """Draw a row per image: unchanged, in grey under its heat map, and under the effects of removals."""
+    """Draw a row per image: unchanged, in grey under its heat map, and in grey under the effects of removed regions."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
     figure = empty_figure(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios))

@@ -22,11 +22,11 @@ from regard.models.model import Model
 from regard.text.tokens import Token, check_text
 from regard.trace.trace import Trace
 
-LARGEST = 64 << 20  # numbers of a processor's tensor: a config can ask for any size
+LARGEST = 64 << 20  # maximum number of elements in a processor's output, as a config can request any size
 
 
 def read_images(model: Model, images: Any, text: Any) -> tuple[bool, list[ModelInput]]:
-    """Prepare one image, or several in a list, as model input. Return whether it was one, and the items."""
+    """Prepare an image, or a list of images, as model inputs. Return whether it is a single image, and the inputs."""
     session, processor = model._session, model.image_processor
     name, alone = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
@@ -85,7 +85,7 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
         text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
     if text.count(mark) > 1:
         raise RegardError(f"text: got {text.count(mark)} × {mark}, expected one: a text has one image")
-    pixels = image_pixels(processor.image_processor, picture)  # alone first, to reject large images
+    pixels = image_pixels(processor.image_processor, picture)  # before the text is processed, to reject large images
     ids, tensors = _run_text_processor(processor, text, picture)
     grid = patch_grid(getattr(reader.model.config, "vision_config", None), pixels)
     count = ids.count(reader.tokenizer.convert_tokens_to_ids(mark))
@@ -110,7 +110,7 @@ def _read_image_in_text(model: Model, text: str, image: Any) -> ModelInput:
 
 
 def _locate(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
-    """Name the tokens of patches, and move all tokens to their positions in the text as it was passed."""
+    """Name the patch tokens, and set every token's position to that in the original text."""
     count, start, length, made = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
     for n, token in enumerate(tokens[first : first + count]):
         named = f"{n // grid[1]},{n % grid[1]}"
@@ -126,19 +126,19 @@ def _run_text_processor(processor: Any, text: str, picture: Picture) -> tuple[li
     with quiet():
         try:
             made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
-        except Exception as error:  # a config can make it raise anything
+        except Exception as error:  # a config can make it raise any exception
             problem = first_line(error)
             what = f"{picture.name} and its text"
             raise RegardError(f"{what} cannot be prepared by the processor: {problem}") from error
     ids = made.pop("input_ids", None)
-    made.pop("attention_mask", None)  # all ones for one text without padding
+    made.pop("attention_mask", None)  # all ones for a single text without padding
     if ids is None or "pixel_values" not in made:
         raise RegardError(f"images: the model's processor returns {', '.join(made)}, expected ids and pixels")
     return ids[0].tolist(), made
 
 
 def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill) -> Iterator[Trace]:
-    """Yield traces of an image, each without one region. Arguments as in `Model.without`."""
+    """Yield a trace of an image without each of the regions. The arguments are those of `Model.without`."""
     patches = trace.patches
     if patches is None:
         raise RegardError("without needs the trace of an image: model.trace(images=…)")
@@ -159,7 +159,7 @@ def traces_without(model: Model, trace: Trace, regions: Sequence[tuple[slice, sl
 def fill_region(
     pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
 ) -> Float[Tensor, "n colours h w"]:
-    """Copy images with one region replaced by a fill."""
+    """Return a copy of the images in which a region is replaced by a fill."""
     without, part = pixels.clone(), pixels[:, :, rows, columns]
     if fill == "blank":
         new = torch.zeros_like(part)
@@ -173,9 +173,9 @@ def fill_region(
 
 
 def patch_grid(config: Any, pixels: Float[Tensor, "1 3 h w"]) -> tuple[int, int] | None:
-    """Return the number of rows and columns of patches that a model divides pixels into, None if unknown.
+    """Return the numbers of rows and columns of patches into which a model divides an image, None if unknown.
 
-    config: of the model; its patch_size is a number, or (height, width).
+    config: the model's config. Its patch_size is a number or (height, width).
     """
     size: Any = getattr(config, "patch_size", None)
     high, wide = size if isinstance(size, Sequence) and len(size) == 2 else (size, size)
@@ -206,11 +206,11 @@ def image_pixels(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
 
 
 def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
-    """Measure which part of an image a processor shows to the model: (left, top, right, bottom), in pixels.
+    """Measure which part of an image a processor passes to the model: (left, top, right, bottom), in pixels.
 
-    size: width and height. The processor gets an image that is redder to the right and greener downwards: the colours
-    of the result show where each pixel comes from, whatever the processor resizes or crops. Returns None if the
-    colours don't grow evenly or if they vary, as with padding or random crops: the positions are then unknown.
+    size: width and height. The processor gets an image that is redder to the right and greener downwards. The colours
+    of the result show where each pixel comes from, even after resizing and cropping. Returns None if the colours don't
+    increase evenly (as with padding) or change from run to run (as with random crops).
     """
     width, height = size
     across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
@@ -227,7 +227,7 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
         return None
     edges = (0.0, 0.0, float(width), float(height))
     measured = (x[0] * width, y[0] * height, x[1] * width, y[1] * height)
-    left, top, right, bottom = (  # colours have 256 steps: a measure so near to an edge is the edge
+    left, top, right, bottom = (  # colours have only 256 steps, so a position near an edge is set to the edge
         edge if abs(measure - edge) < max(1.0, side / 128) else measure
         for measure, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
     )
@@ -235,7 +235,7 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
 
 
 def _fit_line(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
-    """Fit a line to a colour gradient. Return its start and end, half a step outside, None if it isn't a line.
+    """Fit a line to a colour gradient. Return its values at the outer edges of the end pixels, None if it isn't linear.
 
     Values near the ends are ignored, because a processor averages fewer pixels at an image's edges.
     """
@@ -252,17 +252,17 @@ def _fit_line(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
 
 
 def _apply(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
-    """Run an image processor and return its pixels. Raises RegardError if they would be too large."""
+    """Run an image processor and return its pixels. Raises RegardError if there would be too many."""
     what = f"image {name!r} ({image.width} × {image.height} pixels)"
     sizes = [getattr(processor, name, None) for name in ("size", "crop_size", "pad_size")]
     sides = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
-    longer = max(image.size) / max(min(image.size), 1)  # relative to the shorter side, whose size "shortest_edge" is
+    longer = max(image.size) / max(min(image.size), 1)  # relative to the shorter side, to which "shortest_edge" refers
     made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in sides), default=0)
     if made * 3 > LARGEST:
         most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
         raise RegardError(f"{what}: the model's processor makes {most}")
     with quiet(), torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # so that a random crop is the same for an image and its measure
+        torch.default_generator.manual_seed(0)  # the same random crop for the image and for measuring it
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
         except Exception as error:
