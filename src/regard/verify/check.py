@@ -1,7 +1,7 @@
 """Compare a trace's numbers with the model's own eager code, on this machine.
 
-transformers' eager attention computes every weight and returns it. It runs on a copy of the model's modules that shares
-their tensors, so the model itself doesn't change. None of regard's attention, hooks or kernels takes part.
+transformers' eager attention computes and returns all weights. It runs on a copy of the model's modules that shares
+their tensors, so the model itself doesn't change. The copy uses none of regard's attention code, hooks or kernels.
 """
 
 import math
@@ -44,9 +44,9 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Result:
-    """The largest difference of a check, how large it may be, and its text, layer, head and tokens.
+    """The largest difference in a check, its tolerance (`allowed`), and its text, layer, head and tokens (`where`).
 
-    If a check was not tested, difference and allowed are None, and `where` has the reason.
+    If the check was not tested, `difference` and `allowed` are None, and `where` is the reason.
     """
 
     check: str
@@ -64,7 +64,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Answer):
-    """The results of all checks of one model. name: of the model. where: the library, device and threads."""
+    """The results of all checks of a model. name: the model's name. where: the library, device and threads."""
 
     format: ClassVar[str] = "regard check"
 
@@ -86,7 +86,7 @@ class Check(Answer):
         return f"{self.name} compared with its own code"
 
     def findings(self) -> list[str]:
-        """Count the checks that passed, and name the others."""
+        """Report the number of checks that passed, and the names of the others."""
         passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
         numbers = {"passed": len(passed), "tested": len(passed + failed)}
         return sentences(TABLE, numbers | {"failed": failed or None, "left": left or None})
@@ -96,7 +96,7 @@ class Check(Answer):
         return [f"Checked with {self.where}."]
 
     def rows(self) -> list[Row]:
-        """List one row per check."""
+        """Return a row per check."""
         return [asdict(each) | {"verdict": each.verdict} for each in self.results]
 
     def data(self) -> dict[str, object]:
@@ -104,7 +104,7 @@ class Check(Answer):
         return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
 
     def panels(self) -> list[Panel]:
-        """Show one table, with the place of a failure or the reason why a check was not tested."""
+        """Return a table of all checks, with the position of a failure, or the reason why a check was not tested."""
         columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "place or reason")]
         rows = []
         for each in self.results:
@@ -113,10 +113,10 @@ class Check(Answer):
         return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True)]
 
 
-# Tolerances: of weights and statistics; of vectors; as a multiple of the own code's rounding error; and the maximum.
+# Tolerance of weights and statistics, tolerance of vectors, multiple of the model's rounding error, and maximum.
 TOLERANCE, VECTOR_TOLERANCE, ROUNDINGS, MAX_TOLERANCE = 1e-5, 1e-4, 10.0, 1e-3
-LENGTH = 1100  # tokens of the long text: CPU kernels for long texts are used from 512, 725 or 1,024 tokens on
-TOP, POOLED, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query; rows and columns of the pooled matrix
+LENGTH = 1100  # tokens in the long text; CPU kernels for long texts are used from 512, 725 or 1,024 tokens on
+TOP, POOLED, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query, shape of the pooled matrix, generated tokens
 TEXTS = ("The river was high, so he sat down on the bank.", "bank", "Die Bank – 銀行, берег, ضفة, 2½ km, naïve 🏦!")
 
 
@@ -128,20 +128,20 @@ def check(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Check:
-    """Compare weights, states, logits and what regard computes from them with the model's own eager code.
+    """Compare weights, states, logits and regard's statistics with those of the model's own eager code.
 
-    The answer reports a check that fails. The weights aren't changed. A bare BERT that ran on regard's own Transformer
-    is opened through transformers, checked there, and runs there from then on.
+    A failed check is part of the result and raises no error. The model's weights don't change. A bare BERT that runs on
+    regard's own implementation is opened with transformers for the check, and runs on transformers from then on.
 
     Args:
         model: a `regard.load` model, or anything that `regard.load` opens.
-        texts: one or several texts to check. Default: short texts and a long text, or random ids without a tokenizer.
-        inputs: one item of other inputs instead, as in `Model.trace`.
-        seed: of random ids and pixels.
+        texts: texts to check. Default: short texts and a long text, or random ids if the model has no tokenizer.
+        inputs: a single item of other inputs to check instead of texts, as for `Model.trace`.
+        seed: seed of random ids.
         progress: called with the number of finished checks and the total.
 
     Raises:
-        RegardError: the model or these inputs can't be used, or it is a `regard.Transformer`, which has no other code.
+        RegardError: the model or the inputs can't be used, or the model is a `regard.Transformer`.
     """
     model = model if isinstance(model, Model) else load(model)
     if isinstance(model.model, Transformer):
@@ -170,7 +170,7 @@ def check(
 
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
-    """Choose the inputs to check, as arguments of `Model.trace`. The long text has as many tokens as fit in memory."""
+    """Choose the inputs to check, as arguments of `Model.trace`. The long text is shorter if memory is limited."""
     texts = None if texts is None else list(check_texts(texts, "check: texts"))
     if texts is not None and (inputs is not None or not texts):
         raise RegardError("check: pass at least one text, or inputs, or neither")
@@ -194,11 +194,11 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
 
 
 def _worst_result(name: str, findings: Iterator[Result]) -> Result:
-    """Return a check's largest difference, relative to its tolerance. A check that regard can't make is not tested."""
+    """Return the finding with the largest difference relative to its tolerance, or why a check is not tested."""
     found, reason = list[Result](), "its own code returns nothing to compare with"
     try:
         found.extend(findings)
-    except Exception as error:  # findings before the error count
+    except Exception as error:  # findings before the error stay in `found`
         reason = first_line(error)
         if isinstance(error, RegardError) and not isinstance(error, InexactError):
             found = [each for each in found if each.verdict == FAILED]
@@ -210,14 +210,14 @@ def _worst_result(name: str, findings: Iterator[Result]) -> Result:
 
 
 def _allowed(reading: CheckedInput, least: float, rounding: float | None) -> float:
-    """Return how large a check's difference may be. rounding: of the model's own code, None if unknown."""
+    """Return the tolerance of a check. rounding: the rounding error of the model's own code, None if unknown."""
     unit = torch.finfo(reading.model.model.dtype).eps  # these bounds only matter in half precision
     least, most = max(least, 4 * unit), max(MAX_TOLERANCE, 16 * unit)
     return max(least, min(most, ROUNDINGS * (least if rounding is None else rounding)))
 
 
 def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), owns: Any = ()) -> Iterator[Result]:
-    """Compare traces with passes of the model's own code. traces, owns: instead of those of the readings."""
+    """Compare traces with passes of the model's own code. traces, owns: used instead of the readings'."""
     for each, trace, own in zip_longest(readings, traces, owns):
         ours = (trace or each.trace).as_transformers(attentions=fields is WEIGHTS)
         if found := largest_difference(ours, own or each.own, fields):
@@ -226,26 +226,26 @@ def _compare(fields: Any, readings: Sequence[CheckedInput], traces: Any = (), ow
 
 
 def _rounding(reading: CheckedInput, fields: tuple[str, ...]) -> float | None:
-    """Return the largest difference of the model's own code from float64, None if unknown."""
+    """Return the largest difference between the model's own results and those in float64, None if unknown."""
     found = None if reading.exact is None else largest_difference(reading.own, reading.exact, fields)
     return found and found[0]
 
 
 def _padded_batch(model: Model, readings: Sequence[CheckedInput]) -> Iterator[Result]:
-    """Compare texts traced in one batch with the model's own passes over single texts."""
+    """Compare texts traced in a padded batch with the model's own passes over single texts."""
     if len({each.size for each in readings}) < 2:
         raise RegardError("needs texts of different lengths")
     asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
     traces = model.trace(**asked)
     maps = [each for n, trace in enumerate(traces) for each in layers(trace, readings[n].own)]
-    # keys that aren't tokens of the text, such as compressed ones, depend on the longest text of a batch
+    # keys that aren't tokens of the text, such as compressed keys, depend on the longest text of a batch
     tokens_alone = all(each.part or each.map.shape[2] == len(each.trace.tokens) for each in maps)
     fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
     yield from chain(*(_compare(each, readings, traces) for each in fields))
 
 
 def _statistics(reading: CheckedInput) -> Iterator[Result]:
-    """Compare statistics, from a map and from the pass, with those of the model's own weights."""
+    """Compare statistics computed from maps, and during the pass, with those of the model's own weights."""
     kept: Any = reading.model.trace(**reading.asked, statistics=Statistics(TOP, POOLED))
     for how, trace in (("", reading.trace), (", computed with the pass", kept)):
         precise = layers(trace, reading.exact)
@@ -263,7 +263,7 @@ def _statistics(reading: CheckedInput) -> Iterator[Result]:
 
 
 def _statistics_of_weights(weights: Float[Tensor, "H L S"], ours: Any) -> dict[str, Tensor]:
-    """Compute statistics of the model's own weights in float64. A sink has what a row's sum lacks to 1."""
+    """Compute statistics of the model's own weights in float64. A sink's weight is 1 minus the row's sum."""
     weights = weights.cpu().double()[None]
     sinks = (1 - weights.sum(-1)).clamp(min=0) * (ours.rule.sinks is not None)
     rows, cols = (min(pair) for pair in zip(POOLED, weights.shape[2:], strict=True))
@@ -282,7 +282,7 @@ def _relative(found: Tensor, expected: Tensor) -> float:
 
 
 def _regions(reading: CheckedInput) -> Iterator[Result]:
-    """Compare a region of each attention matrix, computed alone, with the model's own weights."""
+    """Compare a separately computed region of each attention matrix with the model's own weights."""
     allowed = _allowed(reading, TOLERANCE, _rounding(reading, WEIGHTS))
     for layer in layers(reading.trace, reading.own):
         rows, cols = (slice(size // 3, size // 3 + 64) for size in layer.own.shape[1:])
@@ -291,7 +291,7 @@ def _regions(reading: CheckedInput) -> Iterator[Result]:
 
 
 def _contributions(reading: CheckedInput) -> Iterator[Result]:
-    """Compare each token's contribution through each head with own weight × value × output projection, in float64."""
+    """Compare each token's contribution through each head with weight × value × output projection in float64."""
     if reading.model.model.dtype.itemsize < torch.float32.itemsize:
         raise RegardError("in half precision, contributions add up no better than the model's own sums")
     allowed = _allowed(reading, VECTOR_TOLERANCE, _rounding(reading, WEIGHTS))
@@ -311,7 +311,7 @@ def _contributions(reading: CheckedInput) -> Iterator[Result]:
 
 
 def _components(weights: Float[Tensor, "H S"], values: Any, block: Any, token: int) -> Float[Tensor, "H S M"]:
-    """Multiply weights, values and output projection, and apply a scaling and a norm with fixed statistics."""
+    """Multiply weights, values and output projection, then apply the block's scaling and norm, if it has them."""
     weights, values, projection = (each.cpu().double() for each in (weights, values, block.weight))
     projection = projection.unflatten(1, (len(weights), -1)).permute(1, 2, 0)  # (H, E, M)
     parts = weights[..., None] * (values.repeat_interleave(len(weights) // len(values), 0) @ projection)
@@ -325,7 +325,7 @@ def _components(weights: Float[Tensor, "H S"], values: Any, block: Any, token: i
 
 
 def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
-    """Compare the result without a head with the own code's, run with that head's output projection set to 0."""
+    """Compare ablating a head with running the model's own code with that head's output projection set to 0."""
     trace = reading.trace.sides[-1]
     blocks = {layer: trace.attention_outputs[layer] for layer, _ in call_numbers(trace.attention_outputs)}
     known = {n: each.weight for n, each in blocks.items() if isinstance(each, AttentionOutput)}
@@ -333,7 +333,7 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
         raise RegardError("regard knows no output projection in it")
     layer = list(known)[len(known) // 2]
     number, weight = trace.attention[layer].shape[0] - 1, known[layer]
-    alike = [n for n, each in known.items() if each.data_ptr() == weight.data_ptr()]  # layers may share it
+    alike = [n for n, each in known.items() if each.data_ptr() == weight.data_ptr()]  # layers may share a weight
     ablation = [ablate(head(n, number, part="decoder" if reading.model.pairs else None)) for n in alike]
     ablated = reading.model.trace(**reading.asked, interventions=ablation)
     own = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
@@ -345,7 +345,7 @@ def _ablated_head(reading: CheckedInput) -> Iterator[Result]:
 
 
 def _generation(reading: CheckedInput) -> Iterator[Result]:
-    """Compare tokens with transformers' own `generate`, weights and logits with one pass over all tokens."""
+    """Compare tokens with those of transformers' `generate`, and weights and logits with a pass over all tokens."""
     if "input_ids" not in reading.inputs:
         raise RegardError("it doesn't read text")
     theirs, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)

@@ -1,6 +1,6 @@
 """Run a model's own eager code on an input, and find its largest differences from a trace.
 
-The modules are a copy that shares the model's tensors, so the model itself doesn't change.
+The code runs on a copy of the modules that shares the model's tensors, so the model itself doesn't change.
 """
 
 import math
@@ -24,21 +24,21 @@ from regard.models.inputs import read_inputs
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
-# fields of the outputs of transformers models, and of `as_transformers`
+# output fields of transformers models and of `as_transformers`
 WEIGHTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
 RESULT = ("last_hidden_state", "logits")
 
 
 def largest_difference(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[float, str] | None:
-    """Return the largest difference of two outputs in some fields, and where it is. None if the own one has none.
+    """Return the largest difference of two outputs in some fields, and its position. None if `own` lacks the fields.
 
-    A difference is relative to the largest number of the tensor if that is above 1. NaN counts as infinite.
+    A difference is relative to the tensor's largest absolute value if that is above 1. NaN counts as infinite.
     """
     found: list[tuple[float, str]] = []
     for name in fields:
         mine, theirs = field_tensors(ours, name), field_tensors(own, name)
-        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # the own code returns a layer's first call
+        mine = mine[:: max(1, len(mine) // max(1, len(theirs)))]  # the model's code returns only a layer's first call
         if theirs and len(mine) != len(theirs):
             raise RegardError(f"its own code returns {len(theirs)} {name}, {len(mine)} were traced")
         for n, (one, other) in enumerate(zip(mine, theirs, strict=False)):
@@ -52,14 +52,14 @@ def largest_difference(ours: Any, own: Any, fields: tuple[str, ...]) -> tuple[fl
 
 
 def field_tensors(output: Any, name: str) -> list[Tensor]:
-    """List a field's tensors with batch axis. The last state is left out: it may be before or after a norm."""
+    """Return a field's tensors with a batch axis, without the last state, which may be before or after a norm."""
     field = getattr(output, name, None)
     found = [x for x in (field if isinstance(field, tuple) else (field,)) if x is not None and x.ndim > 2]
     return found[:-1] if name in STATES else found
 
 
 class ComparedLayer(NamedTuple):
-    """One layer's attention in a trace and by the model's own code. name: of the output. part: "cross", or None."""
+    """A layer's attention in a trace and by the model's own code. name: the output's name. part: "cross" or None."""
 
     name: str
     number: int
@@ -81,7 +81,7 @@ def layers(trace: Trace | PairTrace, own: Any) -> Iterator[ComparedLayer]:
 
 
 class CheckedInput:
-    """An input as in `Model.trace`, its trace, and passes of the model's own code, also in float64."""
+    """An input as for `Model.trace`, its trace, and the outputs of the model's own code, also in float64."""
 
     def __init__(self, model: Any, asked: Mapping[str, Any]) -> None:
         self.model, self.asked, self.twin = model, asked, Twin(model.model).model
@@ -99,17 +99,17 @@ class CheckedInput:
         return self.model.trace(**self.asked)
 
     def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
-        """Run one pass of the model's own code. tensors: parameters and buffers to use instead, by name."""
+        """Run a forward pass of the model's own code. tensors: replacements for parameters and buffers, by name."""
         given = {**inputs, "output_attentions": True, "output_hidden_states": True}
         return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
 
     def _exact(self) -> Any:
-        """Run its own code in float64. Return None if there is too little memory or it doesn't run in float64."""
+        """Run the model's own code in float64. Return None if memory is too small or the code doesn't support it."""
         named = dict(self.twin.named_parameters()) | dict(self.twin.named_buffers())
         try:
             require_memory(16 * sum(each.numel() for each in named.values()), self.twin.device, "float64", "")
             return self.run(_to_float64(self.inputs), _to_float64(named))
-        except (RegardError, NotImplementedError, TypeError):  # weights on the disk; devices without float64
+        except (RegardError, NotImplementedError, TypeError):  # weights are on disk, or the device has no float64
             return None
 
     def without_head(self, weight: Float[Tensor, "M C"], columns: slice) -> Any:
