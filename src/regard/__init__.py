@@ -101,7 +101,7 @@ _WHERE = {
     for name in names.split()
 }
 
-_METHODS = {  # functions that make, show and save maps, calls, traces, models and tables
+_METHODS = {  # functions of higher modules, which low classes call through `lazy.from_above`
     "GivenMap": "regard.attention.given_map",
     "attention_html": "regard.display.notebook",
     "calls_html": "regard.display.notebook",

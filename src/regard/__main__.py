@@ -6,5 +6,5 @@ from regard.cli.main import command, main
 
 if vars(sys.modules["__main__"]) is globals():
     command()
-else:  # run by another program, which goes on afterwards
+else:  # called by another program, which continues afterwards
     main()

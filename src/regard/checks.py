@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def arguments_named(function: Function) -> Function:
-    """Decorate a function so that a call with wrong arguments raises RegardError, which names the right ones."""
+    """Decorate a function so that wrong arguments raise RegardError, which lists the valid arguments."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -39,20 +39,20 @@ def arguments_named(function: Function) -> Function:
 
 
 def refuse_both(option: str, others: Mapping[str, Any], why: str = "pass only one of them") -> None:
-    """Raise RegardError if an option is combined with any of some others. others: their values by option name."""
+    """Raise RegardError if an option is combined with one of the others. others: option values by name."""
     for name, value in others.items():
         if value:
             raise RegardError(f"{option} and {name}: {why}")
 
 
 def near_name(name: str, known: Collection[str]) -> str | None:
-    """Return the known argument name that is most like a wrong one: "heads" for PyTorch's "num_heads"."""
+    """Return the known argument name closest to a wrong name, such as "heads" for PyTorch's "num_heads"."""
     parts = [each for each in known if each in name.split("_")]
     return next(iter(parts or difflib.get_close_matches(name, known, n=1)), None)
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:
-    """Return a layer or head number counted from 0, where -1 means the last. Raises RegardError if out of range."""
+    """Return a layer or head number as 0 or more, with -1 for the last. Raises RegardError if it is out of range."""
     if not is_whole(given):
         raise RegardError(f"{what}: got {given!r}, expected a whole number: {numbers_there(what, count, there)}")
     if not -count <= given < count:
@@ -69,12 +69,12 @@ def numbers_there(what: str, count: int, there: str) -> str:
 
 
 def is_whole(given: object) -> bool:
-    """Return whether a value is an integer, of Python or of an array, and not a bool."""
+    """Return whether a value is a Python or NumPy integer, but not a bool."""
     return hasattr(given, "__index__") and not isinstance(given, bool)
 
 
 def kind_needed(given: object, kind: Any) -> str | None:
-    """Return the type that a field needs, in words, or None if the given value fits (1 also fits a float field)."""
+    """Return the expected type of a field, in words, or None if the value has it. An int also fits a float field."""
     options = get_args(kind)
     if options and isinstance(options[0], str):  # a Literal
         return None if given in options else " or ".join(map(repr, options))
@@ -88,7 +88,7 @@ def kind_needed(given: object, kind: Any) -> str | None:
 
 
 def check_integer(name: str, given: object, least: int = 1) -> None:
-    """Check that a layer's width or number of heads is an integer, with the exceptions of torch's layers."""
+    """Check that a layer's width or number of heads is an integer. Raises TypeError or ValueError, as torch does."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"{name}: got {type(given).__name__}, expected an integer")
     if given < least:
@@ -96,18 +96,18 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Check that numpy and torch accept a seed of random numbers. Raises RegardError if not."""
+    """Check that NumPy and torch accept a random seed. Raises RegardError if they don't."""
     if not is_whole(seed) or not 0 <= seed < 1 << 63:  # type: ignore[operator]
         raise RegardError(f"seed: got {seed!r}, expected a whole number from 0 to 2^63 - 1")
 
 
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
-    """Return the error for a layer or head to keep that doesn't exist. Arguments: as in `from_zero`."""
+    """Return the error for a requested layer or head that doesn't exist. For arguments, see `from_zero`."""
     return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
 
 
 def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
-    """Return the numbers of the layers or heads to keep, sorted and without repeats; None, for all, stays None.
+    """Return layer or head numbers, sorted and without duplicates. None, which means all, stays None.
 
     what: "layer" or "head".
     """
@@ -124,7 +124,7 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
 
 
 def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
-    """Check the dtype, attention outputs and heads with which a trace is to be saved. heads: None for all."""
+    """Check options for saving a trace. attention_outputs: whether to save them. heads: None for all."""
     if dtype not in (None, "bfloat16", "float16", "float32"):
         raise RegardError(f"dtype: got {dtype!r}, expected bfloat16, float16 or float32 (default: the trace's dtype)")
     if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
@@ -142,5 +142,5 @@ def check_path(what: str, given: object) -> None:
 
 
 def megabytes(size: int) -> str:
-    """Return a number of bytes in megabytes or kilobytes: "6.7 MB", "120 kB"."""
+    """Format a number of bytes in megabytes or kilobytes: "6.7 MB", "120 kB"."""
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

@@ -8,14 +8,14 @@ _controls: ContextVar[Mapping[str, str]] = ContextVar("controls")
 
 
 class RegardError(ValueError):
-    """Wrong input. The message is one line, which the command prints before it exits with 2."""
+    """Wrong input. The message is one line, which the command prints before it exits with code 2."""
 
 
 class OutOfRangeError(RegardError, IndexError):
-    """A number that is out of range. As an IndexError, it also ends iteration over a sequence.
+    """A number is out of range. As an IndexError, it also ends iteration over a sequence.
 
-    axis, given, size: for a text, head or position that an attention call doesn't have, the axis, the number, and the
-    size of the axis. Otherwise None.
+    axis, given, size: the axis, the invalid number and the size of the axis, if an attention call lacks a text, head or
+    position. Otherwise None.
     """
 
     def __init__(
@@ -30,17 +30,17 @@ class MissingPartError(RegardError):
 
 
 class InexactError(RegardError):
-    """A number differs from its expected value by more than rounding: a check during the computation failed."""
+    """A check during a computation failed: a number differs from its expected value by more than rounding error."""
 
 
 def control_name(name: str, usual: str) -> str:
-    """Return the user's name for an argument. usual: the name on the command line and in Python. A page may differ."""
+    """Return the name of an argument for the user. usual: its name in the command and in Python. A page can differ."""
     return _controls.get({}).get(name, usual)
 
 
 @contextmanager
 def controls_called(names: Mapping[str, str]) -> Iterator[None]:
-    """Make `control_name` return these names of arguments inside the block."""
+    """Make `control_name` return these names inside the block."""
     token = _controls.set(names)
     try:
         yield
@@ -49,5 +49,5 @@ def controls_called(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, or the error's name if it has no message."""
+    """Return the first line of an error's message, or the name of its class if it has no message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

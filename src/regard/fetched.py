@@ -9,13 +9,13 @@ MODELS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_tex
 
 
 def cache_folder() -> Path:
-    """Return regard's folder in the user's cache, or the one that REGARD_CACHE names; it may be removed at any time."""
+    """Return regard's folder in the user's cache, or the folder in REGARD_CACHE. You can delete it at any time."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "regard")
     return Path(os.environ.get("REGARD_CACHE") or usual).expanduser()
 
 
 def find(name: str) -> Path | None:
-    """Return the path of a fetched model, or None. Its environment variable comes first; an empty one means None."""
+    """Return the path of a fetched model, or None. Its environment variable has priority. If empty, it means None."""
     if (named := os.environ.get(MODELS[name]["variable"])) is not None:
         return Path(named) if named else None
     place = cache_folder() / MODELS[name]["place"]
@@ -23,5 +23,5 @@ def find(name: str) -> Path | None:
 
 
 def left_out(name: str) -> str:
-    """Return a sentence that a model is missing, with the command that fetches it."""
+    """Return a sentence that says a model is missing and names the command that downloads it."""
     return f"{MODELS[name]['title']} is left out here: run `regard fetch {name}`"

@@ -1,4 +1,4 @@
-"""Write files atomically, and read regular files up to a size."""
+"""Write files atomically, and read regular files of limited size."""
 
 import json
 import math
@@ -16,16 +16,16 @@ from filelock import FileLock, Timeout
 
 from regard.errors import RegardError, first_line
 
-STANDARD_OUTPUT = Path("-")  # what --json takes for standard output
-JSON_VERSION = 1  # of every format of --json
-LARGEST = 20 << 20  # bytes of a file that is read whole: the index of the largest checkpoints has about half of that
+STANDARD_OUTPUT = Path("-")  # the value of --json for standard output
+JSON_VERSION = 1  # the version of all --json formats
+LARGEST = 20 << 20  # maximum bytes of a file read at once, about twice the index of the largest checkpoints
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
 LOCK = ".lock"  # an empty file that stays in the folder
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
 def check_readable(path: Path, option: str = "") -> None:
-    """Check that an input file, which may be a pipe, exists and can be read later."""
+    """Check that an input file or pipe exists and is readable."""
     if not path.is_fifo():  # opening it would wait for a writer
         open_regular(path, option).close()
 
@@ -37,9 +37,9 @@ def unreadable(option: str, path: Path | str, error: object) -> RegardError:
 
 
 def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
-    """Check that an output file can be written later: its ending, its folder, its place.
+    """Check an output file's extension, and that its folder exists and is writable.
 
-    kinds: the known endings, with their dot. option: what the user typed, for the error message.
+    kinds: the allowed extensions, with their dots. option: the name of the option, for the error message.
     """
     if path == STANDARD_OUTPUT and ".json" in kinds:
         if sys.__stdout__ is None:
@@ -58,7 +58,7 @@ def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
 
 @contextmanager
 def whole(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary file to write next to path. It replaces path at the end, or is removed if that fails."""
+    """Yield a temporary file next to path. It replaces path at the end of the block, or is removed after an error."""
     path = Path(path)
     temporary = path.with_name(f".regard-{secrets.token_hex(4)}.part{path.suffix}")
     try:
@@ -77,9 +77,9 @@ def whole(path: Path | str) -> Iterator[Path]:
 
 
 def check_regular(path: Path | str, what: str = "") -> int:
-    """Return the size of a regular file in bytes, without opening it: a pipe could block, a device never end.
+    """Return the size of a regular file in bytes, without opening it: a pipe could block, a device could be endless.
 
-    what: what the file is, before its name in a message.
+    what: the kind of file, printed before its name in error messages.
     """
     try:
         status = os.stat(path)
@@ -109,20 +109,20 @@ def open_regular(path: Path | str, what: str = "") -> BinaryIO:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a name is that of a temporary file of `whole`, which a killed process may have left."""
+    """Return whether a file name belongs to a temporary file of `whole`, which a killed process may have left."""
     return Path(name).match(TEMPORARY)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes from a folder into which no other process writes now."""
+    """Remove the temporary files of killed processes from a folder. No other process may be writing to it."""
     for path in folder.glob(TEMPORARY):
         path.unlink(missing_ok=True)
 
 
 def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
-    """Lock a folder for this process, until it calls `release`.
+    """Lock a folder for this process, until it calls `release` on the lock.
 
-    taken: the message if another process has the lock. unwritable: the message's start if the file system refuses.
+    taken: the message if another process has the lock. unwritable: the start of the message if locking fails.
     """
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
@@ -135,7 +135,7 @@ def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Parse JSON. The message of its RegardError is a reason, to put after the name of the file."""
+    """Parse JSON. Raises RegardError, whose message is a reason to print after the file's name."""
     try:
         return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
     except RecursionError:
@@ -145,7 +145,7 @@ def parse_json(content: bytes | str) -> Any:
 
 
 def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
-    """Return the object in a JSON file. what: what the file is, for error messages."""
+    """Return the object in a JSON file. what: the kind of file, for error messages."""
     content = read_regular(path, what)
     try:
         return expect_type("its content", parse_json(content), dict)
@@ -154,7 +154,7 @@ def read_json(path: Path | str, what: str = "") -> dict[str, Any]:
 
 
 def write_json(data: Any, file: Path, indent: int | None = None) -> None:
-    """Write data as JSON, floats at full precision, to a file, atomically, or to standard output ("-")."""
+    """Write data as JSON with full-precision floats, to a file (atomically) or to standard output ("-")."""
     if file != STANDARD_OUTPUT:
         with whole(file) as temporary:
             text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
@@ -177,7 +177,7 @@ def plain_json_values(value: Any) -> Any:
 
 
 def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
-    """Check that a value of a JSON file has one of some types (None for null; int fits float), and return it."""
+    """Return a value of a JSON file if it has one of these types. None means null, and an int also fits float."""
     types = tuple(type(None) if kind is None else kind for kind in kinds)
     number = type(value) is int and float in kinds
     if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):

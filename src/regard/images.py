@@ -18,16 +18,16 @@ from regard.errors import OutOfRangeError, RegardError, first_line
 from regard.files import check_regular
 from regard.text.tokens import Token
 
-# Formats that Pillow decodes itself; of the others some run a program (EPS) or fetch what they name.
+# Formats that Pillow decodes itself. Some other formats run a program (EPS) or load files that they name.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 PLAIN = ("RGB", "L", "1", "P", "YCbCr")  # modes that become RGB without a note
-MAX_PIXELS = 50_000_000  # a small file can claim any number; reading takes 8 bytes per pixel, 16 for WebP
-MAX_SIDE = 65_535  # the most that JPEG allows; Pillow also needs memory for each row
+MAX_PIXELS = 50_000_000  # a small file can claim any number. Reading takes 8 bytes per pixel, 16 for WebP
+MAX_SIDE = 65_535  # the maximum of JPEG. Pillow also needs memory for each row
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as a model receives it: upright pixels of mode RGB. notes: the changes made to the given image."""
+    """An image as a model receives it: upright RGB pixels. notes: the changes made to the original image."""
 
     pixels: Image.Image
     name: str
@@ -42,9 +42,9 @@ class Picture:
 def read_picture(image: Any) -> Picture:
     """Read an image as upright 8-bit RGB.
 
-    image: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
-    eight-bit numbers, or a `Picture`, which is returned. Rotated pixels are turned upright, the first of several frames
-    is read, transparent pixels are laid on white, and 16 bits become 8. Each change is a note.
+    image: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, or an array (height, width, 3)
+    of 8-bit integers. A `Picture` is returned unchanged. Rotated images are turned upright, only the first frame is
+    read, transparent pixels are drawn on white, and 16 bits are reduced to 8. `notes` lists each change.
     """
     if isinstance(image, Picture):
         return image
@@ -62,19 +62,19 @@ def read_picture(image: Any) -> Picture:
 
 
 def read_picture_bytes(data: bytes, name: str) -> Picture:
-    """Read an image from the bytes of a file, as `read_picture` reads a file. name: what to call it in notes."""
+    """Read an image from the bytes of a file, like `read_picture`. name: the image's name in notes."""
     return _read_image(BytesIO(data), name, name)
 
 
 def _read_image(source: Path | BytesIO | Image.Image, name: str, called: str) -> Picture:
-    """Read an image, and note changes to it. Any error becomes one line. called: the image's name in that line."""
+    """Read an image, and note changes to it. Raises RegardError for all errors. called: the image's name in them."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             opened = nullcontext(source) if isinstance(source, Image.Image) else Image.open(source, formats=FORMATS)
             with opened as image:
                 pixels, notes = _convert_to_rgb(image, name)
-                with suppress(Exception):  # counting reads on, where anything may be damaged
+                with suppress(Exception):  # counting frames reads the rest of the file, which can be damaged
                     if (frames := getattr(image, "n_frames", 1)) > 1:
                         notes.append(f"Only the first of {frames} frames of {name} was read.")
         except Image.DecompressionBombError as error:
@@ -84,7 +84,7 @@ def _read_image(source: Path | BytesIO | Image.Image, name: str, called: str) ->
             raise RegardError(f"image {called!r} cannot be read, expected one of {', '.join(FORMATS)}") from error
         except RegardError:
             raise
-        except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error
+        except Exception as error:  # damaged files also raise TypeError, KeyError and struct.error
             raise RegardError(f"image {called!r} is damaged, or cut short: {first_line(error)}") from error
     messages = dict.fromkeys(str(warning.message) for warning in warned if warning.category is UserWarning)
     notes += (f"Parts of {name} are damaged: {' '.join(warning.split())}." for warning in messages)
@@ -92,7 +92,7 @@ def _read_image(source: Path | BytesIO | Image.Image, name: str, called: str) ->
 
 
 def _convert_to_rgb(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
-    """Convert an opened image to upright 8-bit RGB, decoding it once. Returns the pixels and notes on changes."""
+    """Convert an opened image to upright 8-bit RGB. It is decoded once. Returns the pixels and notes on changes."""
     if opened.width * opened.height > MAX_PIXELS or max(opened.size) > MAX_SIDE:
         raise Image.DecompressionBombError
     notes = []
@@ -117,7 +117,7 @@ def _convert_to_rgb(opened: Image.Image, name: str) -> tuple[Image.Image, list[s
     return image if image.mode == "RGB" and image is not opened else image.convert("RGB"), notes
 
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the image
 Fill = Literal["blank", "mean", "blur"]
 
 
@@ -125,8 +125,8 @@ Fill = Literal["blank", "mean", "blur"]
 class Patches:
     """The grid of patches of an image, with the number of each patch's token.
 
-    picture: the image, upright. rows, columns: of patches. first: the number of the first patch's token; the
-    others follow row by row. seen: the part of the picture that the model saw, None if it isn't known.
+    picture: the upright image. rows, columns: the size of the grid. first: the position of the first patch's token. The
+    other patches follow row by row. seen: the part of the image that the model saw, None if unknown.
     """
 
     picture: Picture
@@ -148,7 +148,7 @@ class Patches:
         return left + column * wide, top + row * high, left + (column + 1) * wide, top + (row + 1) * high
 
     def heat(self, weights: Float[Tensor, "... L"]) -> Float[Tensor, "... rows columns"]:
-        """Reshape one number per token to the grid of patches, without class token and registers.
+        """Reshape one number per token to the grid of patches, without the class token and register tokens.
 
         weights: one number per token, such as a row of an attention map.
         """
@@ -160,9 +160,9 @@ class Patches:
 
 
 def patch_tokens(config: Any, grid: tuple[int, int], length: int) -> tuple[Token, ...] | None:
-    """Return an image's tokens with names: "row,column" of each patch, counted from 0, after the special tokens.
+    """Return an image's tokens: the special tokens, then the patches, named "row,column" and counted from 0.
 
-    None if the model has other tokens than patches and what its config names: it may have merged some.
+    None if patches and the config's special tokens don't add up to `length`, for example because tokens were merged.
     """
     rows, columns = grid
     registers = getattr(config, "num_register_tokens", 0) or 0
@@ -170,7 +170,7 @@ def patch_tokens(config: Any, grid: tuple[int, int], length: int) -> tuple[Token
     distilled = str(getattr(config, "model_type", "")) == "deit"
     before = {0: [], 1: ["[CLS]"], 1 + registers: ["[CLS]", *(f"[REG{n}]" for n in range(1, registers + 1))]}
     names = ["[CLS]", "[DIST]"] if distilled and extra == 2 else before.get(extra)
-    if extra and hasattr(config, "prefix_tokens"):  # of timm and torchvision
+    if extra and hasattr(config, "prefix_tokens"):  # models of timm and torchvision
         names = config.prefix_tokens if len(config.prefix_tokens) == extra else None
     if names is None:
         return None

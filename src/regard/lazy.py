@@ -12,7 +12,7 @@ from regard.errors import MissingPartError, RegardError
 
 OPTIONAL = ("corpus", "diffusion", "gguf", "server", "train", "verify", "vision")
 PARTS = tuple(f"regard.{name}" for name in OPTIONAL)
-ABOVE: dict[str, str] = {}  # modules of the functions that low classes have as methods, by name: `regard` fills it in
+ABOVE: dict[str, str] = {}  # functions of higher modules by name, with their modules, filled in by `regard/__init__.py`
 
 
 def from_above(name: str) -> Any:
@@ -30,7 +30,7 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
     def load(name: str) -> ModuleType:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return importlib.import_module(f"{package}.{name}")  # which sets it, so that this is asked once
+        return importlib.import_module(f"{package}.{name}")  # also sets the attribute, so this runs once
 
     return load, lambda: list(names)
 
@@ -40,8 +40,8 @@ def lazy_names(
 ) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, which imports each name from its module when it is first requested.
 
-    where: the module of each name, or the package of a name that is a module itself. renamed: old names, each with its
-    new name and the version that will not have the old one; asking for one warns of that.
+    where: the module of each name, or the package of a name that is a module itself. renamed: for each old name, its
+    new name and the version that removes the old one. Using an old name emits a DeprecationWarning.
     """
 
     def load(name: str) -> Any:
@@ -53,16 +53,16 @@ def lazy_names(
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = import_part(where[name])
-        is_module = hasattr(home, "__path__")  # a package has no other names
+        is_module = hasattr(home, "__path__")  # from a package, only modules are imported
         value: Any = import_part(f"{where[name]}.{name}") if is_module else getattr(home, name)
-        setattr(sys.modules[package], name, value)  # so that this is asked once
+        setattr(sys.modules[package], name, value)  # so that this runs once per name
         return value
 
     return load
 
 
 def import_part(name: str) -> ModuleType:
-    """Import a module of regard. Raises MissingPartError if this copy of regard lacks the optional part it needs."""
+    """Import a module of regard. Raises MissingPartError if it needs an optional part that isn't installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

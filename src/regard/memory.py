@@ -1,4 +1,4 @@
-"""Check a device and its free memory before a computation begins, with an error instead of running out."""
+"""Check a device and its free memory before a computation, to raise an error instead of running out of memory."""
 
 import ctypes
 import math
@@ -13,7 +13,7 @@ import torch
 
 from regard.errors import RegardError, first_line
 
-SMALL = 1 << 26  # bytes that are not checked: 64 MiB
+SMALL = 1 << 26  # bytes: smaller computations aren't checked
 MEMINFO, GROUP, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 _most: ContextVar[float] = ContextVar("_most", default=math.inf)
@@ -21,7 +21,7 @@ _most: ContextVar[float] = ContextVar("_most", default=math.inf)
 
 @contextmanager
 def limit_memory_to(bytes: int) -> Iterator[None]:
-    """Limit the memory of a computation in the block to so many bytes, even if the machine has more."""
+    """Limit the memory of computations in the block to a number of bytes, even if the machine has more."""
     before = _most.set(bytes)
     try:
         yield
@@ -32,7 +32,7 @@ def limit_memory_to(bytes: int) -> Iterator[None]:
 def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
     """Raise RegardError if a computation needs more memory than is free or allowed.
 
-    need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.
+    need: bytes. what: the computation, as the subject of a sentence. helps: advice for the error message.
     """
     if need < SMALL:
         return
@@ -47,7 +47,7 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
 def available(device: torch.device) -> int | None:
     """Return the number of free bytes of a device, None if the system doesn't report it.
 
-    On Linux CPUs these are the bytes available without swapping and within the process's control groups.
+    For the CPU on Linux: the bytes available without swapping and within the limits of the process's control groups.
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
@@ -59,7 +59,7 @@ def available(device: torch.device) -> int | None:
 
 
 def device_to_load_on(device: str | torch.device | None) -> torch.device:
-    """Return the device to run on, after trying it; None means CUDA if it is available, else the CPU."""
+    """Return the device to run on, after testing it. None means CUDA if it is available, otherwise the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -71,20 +71,20 @@ def device_to_load_on(device: str | torch.device | None) -> torch.device:
 
 
 def give_memory_back() -> None:
-    """Return freed memory to the system: Linux's C library keeps much of it, so a long process would grow."""
+    """Return freed memory to the system. Linux's C library keeps much of it, so a long-running process would grow."""
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def format_bytes(bytes: int) -> str:
-    """Return a number of bytes in the largest fitting unit, such as "3.2 GiB"."""
+    """Format a number of bytes in the largest suitable unit, such as "3.2 GiB"."""
     power = min(max(bytes.bit_length() - 1, 0) // 10, 5)
     size = bytes / 1024**power
     return f"{size:.{int(power > 0 and size < 100)}f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
 
 
 def _free_bytes_of_control_groups() -> list[int]:
-    """Return the free bytes in this process's control group and in each parent; cached files count as free."""
+    """Return the free bytes in this process's control group and in each parent. Cached files count as free."""
     left = []
     group = GROUPS / _file_text(GROUP).rpartition("0::/")[2].strip()
     for folder in (group, *group.parents):

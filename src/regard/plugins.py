@@ -1,8 +1,8 @@
 """Load questions and kinds of models by name: regard's own and those of other packages.
 
 A package declares them as entry points, in the groups `regard.questions` and `regard.sources`. pyproject.toml declares
-regard's own in the same way. `OURS` repeats them, so that a source tree without installed metadata works and regard
-reads the metadata of other packages only when a name isn't its own.
+regard's own in the same way. `OURS` repeats them: a source tree then works without installed metadata, and regard
+reads the metadata of other packages only for names that aren't its own.
 """
 
 import sys
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 QUESTIONS, SOURCES = "regard.questions", "regard.sources"
 OURS: dict[str, dict[str, str]] = {
-    QUESTIONS: {  # a Query, or a Verb: an optional part's own command
+    QUESTIONS: {  # a Query, or a Verb for a command of an optional part
         "see": "regard.questions.see.query:SeeQuery",
         "heads": "regard.questions.queries:HeadsQuery",
         "map": "regard.questions.map.query:MapQuery",
@@ -47,13 +47,13 @@ OURS: dict[str, dict[str, str]] = {
 
 
 def our(group: str, name: str) -> Any:
-    """Load one of regard's own questions or kinds of models. Raises MissingPartError if this copy lacks its part."""
+    """Load one of regard's own questions or kinds of models. Raises MissingPartError if its part isn't installed."""
     module, _, attribute = OURS[group][name].partition(":")
     return getattr(import_part(module), attribute)
 
 
 def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Load regard's own questions or kinds of models by name (default: all), without those of missing parts."""
+    """Load regard's own questions or kinds of models by name (default: all). Those of missing parts are left out."""
     found = {}
     for name in OURS[group] if names is None else names:
         with suppress(MissingPartError):
@@ -64,7 +64,7 @@ def ours(group: str, names: Iterable[str] | None = None) -> dict[str, Any]:
 def others(group: str, use: Callable[[str, Any], T]) -> dict[str, T]:
     """Load the plug-ins that other packages add to a group. A broken plug-in is left out with a one-line warning.
 
-    use: converts a plug-in's name and object to the value to return. If it raises, the plug-in is broken.
+    use: converts a plug-in's name and object to the returned value. If it raises an error, the plug-in is broken.
     """
     from importlib.metadata import entry_points
 

@@ -1,4 +1,4 @@
-"""Display traces, answers, tables and maps, with functions of higher modules (`lazy.ABOVE`) or in one line."""
+"""Provide base classes and a short repr for displaying traces, answers, tables and maps."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.console import Console, ConsoleOptions, RenderableType
 
-WIDTH = 80  # columns of text in a notebook
-MAX_CHARACTERS = 60  # of each field's value in `short_repr`
+WIDTH = 80  # characters per line in a notebook
+MAX_CHARACTERS = 60  # characters of each field's value in `short_repr`
 
 
 class Shown:
@@ -29,7 +29,7 @@ class Shown:
 
 
 def short_repr(made: Any) -> str:
-    """Return a short repr of a dataclass: shapes of its tensors, lengths of its collections, the start of its texts.
+    """Return a short repr of a dataclass: shapes of tensors, lengths of long collections, beginnings of texts.
 
     Use it in a class as `__repr__ = short_repr`.
     """
@@ -51,7 +51,7 @@ def _short_value(value: Any) -> str:
 
 
 class Showable:
-    """A base class of attention that you can plot and show."""
+    """A base class for attention that can be plotted and shown."""
 
     def plot(self, head: int | None = None, **how: Any) -> "Axes":
         """Draw the weights with `regard.plot`. how: its arguments, such as `tokens`, `batch` and `axes`."""
@@ -62,5 +62,5 @@ class Showable:
         return from_above("show")(self, **how)
 
     def _repr_html_(self) -> str | None:
-        """Return the HTML of a part of the weights, None if they can't be read any more."""
+        """Return HTML for some of the weights, or None if they are no longer available."""
         return from_above("attention_html")(self)

@@ -3,8 +3,8 @@
 JSON describes the values: a dataclass by `type` and its fields, a tensor by its name in the file. A tensor that occurs
 twice is stored once. safetensors maps a file into memory, so an opened tensor takes memory only when it is used.
 
-The metadata hold `format`, `version`, `description` (the JSON) and `sha256`, the checksum of the description and of
-every tensor. It finds damage, not tampering: anyone who can write a file can write its checksum too.
+The metadata fields are `format`, `version`, `description` (the JSON) and `sha256`, a checksum of the description and
+all tensors. It detects damage, not tampering: anyone who can write the file can also write its checksum.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ from regard.files import check_regular, whole
 
 TRACE, MAP, ATTENTION = "regard trace", "regard attention map", "regard attention"  # formats
 VERSION = "2"
-Types = dict[str, Callable[..., Any]]  # constructors that take a value's fields, by the name of its type
+Types = dict[str, Callable[..., Any]]  # by type name: constructors that take the fields of a value
 
 
 class Packer:
-    """Convert values to JSON's types, and collect their tensors by name. dtype: that wider tensors are rounded to."""
+    """Convert values to JSON types, and collect their tensors by name. dtype: wider tensors are rounded to it."""
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
@@ -38,7 +38,7 @@ class Packer:
         self._storages: set[int] = set()
 
     def pack(self, name: str, value: Any) -> Any:
-        """Convert a value to JSON's types, from which `unpack` restores it. name: the prefix of its tensors' names."""
+        """Convert a value to JSON types, from which `unpack` restores it. name: a prefix for its tensors' names."""
         if isinstance(value, Tensor):
             return self._pack_tensor(name, value.detach())
         if isinstance(value, (list, tuple)):
@@ -55,7 +55,7 @@ class Packer:
         return tensor.is_floating_point() and self.dtype is not None and self.dtype.itemsize < tensor.dtype.itemsize
 
     def rounded(self, tensor: Tensor) -> Tensor:
-        """Return a tensor in its dtype in the file. Raises RegardError if a number is too large for that dtype."""
+        """Return a tensor in the dtype it has in the file. Raises RegardError if a number is too large for it."""
         narrow = tensor.to(self.dtype) if self.rounds(tensor) else tensor
         if self.rounds(tensor) and bool((narrow.isinf() & tensor.isfinite()).any()):
             raise RegardError(
@@ -66,7 +66,7 @@ class Packer:
     def _pack_tensor(self, name: str, tensor: Tensor) -> dict[str, Any]:
         key = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
         if key not in self._names:
-            self._names[key] = name, tensor  # keeps the tensor, so that no other one gets its memory
+            self._names[key] = name, tensor  # keeps the tensor, so that its memory isn't reused
             once = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())]
             stored = self.rounded(once).cpu().contiguous()
             storage = stored.untyped_storage().data_ptr()
@@ -76,7 +76,7 @@ class Packer:
 
 
 def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
-    """Restore a value from what `Packer.pack` returned and its tensors. Lists become tuples."""
+    """Restore a value from the result of `Packer.pack` and the tensors. Lists become tuples."""
     if isinstance(value, list):
         return tuple(unpack(item, tensors, types) for item in value)
     if not isinstance(value, dict):
@@ -96,7 +96,7 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
         try:
             save_file(dict(tensors), temporary, metadata)
             with safe_open(temporary, "numpy"):
-                pass  # refuses a header of more than 100 MB
+                pass  # raises an error if the header exceeds 100 MB
         except SafetensorError as error:
             remedy = ": save fewer traces in one file" if "header" in str(error) else ""
             raise RegardError(f"cannot write {str(file)!r}: {first_line(error)}{remedy}") from error
@@ -104,7 +104,7 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
 
 @contextmanager
 def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") -> Iterator[Any]:
-    """Yield a safetensors file, opened, if it has one of the formats. framework: "pt" for torch tensors."""
+    """Open a safetensors file that has one of these formats. framework: "pt" for torch tensors."""
     what = " or ".join(formats).replace("regard ", "")
     check_regular(file, f"{what} file")
     try:
@@ -124,9 +124,9 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
 
 
 def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> Any:
-    """Read the value in a safetensors file that has one of the formats. verify: compare the checksum first.
+    """Read the value in a safetensors file that has one of these formats. verify: check the checksum first.
 
-    formats: for each, the constructors for `unpack`, or a function of the description and the tensors.
+    formats: for each, the constructors for `unpack`, or a function that takes the description and the tensors.
     """
     with open_tensor_file(file, *formats, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
@@ -143,6 +143,6 @@ def checksum(description: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(description.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        flat = tensor.as_strided((tensor.numel(),), (1,))  # a single number may have any stride
+        flat = tensor.as_strided((tensor.numel(),), (1,))  # a tensor with a single number may have any stride
         digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""The whole system in plain PyTorch, to be read from top to bottom: from words to a transformer that translates.
+"""The whole system in plain PyTorch, from words to a transformer that translates. Read it from top to bottom.
 
-A first run, untrained, so it writes nonsense: `numbers = dictionary(text)`, `model = Decoder(len(numbers))`,
+An untrained model writes nonsense. To run one: `numbers = dictionary(text)`, `model = Decoder(len(numbers))`,
 `model.generate(ids(text, numbers)[None], 3)`. `[None]` makes a batch of one text, `[*numbers][n]` is word n.
 
 Shapes: B texts, L tokens that attend, S tokens attended to, M = d_model, H heads. Source: Vaswani et al. 2017.
@@ -30,7 +30,7 @@ def sinusoidal(length, d_model):
 
 
 def attention(query, key, value, mask=None):
-    """Mix values by how well each query fits each key: softmax(Q Kᵀ / √d_k) V, and these weights."""
+    """Average the values, weighted by how well queries match keys: softmax(Q Kᵀ / √d_k) V. Also returns the weights."""
     scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, L, S); without the root, they grow with d_k
     if mask is not None:  # True: may be attended to
         scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0: not attended to
@@ -52,14 +52,14 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(SelfAttention):
-    """One head: the tokens of x attend to those of another text, of another length."""
+    """One head: the tokens of x attend to the tokens of another text, whose length can differ."""
 
     def forward(self, x, context):  # (…, L, d_in), (…, S, d_in) → (…, L, d_v)
         return attention(self.query(x), self.key(context), self.value(context))[0]
 
 
 class MultiHeadAttention(nn.Module):
-    """H heads of self- or cross-attention, each of width M / H, joined by one more projection: Concat(heads) W_O."""
+    """H heads of self- or cross-attention, each of width M / H, joined by an output projection: Concat(heads) W_O."""
 
     def __init__(self, d_model, heads):
         super().__init__()
@@ -67,15 +67,15 @@ class MultiHeadAttention(nn.Module):
         self.query, self.key, self.value, self.output = (nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, x, context=None, mask=None):  # (B, L, M), (B, S, M) → (B, L, M)
-        context = x if context is None else context  # of another text, or its own
+        context = x if context is None else context  # the states of another text, or its own
         parts = self.query(x), self.key(context), self.value(context)  # (B, L, M), (B, S, M), (B, S, M)
         heads = (part.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for part in parts)  # (B, H, L or S, M / H)
-        mixed, _ = attention(*heads, mask)  # each head by itself: (B, H, L, M / H)
+        mixed, _ = attention(*heads, mask)  # each head separately: (B, H, L, M / H)
         return self.output(mixed.transpose(-3, -2).flatten(-2))  # heads side by side again: (B, L, M)
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, for each token by itself. Without the activation between, they would be a single one."""
+    """Two linear layers, for each token separately. Without the activation between them, they'd equal a single one."""
 
     def __init__(self, d_model, d_hidden, activation):
         super().__init__()
@@ -86,12 +86,12 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer. Each part reads the normed vectors and adds its output to the vectors (the residual stream)."""
+    """One layer. Attention and MLP each take the normed vectors and add their output to the residual stream."""
 
     def __init__(self, d_model, heads, d_hidden=None, activation=nn.functional.gelu, cross=False):
         super().__init__()
         self.attention, self.attention_norm = MultiHeadAttention(d_model, heads), nn.LayerNorm(d_model)
-        if cross:  # a decoder that reads an encoder's states
+        if cross:  # for a decoder that attends to an encoder's output
             self.cross, self.cross_norm = MultiHeadAttention(d_model, heads), nn.LayerNorm(d_model)
         self.feedforward = FeedForward(d_model, d_hidden or 4 * d_model, activation)
         self.feedforward_norm = nn.LayerNorm(d_model)
@@ -100,28 +100,28 @@ class Block(nn.Module):
         x = x + self.attention(self.attention_norm(x), mask=mask)  # norm: mean 0, spread 1, then a learned scale
         if context is not None:
             x = x + self.cross(self.cross_norm(x), context)  # no mask: the whole source is known
-        return x + self.feedforward(self.feedforward_norm(x))  # each token by itself
+        return x + self.feedforward(self.feedforward_norm(x))  # each token separately
 
 
 class Decoder(nn.Module):
-    """A transformer that writes, as GPT: each token attends to itself and the tokens before it."""
+    """A transformer that generates text, like GPT: each token attends to itself and the tokens before it."""
 
     def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, d_model)  # a vector for each token id, at first of length 1
+        self.embedding = nn.Embedding(vocabulary, d_model)  # a vector per token id, with an initial length of about 1
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.decoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.decoder_norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
-        self.head.weight = self.embedding.weight  # the same table reads and writes
+        self.head.weight = self.embedding.weight  # input and output use the same table
 
     def embed(self, ids):  # (B, L) → (B, L, M)
-        # multiply by √M: otherwise the positions, of length √(M / 2), would be much longer than the tokens, of length 1
+        # Without the factor √M, positions (of length √(M / 2)) would be much longer than tokens (of length 1).
         embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         return embedded + sinusoidal(*embedded.shape[-2:])
 
     def forward(self, ids, context=None):  # (B, L) → (B, L, vocabulary): the logits of each next token
         x, length = self.embed(ids), ids.shape[-1]
-        mask = torch.ones(length, length, dtype=torch.bool).tril()  # no token sees a later one
+        mask = torch.ones(length, length, dtype=torch.bool).tril()  # no token attends to later tokens
         for block in self.decoder:
             x = block(x, context, mask)
         return self.head(self.decoder_norm(x))
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
     @torch.no_grad()
     def generate(self, ids, count, temperature=0.0, context=None):  # (B, L) → (B, L + count)
         for _ in range(count):
-            logits = self(ids, context)[:, -1] / max(temperature, 1e-9)  # at 0 the likeliest token has all the chance
+            logits = self(ids, context)[:, -1] / max(temperature, 1e-9)  # at 0, the likeliest token has probability 1
             ids = torch.cat([ids, logits.softmax(-1).multinomial(1)], -1)
         return ids
 
@@ -139,7 +139,7 @@ class EncoderDecoder(Decoder):
 
     def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
         super().__init__(vocabulary, d_model, heads, layers, cross=True, **block)
-        # reads the source text, by the same embedding table; the decoder attends to its output
+        # encodes the source text, with the same embedding table. The decoder attends to its output
         self.encoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.encoder_norm = nn.LayerNorm(d_model)
 
