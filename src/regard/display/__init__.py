@@ -1,1 +1,1 @@
-"""Show answers as panels of data, which a terminal, matplotlib figures and the interactive page each draw."""
+"""Define answers and their panels, and draw panels in terminals and matplotlib figures."""

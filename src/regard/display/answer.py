@@ -1,9 +1,9 @@
 """Show an answer to a question in every medium: terminal, figure, page, JSON and data frame.
 
-Each question's answer has a title, findings in sentences, rows and panels, and data if its JSON has more than its rows.
-All media use these. Matplotlib and the page are imported when they are needed.
+An answer has a title, findings in sentences, rows and panels, which all media use. If its JSON has more than its rows,
+it overrides `data`. Matplotlib and the page are imported only when needed.
 
-A page has a panel's fields by the same names, as `web/src/data/format.ts` describes.
+The page's data has the same field names as a panel: `web/src/data/format.ts`.
 """
 
 from collections.abc import Sequence
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 IN_PYTHON = ".rows() and .to_json()"
 MAX_TITLE = 60  # characters of a text in a title
-# panel fields only for terminals and figures, because a page shows all panels
+# panel fields used only in terminals and figures
 ELSEWHERE = (
     "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
 )  # fmt: skip
-MAX_PARTS = 300  # bars on a page, each a row: there can be as many as heads times tokens
+MAX_PARTS = 300  # bars on a page: an answer can have as many parts as heads times tokens
 
 
 def panel_data(panel: Panel) -> Data:
     """Return a panel's data for a page: its fields, without those for terminals and figures."""
     more: Data = {}
-    if isinstance(panel, Bars):  # the first parts, and the number and sum of the others
+    if isinstance(panel, Bars):  # keep the first parts, and the number and sum of the others
         rest = [number for _, number in panel.parts[MAX_PARTS:]]
         panel = replace(panel, parts=panel.parts[:MAX_PARTS])
         more = {"others": [len(rest), sum(rest)] if rest else None}
-    elif isinstance(panel, Table):  # named numbers are text
+    elif isinstance(panel, Table):  # convert cells of named numbers to text
         rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
         panel = replace(panel, rows=rows)
-    elif isinstance(panel, Strip):  # the number of the darkest color, if it isn't the largest number
+    elif isinstance(panel, Strip):  # the value of the darkest colour
         more = {"largest": panel.full}
     elif isinstance(panel, Heat) and panel.under == panel.name:  # an image under other heat maps has no heat
         more = {"largest": 0.0}
@@ -71,7 +71,7 @@ def panel_data(panel: Panel) -> Data:
 class Read:
     """The texts that an answer is about, each with its target or None, and the statuses of their traces.
 
-    sides: the name, status and number of tokens of each text and target.
+    sides: a name, status and token count for each text and target.
     """
 
     texts: tuple[tuple[str, str | None], ...] = ()
@@ -80,7 +80,7 @@ class Read:
 
     @staticmethod
     def of(*traces: "Trace | PairTrace") -> "Read":
-        """Return the texts and statuses of traces. A pair has its target's status."""
+        """Return the texts and statuses of traces. The status of a pair is that of its target."""
         texts = [[side.text for side in trace.sides] for trace in traces]
         both = tuple((text[0], text[1] if len(text) > 1 else None) for text in texts)
         sides = tuple(
@@ -93,14 +93,14 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Tabular):
-    """An answer to a question. about: its texts. format: the name of its JSON. one_line: of the JSON file."""
+    """An answer to a question. about: its texts. format: its JSON format. one_line: write JSON on a single line."""
 
     format: ClassVar[str]
     one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
-        """Return a title of one line, which names the question and its texts."""
+        """Return a one-line title that names the question and its texts."""
         raise NotImplementedError
 
     def findings(self) -> list[str]:
@@ -108,7 +108,7 @@ class Answer(Tabular):
         raise NotImplementedError
 
     def panels(self) -> Sequence[Panel | Later]:
-        """Return the panels in the order of the page's tabs. A slow panel that no first screen shows is a `Later`."""
+        """Return the panels in the order of the page's tabs. A panel that is slow to compute can be a `Later`."""
         raise NotImplementedError
 
     @cached_property
@@ -117,7 +117,7 @@ class Answer(Tabular):
         return self.panels()
 
     def data(self) -> dict[str, object]:
-        """Return what JSON has in addition to findings, texts and statuses. Default: the rows."""
+        """Return the JSON fields in addition to findings, texts and statuses. Default: the rows."""
         return {"rows": self.rows()}
 
     def for_page(self) -> "Answer":
@@ -145,11 +145,11 @@ class Answer(Tabular):
         return [*parts, sentences(self.findings())]
 
     def plot(self, *names: str) -> "Figure":
-        """Draw the panels of the answer's figure, or the panels of these names."""
+        """Draw the panels of the answer's figure, or the panels with these names."""
         return self._figure(names) if names else self.painted()[0]
 
     def painted(self) -> "tuple[Figure, list[str]]":
-        """Return the answer's figure, and notes on what it can't show. Answers can replace the figure of panels."""
+        """Return the answer's figure, and notes on what it can't show. Subclasses can return a different figure."""
         return self._figure(), []
 
     def _figure(self, names: Sequence[str] = ()) -> "Figure":
@@ -158,14 +158,14 @@ class Answer(Tabular):
         return paint(self.chosen(names), self.title())
 
     def draw(self, file: Path) -> list[str]:
-        """Write the answer's figure as PNG, SVG or PDF, by the file's ending. Returns notes on what it can't show."""
+        """Write the figure as PNG, SVG or PDF, depending on the extension. Returns notes on what it can't show."""
         from regard.display.canvas import write_figure
 
         figure, notes = self.painted()
         return [*notes, *write_figure(figure, file)]
 
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
-        """Return the answer in JSON's own types, as the command's --json writes it. file: also write it there."""
+        """Return the answer as JSON types, in the format of `--json`. file: also write it to this file."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": JSON_VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
@@ -176,7 +176,7 @@ class Answer(Tabular):
         return data
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Build the answer's page, with a tab for every panel. choice: the parts of traces, for answers with traces."""
+        """Build the answer's page, with a tab for every panel. choice: the parts of traces, if any."""
         from regard.web import page as web
 
         statuses = [status for status in self.about.statuses if status.model]
@@ -192,7 +192,7 @@ class Answer(Tabular):
         return size
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """Return the panels of these names, or, if none is named, the panels of the answer's figure."""
+        """Return the panels with these names. Default: the panels of the answer's figure."""
         panels = {panel.name: panel for panel in self.listed_panels}
         for name in names:
             if name not in panels:
@@ -204,8 +204,8 @@ class Answer(Tabular):
 class TracesAnswer(Answer):
     """An answer whose page shows the attention in its texts, with its panels as further tabs.
 
-    traces: those of the page. Without them, the page has only the panels. names: of the texts on the page, by default
-    "text 1" and the like.
+    traces: the traces on the page. Without them, the page has only the panels. names: the names of the texts on the
+    page. Default: "text 1", "text 2" and so on.
     """
 
     traces: Sequence[Any] = field(default=(), kw_only=True)
@@ -214,19 +214,19 @@ class TracesAnswer(Answer):
     def opening(self) -> dict[str, str | int | None]:
         """Return the selection the page opens with: fields of `regard.web.assemble.Opening`, such as view and layer.
 
-        title: the title of the page, if it isn't that of its texts.
+        The optional key "title" is the title of the page. Default: a title from its texts.
         """
         return {}
 
     def tabs(self) -> Sequence[Panel | Data]:
-        """Return the panels for the page's tabs: all except those only for a terminal's first screen.
+        """Return the panels for the page's tabs. Panels that are only for a terminal's first screen are left out.
 
         Panels that the page draws with separate components are returned as page data.
         """
         return made(panel for panel in self.listed_panels if not panel.brief)
 
     def layers(self) -> list[int] | None:
-        """Return the layers of the page if the user chooses none, None for all layers."""
+        """Return the layers that the page has by default, None for all layers."""
         return None
 
     def steps_of(self) -> list[int]:
@@ -234,7 +234,7 @@ class TracesAnswer(Answer):
         return []
 
     def overview(self, page: "Page") -> Data | None:
-        """Return the data of the page's first view, None if there is no first view for its texts."""
+        """Return the data of the page's first view, or None if its texts have no such view."""
         return page.overview_of(self.traces)
 
     def page(self, choice: "Choice | None" = None) -> "Page":
@@ -256,7 +256,7 @@ class TracesAnswer(Answer):
 
 
 def _without_details(panel: Panel) -> Panel:
-    """Return a panel for a terminal's first screen: a table without its columns of details."""
+    """Return a panel for a terminal's first screen, without a table's detail columns."""
     if not isinstance(panel, Table) or not any(column.detail for column in panel.columns):
         return panel
     kept = [n for n, column in enumerate(panel.columns) if not column.detail]

@@ -1,11 +1,11 @@
-"""Provide the building blocks of figures: colours, colour maps, fonts, layout, and writing the file.
+"""Provide the building blocks of figures: colours, colour maps, fonts and layout. Write figures to files.
 
-One colour map is for weights, one for numbers of both signs, and few colours distinguish lines. The page has the same
+There is a colour map for weights, another for signed numbers, and a few colours for lines. The page has the same
 colours, and others of the same hue in dark mode: `web/src/parts/colours.ts` and `web/src/page.css`.
 
-The maps are ColorBrewer's (Harrower and Brewer 2003), at steps of equal length in CIELAB. Their steps, and the colours
-of lines and texts, have a least difference (CIEDE2000) for normal sight and for three simulated colour deficiencies
-(Machado, Oliveira and Fernandes 2009): tests/display/test_colours.py, with numbers in docs/pictures.md.
+The maps are ColorBrewer's (Harrower and Brewer 2003), resampled to equal steps in CIELAB. tests/display/test_colours.py
+checks a minimum difference (CIEDE2000) between steps, and between colours of lines and texts, for normal vision and
+three simulated colour vision deficiencies (Machado, Oliveira and Fernandes 2009). docs/pictures.md has the numbers.
 """
 
 import io
@@ -32,12 +32,12 @@ from matplotlib.text import Text
 from regard.files import whole
 from regard.text.quoting import visible
 
-GROUND, INK, GREY, RULE = "#fbfaf6", "#191b22", "#5b606c", "#e3e0d7"  # of every figure: its ground, text, small text
-TEXTS = ("#0b6ca6", "#bf420b")  # of the first text (also the colour of weights) and of the second
+GROUND, INK, GREY, RULE = "#fbfaf6", "#191b22", "#5b606c", "#e3e0d7"  # background, text, small text, thin lines
+TEXTS = ("#0b6ca6", "#bf420b")  # the first text (also the colour of weights) and the second text
 SINK, NEUTRAL = "#8a8f99", "#d9d7cf"  # special tokens and sinks; the range of neutral sentences
 LINES = ("#0b6ca6", "#bf420b", "#b48787", "#191b22")  # occurrences and tokens that differ by colour
 BAR, MORE, LESS = "#0b6ca6", "#b41d2d", "#2267ac"  # bars of unsigned numbers, of numbers above 0, below 0
-DASHES = ("-", "--", ":", "-.")  # of the first four lines, of the next four, and so on
+DASHES = ("-", "--", ":", "-.")  # for the first four lines, the next four, and so on
 
 
 def line_style(number: int) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def line_style(number: int) -> tuple[str, str]:
 
 
 def _colour_map(name: str, stops: str) -> LinearSegmentedColormap:
-    """Return a colour map through hexadecimal colours. A grey has two digits."""
+    """Return a colour map that interpolates hexadecimal colours. Two digits mean a grey."""
     return LinearSegmentedColormap.from_list(name, [f"#{stop * (6 // len(stop))}" for stop in stops.split()], 257)
 
 
@@ -69,7 +69,7 @@ HEAT_OVER = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, 0.7
 
 
 def tint(hue: str, part: float, ground: str = GROUND) -> str:
-    """Return a mix of the background and a colour. part: the fraction of the colour, 0 to 1."""
+    """Mix the background with a colour. part: the fraction of the colour, 0 to 1."""
     r, g, b = (own + (other - own) * part for own, other in zip(to_rgb(ground), to_rgb(hue), strict=True))
     return to_hex((r, g, b))
 
@@ -87,7 +87,7 @@ MISSING = "No installed font has "
 
 
 class Plot(Figure):
-    """A figure that a notebook shows without pyplot, which would keep it in memory and choose a backend."""
+    """A figure that a notebook shows without pyplot. Pyplot would keep it in memory and choose a backend."""
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()
@@ -95,7 +95,7 @@ class Plot(Figure):
         return file.getvalue()
 
     def draw(self, renderer: Any) -> None:
-        """Draw the figure without TeX and math text. Warns once of all characters that no installed font has."""
+        """Draw the figure without TeX and math text. A single warning lists all characters that no font has."""
         with as_written(self), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             super().draw(renderer)
@@ -109,7 +109,7 @@ class Plot(Figure):
 
 @contextmanager
 def as_written(artist: Artist) -> Iterator[None]:
-    """Turn TeX and math text off inside the block, also for texts that are added, whatever the user's settings."""
+    """Disable TeX and math text inside the block, whatever the user's settings. This includes texts added there."""
     fonts = write_texts_as_they_are(artist)
     with matplotlib.rc_context(
         {"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts, "text.hinting": "none"}
@@ -118,7 +118,7 @@ def as_written(artist: Artist) -> Iterator[None]:
 
 
 def write_texts_as_they_are(artist: Artist) -> list[str]:
-    """Turn TeX and math text off in an artist's texts, and set fonts that have their characters. Returns the fonts."""
+    """Disable TeX and math text in an artist's texts, and set fonts with fallbacks. Returns the sans-serif fonts."""
     here = fontManager.get_font_names()
     fonts = [*(name for name in SANS if name in here), *(name for name in FALLBACK_FONTS if name in here)]
     serif = [*(name for name in SERIF if name in here), *fonts, "serif"]
@@ -138,14 +138,14 @@ GAP = 0.2  # inches between axes, one above the other
 
 
 class Row(NamedTuple):
-    """A row of a figure, `high` inches high. paint: draws the row into a subfigure and a place in its grid."""
+    """A row of a figure, `high` inches high. paint: draws it, given a subfigure and a position in its grid."""
 
     high: float
     paint: Any
 
 
 def empty_figure(wide: float, high: float, title: str = "") -> Figure:
-    """Return an empty figure of a size in inches, with a layout that makes room for labels."""
+    """Return an empty figure with a size in inches and a layout that makes room for labels."""
     figure = Plot(figsize=(wide, high), layout="constrained", facecolor=GROUND)
     FigureCanvasAgg(figure)
     if title:
@@ -154,9 +154,9 @@ def empty_figure(wide: float, high: float, title: str = "") -> Figure:
 
 
 def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
-    """Return a figure of rows below one another, each with its height in inches and its own layout.
+    """Return a figure of rows below one another, each with its own height and layout. wide: in inches.
 
-    Each row's `paint` is called with its subfigure, and with the place in that subfigure for its axes.
+    Each row's `paint` is called with its subfigure, and with the grid position for its axes.
     """
     high = sum(row.high for row in rows)
     figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high), facecolor=GROUND)
@@ -169,7 +169,7 @@ def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
 
 
 def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
-    """Write a panel's title in one line above its axes, and its caption below the title. wide: their inches."""
+    """Write a panel's title on one line above its axes, and its caption below the title. wide: width in inches."""
     lines = textwrap.wrap(visible(caption), int(wide * 14.5))
     axes.set_title(visible(title), fontsize=min(10.0, wide * 120 / max(1, len(title))), pad=6 + 10.5 * len(lines))
     if lines:
@@ -177,15 +177,15 @@ def title_axes(axes: Axes, title: str, caption: str, wide: float) -> None:
 
 
 def or_nan(values: Sequence[float | None]) -> list[float]:
-    """Return numbers with NaN for None, which matplotlib draws as a gap."""
+    """Replace None by NaN, which matplotlib draws as a gap."""
     return [float("nan") if value is None else value for value in values]
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
-    """Write a figure as PNG, SVG or PDF, by the file's ending, atomically. Returns notes on missing characters.
+    """Write a figure atomically, as PNG, SVG or PDF by the file's extension. Returns notes on missing characters.
 
-    An SVG's text is text, to be searched and read aloud. Its viewer uses the first installed font of the list, or else
-    any font without serifs.
+    An SVG keeps text as text, so that it can be searched and read aloud. A viewer uses the first font of the list that
+    is installed, or else any sans-serif font.
     """
     kind = file.suffix.lower().removeprefix(".")
     with (
@@ -196,7 +196,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
         warnings.simplefilter("always")
         _fix_layout(figure)
         figure.dpi = 130
-        with whole(file) as temporary:  # savefig would draw the figure once more, for its layout
+        with whole(file) as temporary:  # savefig would draw the figure twice, to compute its layout
             if kind == "svg":
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
             elif kind == "pdf":

@@ -22,22 +22,22 @@ from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import display_text, visible
 
-MAX_BARS = 24  # bars, or rows and columns with sums; the others become one, with their sum if it means something
+MAX_BARS = 24  # bars, or rows and columns with sums. The others are merged into one, if their sum is meaningful
 GRID_COLUMNS = 3  # heat maps side by side
-MAX_NAME = 48  # characters of the name of a bar
-ACROSS = 88  # characters of a line of a text
-BAR = 0.26  # inches
-CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches: a heat map by itself, of several side by side, with names in its cells
+MAX_NAME = 48  # maximum characters of a bar's name
+ACROSS = 88  # characters per line of a text
+BAR = 0.26  # inches per bar
+CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches of a heat map's cell: by itself, in a grid, with a name in it
 NUMBERED = 0.36  # inches that a cell needs for its number
-MAX_NAMED_COLUMNS = 64  # columns or tokens with a name each; of more, only some have one
-TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
-LETTER = 0.085  # inches, of a title
-LINE = 0.14  # inches, of a line below or above a panel
-MIN_NAME_INCHES = 0.13  # inches that a name beside or below a heat map needs
-AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
-SIGNS = ("o", "s", "^", "D")  # markers of the first four groups of points, the next four, and so on
-NAME, DARK = 10, 0.55  # characters of a name in a cell; fraction of the largest value from which on text is white
-UPRIGHT = 3  # characters of a column's name that isn't turned
+MAX_NAMED_COLUMNS = 64  # columns or tokens that are all named. If there are more, only some of them are
+TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # column names that don't fit horizontally
+LETTER = 0.085  # inches per letter of a name
+LINE = 0.14  # inches per line of text below or above a panel
+MIN_NAME_INCHES = 0.13  # inches that a row or column name needs
+AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map with many rows: by itself, and in a grid
+SIGNS = ("o", "s", "^", "D")  # markers of groups of points
+NAME, DARK = 10, 0.55  # characters of a name in a cell; text is white above this fraction of the largest value
+UPRIGHT = 3  # column names of up to this many characters are never turned
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Drawing:
 
 
 def drawn(panel: Panel, small: bool) -> Drawing:
-    """Return the drawing of a panel, a sentence if the panel is empty. small: for panels side by side."""
+    """Return the drawing of a panel. An empty panel is drawn as a sentence. small: for panels side by side."""
     fields = ("parts", "rows", "columns", "tokens", "series", "points")
     empty = any(not len(vars(panel)[name]) for name in fields if name in vars(panel))
     empty |= isinstance(panel, Heat) and all(value is None for row in panel.values for value in row)
@@ -69,7 +69,7 @@ def _drawing(panel: Panel, small: bool) -> Drawing:
 
 @_drawing.register
 def _bars(panel: Bars, small: bool) -> Drawing:
-    """Return the drawing of horizontal bars: the first parts from above, the others as one bar below."""
+    """Return the drawing of horizontal bars: the first parts from the top, with a bar for all others below."""
     shown, rest = list(panel.parts[:MAX_BARS]), panel.parts[MAX_BARS:]
     if rest and panel.whole is not None:
         shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
@@ -90,7 +90,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
                 ha="right" if left else "left", fontsize=7,
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
-        if panel.unit in {"probability", "weight", "mean weight", "share"}:  # what is right of 1 is room for numbers
+        if panel.unit in {"probability", "weight", "mean weight", "share"}:  # the space beyond 1 is for numbers
             axes.set_xticks([tick for tick in axes.get_xticks() if max(axes.get_xlim()[0], -1) <= tick <= 1])
         axes.tick_params(labelsize=8)
         axes.set_xlabel(visible(panel.unit) + cut, fontsize=8)
@@ -100,7 +100,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
 
 @_drawing.register
 def _table(panel: Table, small: bool) -> Drawing:
-    """Return the drawing of a table: the bars of its first column with bars."""
+    """Return the drawing of a table's first column that has bars."""
     barred = next((n for n, column in enumerate(panel.columns) if column.bar), None)
     if barred is None:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
@@ -113,9 +113,9 @@ def _table(panel: Table, small: bool) -> Drawing:
 
 @_drawing.register
 def _heat(panel: Heat, small: bool) -> Drawing:
-    """Return the drawing of a heat map, with numbers in cells that have room. Cells without a number are hatched.
+    """Return the drawing of a heat map, with numbers in cells if they fit. Cells without a number are hatched.
 
-    With sums, small rows and columns are joined, and the total is below.
+    If the panel has sums, small rows and columns are merged, and the total is below.
     """
     panel = _with_small_parts_joined(panel)
     down, across = axis_names(panel)
@@ -161,7 +161,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
 
 
 def _with_small_parts_joined(panel: Heat) -> Heat:
-    """Return a heat map with at most `MAX_BARS` rows and columns and one for the others, if it has sums."""
+    """If a heat map has sums, keep its `MAX_BARS` largest rows and columns, and merge the others into one of each."""
     if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MAX_BARS:
         return panel
     values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
@@ -172,7 +172,7 @@ def _with_small_parts_joined(panel: Heat) -> Heat:
 
 
 def _thinned_names(names: Sequence[str], room: int | float) -> list[str]:
-    """Return names of rows or columns, with every second or third kept and "" for others if there is no room."""
+    """Return names of rows or columns, replacing all but every n-th by "" if there isn't enough room."""
     step = max(1, -(-len(names) // min(MAX_NAMED_COLUMNS, max(1, round(room)))))
     return [display_text(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
@@ -198,12 +198,12 @@ def _strip(panel: Strip, small: bool) -> Drawing:
 
 
 def drawn_text_width(text: str) -> int | float:
-    """Return a text's width in Latin characters. East Asian characters count 1.65."""
+    """Return a text's width in Latin characters. A wide East Asian character counts as 1.65."""
     return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
 
 
 def _shaded_text(panel: Strip, full: int | float) -> Drawing:
-    """Return the drawing of a text in lines, with each token on its colour and special tokens on grey."""
+    """Return the drawing of a text in lines. Each token has a background colour, grey for special tokens."""
     places, x, y = [], 0.0, 0
     for token in panel.tokens:
         name = display_text(token)
@@ -228,7 +228,7 @@ def _shaded_text(panel: Strip, full: int | float) -> Drawing:
 
 @_drawing.register
 def _curves(panel: Curves, small: bool) -> Drawing:
-    """Return the drawing of curves: a line per series, with the range of the values that a point is the mean of."""
+    """Return the drawing of curves: a line per series. If points are means, the range of values is shaded."""
 
     def into(axes: Axes) -> None:
         for n, curve in enumerate(panel.series):
@@ -247,7 +247,7 @@ def _curves(panel: Curves, small: bool) -> Drawing:
 
 @_drawing.register
 def _scatter(panel: Scatter, small: bool) -> Drawing:
-    """Return the drawing of a scatter: points, arrows from earlier positions, and names of points or groups."""
+    """Return the drawing of a scatter plot: points, arrows from earlier positions, and names of points or groups."""
     groups: dict[str, list[Point]] = {}
     for point in panel.points:
         groups.setdefault(point.group, []).append(point)
@@ -283,7 +283,7 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
 
 
 def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
-    """Write each group's name at the middle of its points, moved up if it would overlap another name."""
+    """Write each group's name at the mean of its points, moved up if it would overlap another name."""
     every = [point for own in groups.values() for point in own]
     wide, high = (max(values) - min(values) for values in zip(*((each.x, each.y) for each in every), strict=True))
     gap, lowest = 0.3 * max(wide / 4.0, high / 3.0), -math.inf  # 0.3 inches, in the units of both axes
@@ -298,18 +298,18 @@ def _name_groups(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
 
 
 def _colour_of_number(number: int | float, both: bool) -> str:
-    """Return a number's colour: red above 0 and blue below if `both` signs occur, otherwise that of weights."""
+    """Return a number's colour: red above 0 and blue below for numbers of `both` signs, otherwise one colour."""
     return (canvas.MORE if number >= 0 else canvas.LESS) if both else canvas.BAR
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:
-    """Return a figure of panels: heat maps of one group in a grid, all others below one another.
+    """Return a figure of panels: heat maps of a group in a grid, all others below one another.
 
-    A figure of one panel has the title and the panel's caption above it, a figure of several has each panel's title.
+    The title is at the top. If there are several panels, each also has its own title.
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")
-    grids: list[tuple[str, int, list[Panel]]] = []  # group, how many across, panels: all of a grid are equally wide
+    grids: list[tuple[str, int, list[Panel]]] = []  # group, number of columns, panels of equal width
     for (group, heat), run in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
         each = list(run)
         grids += [(group, min(GRID_COLUMNS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
@@ -333,7 +333,7 @@ def _paint_row(
     drawings: Sequence[Drawing], names: Sequence[tuple[str, str]], above: Sequence[str], across: int,
     highs: Sequence[float], wide: float, part: FigureBase, place: SubplotSpec,
 ) -> None:  # fmt: skip
-    """Draw panels into their subfigure. across: the number of panels side by side; highs: of the rows, in inches."""
+    """Draw panels into their subfigure. across: number of panels side by side. highs: heights of the rows in inches."""
     cells = place.subgridspec(len(highs), across, height_ratios=highs)
     for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
         axes = part.add_subplot(cells[divmod(n, across)])

@@ -1,4 +1,4 @@
-"""Draw heat maps: of a small matrix with numbers, of an attention map of any size, and of weights over an image."""
+"""Draw heat maps of small matrices with numbers, of attention maps of any size, and of weights over an image."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,13 @@ from regard.text.quoting import display_text
 from regard.trace.any_attention import PatchGrid
 from regard.trace.labelled_map import Labels
 
-NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
-MAX_NAMED_TOKENS = 48  # tokens up to which a map is drawn cell by cell, with their names
-CELLS = 256  # cells per side for a larger map, each the mean of its weights
+NUMBERS = 12  # maximum rows and columns of a matrix with numbers in its cells
+MAX_NAMED_TOKENS = 48  # maximum tokens of a map with a cell per weight and token names
+CELLS = 256  # cells per side of a larger map, each the mean of its weights
 
 
 def heat_over_picture(axes: Axes, values: np.ndarray, largest: float, edges: Sequence[float]) -> AxesImage:
-    """Draw numbers [row][column] over an image that is already drawn. edges: left, right, bottom, top of all cells."""
+    """Draw numbers [row][column] over an image that is already drawn. edges: left, right, bottom, top of the grid."""
     scale, extent = Normalize(0, largest or 1.0), (edges[0], edges[1], edges[2], edges[3])
     return axes.imshow(values, cmap=HEAT_OVER, norm=scale, extent=extent, interpolation="nearest")
 
@@ -36,7 +36,7 @@ def heatmap(
     labels: tuple[str, str] = ("", ""), largest: float | None = None, numbers: bool | None = None, unit: str = "",
     unbounded: bool = False, digits: int = 2,
 ) -> None:  # fmt: skip
-    """Draw a matrix into axes as a heat map with a colour bar. Cells without a number (NaN) are hatched."""
+    """Draw a matrix into axes, as a heat map with a colour bar. Cells without a number (NaN) are hatched."""
     values = matrix.detach().cpu().double().numpy()
     known = values[np.isfinite(values)]
     largest = max(largest or float(abs(known).max(initial=0.0)), 1e-12)
@@ -56,14 +56,14 @@ def heatmap(
     axes.set_xlabel(labels[1], fontsize=8)
     if max(values.shape) <= NUMBERS if numbers is None else numbers:
         for (row, column), value in np.ndenumerate(values):
-            if not np.isfinite(value) or (not diverging and 0 < value < 0.005):  # its colour shows that it is tiny
+            if not np.isfinite(value) or (not diverging and 0 < value < 0.005):  # the colour shows that it is tiny
                 continue
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
             number = fixed(value, digits, unbounded or diverging)
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
-    write_texts_as_they_are(axes)  # which may be the user's own
+    write_texts_as_they_are(axes)  # the user's axes may have TeX enabled
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
-    if diverging and known.size:  # no colour that no number can have
+    if diverging and known.size:  # show only the colours of signs that occur
         bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(unit, fontsize=8)
@@ -106,9 +106,9 @@ def paint_patches(
     weights: AttentionMap, grid: PatchGrid, picture: Picture | None, query: int | None, head: int | None,
     axes: Axes | None, name: str,
 ) -> Axes:  # fmt: skip
-    """Draw one query's attention to image patches, of a map (H, L, S), over the image if it is given.
+    """Draw one query's attention to image patches from a map (H, L, S), over the image if it is given.
 
-    query: None for the class token, or without a class token for the mean of all. head: None for the mean of all.
+    query: None for the class token, or for the mean of all queries if there is none. head: None for the mean of heads.
     """
     heads, length, size = weights.shape
     head = head if head is None else from_zero("head", head, heads, "the map has")

@@ -21,22 +21,22 @@ from regard.trace.any_attention import labelled, named_maps
 
 LETTERS = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
-DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # columns of blanks, and bars: they need a monospaced font
-MOST_ROWS = 40  # of a table in a notebook's display
-LONG = 512  # tokens of the longest trace whose display has the results of `see`
+DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # aligned columns and bars need a monospaced font
+MOST_ROWS = 40  # rows of a table in a notebook
+LONG = 512  # tokens: longer traces are displayed without the results of `see`
 
 
 def parts_html(parts: Iterable[RenderableType]) -> str:
-    """Convert parts of terminal output to HTML. A part's `_repr_html_` is used if it has that method."""
+    """Convert parts of terminal output to HTML, with a part's `_repr_html_` method if it has one."""
     return "".join(getattr(part, "_repr_html_", partial(_part_html, part))() for part in parts)
 
 
 def tokens_html(
     tokens: Sequence[str], values: Sequence[float | None], said: str, apart: Sequence[int] = (), full: float = 0.0
 ) -> str:
-    """Return the HTML of a text, with each token on a colour as strong as its number, which a tooltip shows.
+    """Return the HTML of a text. Each token's background is as strong as its number, which a tooltip shows.
 
-    apart: special tokens, in grey. full: the number of the strongest colour, 0 for the largest of the other tokens.
+    apart: special tokens, shown in grey. full: the number of the strongest colour, 0 for the largest of other tokens.
     """
     full = full or max((value or 0.0 for n, value in enumerate(values) if n not in apart), default=0.0) or 1.0
     spans = []
@@ -52,14 +52,14 @@ def tokens_html(
 
 
 def _part_html(part: RenderableType) -> str:
-    """Convert a part of terminal output that has no `_repr_html_` to HTML."""
+    """Convert a part of terminal output without a `_repr_html_` method to HTML."""
     if isinstance(part, Group):
         return parts_html(part.renderables)
     if isinstance(part, Padding):
         return f'<div style="padding-left:{part.left / 2:g}em">{parts_html([part.renderable])}</div>'
     if isinstance(part, Table) and part.box:
         return _table_html(part)
-    if isinstance(part, Table):  # tables side by side, as long as there is room
+    if isinstance(part, Table):  # tables are side by side if there is room
         cells = "".join(
             f'<div style="flex:1 1 20em">{parts_html([cell])}</div>' for column in part.columns for cell in column.cells
         )
@@ -86,7 +86,7 @@ def _table_html(table: Table) -> str:
 
 
 def _text_html(text: RenderableType) -> str:
-    """Convert styled terminal text to HTML spans. Red and blue become tones that are readable on dark, too."""
+    """Convert styled terminal text to HTML spans. Red and blue become tones that are also readable on dark."""
     console = Console(file=io.StringIO(), highlight=False)
     said = console.render_str(text) if isinstance(text, str) else text
     assert isinstance(said, Text)
@@ -100,7 +100,7 @@ def _text_html(text: RenderableType) -> str:
 
 
 def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
-    """Return a terminal table of rows with the same columns: at most 40 rows, and the number of rows left out."""
+    """Return rows with the same columns as a terminal table of at most 40 rows, and the number of omitted rows."""
     if not rows:
         return [Text("no rows")]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
@@ -116,7 +116,7 @@ def rows_parts(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
 
 
 def calls_html(calls: Calls) -> str:
-    """Return the HTML of recorded calls: a table of the first calls, and the notes below it."""
+    """Return the HTML of recorded calls: a table of the first calls, with notes below."""
     rows = [
         {"path": call.path, "call": call.nth, "how": call.how, "weights": str(tuple(call.source.shape)),
          "line": call.where.replace("\\", "/").rpartition("/")[2] or None}
@@ -127,7 +127,7 @@ def calls_html(calls: Calls) -> str:
 
 
 def attention_html(attention: AttentionMap | Call) -> str | None:
-    """Return the HTML of a map's first tokens, shaded by the attention they receive, None if weights are gone."""
+    """Return the HTML of a map's first tokens, shaded by received attention. None if its weights are unavailable."""
     try:
         shown = labelled(named_maps(attention)[0])
         received = shown.weights[:, :LONG, :LONG].double().mean((0, 1)).tolist()

@@ -1,7 +1,7 @@
 """Define panels, the data that an answer shows: tables, bars, heat maps, token strips, scatters and curves.
 
-A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
-its numbers. The page has a panel's fields by the same names: `web/src/data/format.ts`.
+A panel has numbers and names, but no tensors, traces or colours. `terminal`, `figure` and `page` draw every kind, and
+round its numbers. The page's data has fields of the same names: `web/src/data/format.ts`.
 """
 
 import math
@@ -21,9 +21,9 @@ class InContext:
 
 @dataclass(frozen=True)
 class Shares:
-    """A table cell with several named numbers, in order. apart: the number of first names that are dimmed, as sinks.
+    """A table cell with several named numbers, in order. apart: how many names at the start are dimmed, such as sinks.
 
-    mark: text after the last number. one_line: a terminal shows only as many as fit one line, else all.
+    mark: text after the last number. one_line: a terminal shows only as many numbers as fit on one line.
     """
 
     parts: Sequence[tuple[str, float]]
@@ -36,19 +36,19 @@ class Shares:
 
 Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None or NaN for a missing number
-Data = dict[str, Any]  # a panel as a page has it
+Data = dict[str, Any]  # a panel as page data
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """The fields of all panels. name: of the page's tab, and for `plot`. note: how to read the panel, in sentences.
+    """The fields of all panels. name: the page's tab, and the argument of `plot`. note: how to read the panel.
 
-    caption: a sentence that a reader of a figure needs, because figures have no notes. It is below the title. A page
-    has it if neither title nor note has the same words.
-    screen: show the panel on a terminal's first screen. brief: only there, because other panels have all its numbers.
-    picture: `plot` draws it if no panel is named.
-    group: the name of panels that belong together: heat maps are side by side under this name in a figure, tables on a
-    terminal's first screen. tab: of the page, shared with other panels of this tab.
+    caption: a sentence below the title, for figures, which have no notes. A page shows it unless its title or note
+    contains the same words.
+    screen: show the panel on a terminal's first screen. brief: show it only there, because other panels have all its
+    numbers. picture: `plot` draws it if no panel is named.
+    group: a name for panels shown side by side: heat maps in a figure, tables on a terminal's first screen.
+    tab: the page's tab, if several panels share it.
     unbounded: numbers are not fractions, as in `Column`.
     """
 
@@ -68,7 +68,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Later:
-    """A panel that is computed when it is needed, on no first screen and in no figure. make: from the name."""
+    """A panel that is computed only when needed. First screens and figures don't have it. make: makes it by name."""
 
     screen = brief = picture = ranked = False
 
@@ -87,9 +87,9 @@ def made(panels: Iterable[Panel | Later]) -> list[Panel]:
 
 
 def decimals(values: Iterable[Any], digits: int = 2) -> int:
-    """Return the number of decimals to print numbers with: two, or for small numbers two digits of the largest.
+    """Return the number of decimals for a panel: two, or for small numbers enough to print two digits of the largest.
 
-    digits: the panel's decimals, returned if they aren't two.
+    digits: the panel's decimals. If they aren't two, they are returned unchanged.
     """
     sizes = (abs(value) for value in values if isinstance(value, int | float) and math.isfinite(value))
     largest = max(sizes, default=0.0)
@@ -97,7 +97,7 @@ def decimals(values: Iterable[Any], digits: int = 2) -> int:
 
 
 def untold(panel: Panel, *texts: str) -> str:
-    """Return a panel's caption, or "" if one of the texts shown with it contains the caption."""
+    """Return a panel's caption, or "" if one of the texts shown with the panel contains it."""
     said = panel.caption.removesuffix(".").lower()
     return "" if any(said in text.lower() for text in texts) else panel.caption
 
@@ -107,8 +107,8 @@ class Column:
     """A column of a table. digits: decimals of its numbers, None for text. bar: also draw its numbers as bars.
 
     signed: its numbers have a sign, as differences do.
-    unbounded: its numbers, such as scores, are not fractions: 0.997 is then 1.00 and not >0.99.
-    detail: it is not on a terminal's first screen.
+    unbounded: its numbers, such as scores, are not fractions, so that 0.997 is printed as 1.00 instead of >0.99.
+    detail: a terminal's first screen omits it.
     """
 
     name: str
@@ -144,8 +144,8 @@ class Table(Panel):
 class Bars(Panel):
     """A bar chart of named numbers, in the order of parts, usually the largest absolute numbers first.
 
-    part: what a name is, such as "token". unit: what a number is. whole: the sum of all numbers, if it means something:
-    the numbers that a view leaves out are then summed. signed: numbers have a sign, and a colour for each sign.
+    part: the type of the parts, such as "token". unit: the quantity. whole: the sum of all numbers, if it is
+    meaningful. Views then show the sum of the parts they omit. signed: numbers have a sign, and a colour for each sign.
     """
 
     parts: Sequence[tuple[str, float]]
@@ -163,7 +163,7 @@ class Bars(Panel):
 class Sums:
     """The sums of a heat map's rows and columns, and its total.
 
-    across, down: what the sum of a row and of a column is called. name: what the total is.
+    across, down: names for the sum of a row and for the sum of a column. name: the name of the total.
     """
 
     rows: Sequence[float]
@@ -176,7 +176,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class TokenText:
-    """The tokens of a text that a heat map's cells are about. direction: the reading direction of its script."""
+    """The tokens of a text to which a heat map's cells refer. direction: the text's reading direction."""
 
     tokens: Sequence[str]
     direction: Literal["ltr", "rtl"]
@@ -184,9 +184,9 @@ class TokenText:
 
 @dataclass(frozen=True, kw_only=True)
 class Behind:
-    """The components of each cell of a heat map: a number for each token of a text.
+    """The components of each cell of a heat map, one per token of a text.
 
-    of: which of texts a row is about. values: [row][column][token], None if there is no such cell.
+    of: for each row, the index of its text. values: [row][column][token], None for cells without components.
     """
 
     note: str
@@ -197,9 +197,9 @@ class Behind:
 
 @dataclass(frozen=True)
 class Over:
-    """The titles and numbers of a heat map along one more axis, such as the steps of a training.
+    """The titles and numbers of a heat map along a third axis, such as training steps. A page shows a slider for it.
 
-    The last are the heat map's own, which terminals and figures show. A page has a slider.
+    The last entries belong to the heat map itself, which terminals and figures show.
     """
 
     titles: Sequence[str]
@@ -208,18 +208,18 @@ class Over:
 
 @dataclass(frozen=True, kw_only=True)
 class Heat(Panel):
-    """A heat map. axes: what rows and columns are. values: [row][column]. signed: a colour for each sign.
+    """A heat map. axes: the names of the two axes. values: [row][column]. signed: a colour for each sign.
 
     largest: the value of the darkest colour, None for the largest value. said: a sentence for each cell, if row, column
-    and number are not enough. sums: of rows and columns; a figure then joins the smallest rows and columns. behind: the
-    components of each cell. others: how many rows and columns are already joined in the last, 0 for none. upwards: a
-    figure has the first row at the bottom.
-    written: names that a figure writes into cells instead of numbers. strong: the cells of names in bold.
-    grey: cells (row, column) in grey, which the note explains. under: the name of a heat map of ink, 0 to 1, that a
-    page shows as an image under this one. If it is the panel's own name, the panel is that image.
+    and number are not enough. sums: the sums of rows and columns. If given, a figure merges the smallest rows and
+    columns. behind: the components of each cell. others: how many rows and columns are already merged into the last
+    row and column. upwards: a figure has the first row at the bottom.
+    written: names that a figure prints in cells instead of numbers. strong: cells with bold names.
+    grey: cells (row, column) in grey, which the note explains. under: the name of the heat map (of ink, 0 to 1) that a
+    page shows as an image under this one. If it is this panel's name, this panel is that image.
     """
 
-    ranked: ClassVar[bool] = False  # a terminal shows all rows, and as many columns as fit
+    ranked: ClassVar[bool] = False  # a terminal shows all rows and as many columns as fit
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -248,12 +248,12 @@ class Heat(Panel):
 class Strip(Panel):
     """A strip of a text's tokens with one number per token.
 
-    full: the number from which on a bar is full. A terminal then shows the text with a bar under each token, for a long
-    text the lines around the first marked token. marked: the tokens that are followed. special: the special tokens.
+    full: the number of a full bar. If given, a terminal shows the text with a bar under each token. Of a long text, it
+    shows the lines around the first marked token. marked: the highlighted tokens. special: the special tokens.
     label: text that a terminal prints before the first line. joined: the next strip shares this strip's title.
-    running: a terminal prints the tokens without gaps, as a text reads, dim if they have no number.
-    before: the text before each token that belongs to no token. A terminal then prints the text itself, each token on
-    a different colour.
+    running: a terminal prints the tokens without gaps, like text. Tokens without a number are dim.
+    before: the text between the previous token and each token. If given, a terminal prints the whole text with a
+    background colour for each token.
     """
 
     tokens: Sequence[str]
@@ -275,9 +275,9 @@ class Strip(Panel):
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a scatter. group: its points share a colour. after: the number of the point that it moved from.
+    """A point of a scatter plot. group: points of a group share a colour. after: the index of the point it moved from.
 
-    context: the word in its text, if the point is a word of a text.
+    context: the word in its text, if the point represents a word of a text.
     """
 
     x: float
@@ -290,7 +290,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Called:
-    """The names of a scatter's labels, groups and contexts."""
+    """The names of a scatter plot's labels, groups and contexts."""
 
     label: str = "label"
     group: str = "group"
@@ -299,10 +299,10 @@ class Called:
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(Panel):
-    """A scatter plot of points, with arrows between points that moved. x, y: what the axes are.
+    """A scatter plot of points, with arrows between points that moved. x, y: the names of the axes.
 
     drawn: show each point's label next to it, or each group's name next to its first point (in a figure: in a legend).
-    equal: use one scale on both axes, so that distances can be compared.
+    equal: use the same scale on both axes, so that distances can be compared.
     """
 
     x: str
@@ -315,7 +315,7 @@ class Scatter(Panel):
 
 @dataclass(frozen=True)
 class Curve:
-    """A line with rising x. since, low, high: of points that are means, the first x and the range."""
+    """A line with increasing x. since, low, high: if points are means, the first x and the range of averaged values."""
 
     name: str
     x: Sequence[int]
@@ -327,9 +327,9 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """A plot of lines over one axis. x, y: what the axes are. digits: decimals of y.
+    """A plot of lines over one axis. x, y: the names of the axes. digits: decimals of y.
 
-    full: for a single line, the y from which on a bar is full. A terminal then draws bars over its whole width.
+    full: for a single line, the y of a full bar. If given, a terminal draws bars across its whole width.
     """
 
     x: str

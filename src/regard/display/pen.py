@@ -1,4 +1,4 @@
-"""Draw into a figure in points, from its upper left corner: fitted text, cells of weights, arcs, boxes, axes."""
+"""Draw text, cells of weights, arcs, boxes and axes into a figure, in points from its upper left corner."""
 
 import re
 import warnings
@@ -19,13 +19,13 @@ from regard.display.canvas import FALLBACK_FONTS, GREY, GROUND, INK, RULE, SANS,
 
 CURVE = [Path.MOVETO, *[Path.CURVE4] * 3]
 SLIDE = 960.0, 540.0  # points: 16:9
-SMALLEST = 4.5  # points: the smallest size of a text that is made to fit
+SMALLEST = 4.5  # points: text that doesn't fit isn't made smaller than this
 Real = int | float
 Run = tuple[str, str, bool, Real]  # a text, its colour, whether it is bold, and its size as a fraction of the line's
 
 
 class Pen:
-    """A pen that draws into a subfigure of a width and height in points, from its upper left corner."""
+    """A pen that draws into a subfigure. Coordinates and sizes are in points, from the upper left corner."""
 
     def __init__(self, part: FigureBase, wide: Real, high: Real, ground: str = GROUND) -> None:
         self.part, self.wide, self.high, self.ground = part, wide, high, ground
@@ -38,24 +38,24 @@ class Pen:
         self, x: Real, y: Real, said: str, size: Real, colour: str = INK, align: str = "left", *,
         bold: bool = False, serif: bool = False, room: Real = float("inf"), **more: Any,
     ) -> Real:  # fmt: skip
-        """Write a text on a base line, in a smaller size if it doesn't fit the room. Returns its width in points."""
+        """Write a text on a baseline, in a smaller size if it doesn't fit the room. Returns its width in points."""
         size = min(size, max(SMALLEST, size * room / max(1.0, text_width(said, size, bold, serif))))
         self.axes.text(x, y, said, fontsize=size, color=colour, ha=align, fontweight="bold" if bold else "normal",
                        fontfamily="serif" if serif else "sans-serif", **more)  # fmt: skip
         return text_width(said, size, bold, serif)
 
     def runs(self, x: Real, y: Real, runs: Sequence[Run], size: Real, room: Real) -> None:
-        """Write texts one after another on one line, in a smaller size if they don't fit the room."""
+        """Write several texts on one line, in a smaller size if they don't fit the room."""
         wide = sum(text_width(said, part * size, bold) for said, _, bold, part in runs)
         size = min(size, max(SMALLEST, size * room / max(1.0, wide)))
         for said, colour, bold, part in runs:
-            for word in re.findall(r"\s+|\S+", said):  # one by one, so that differences in width don't add up
+            for word in re.findall(r"\s+|\S+", said):  # word by word, so that errors in width don't add up
                 if not word.isspace():
                     self.text(x, y, word, part * size, colour, bold=bold)
                 x += text_width(word, part * size, bold)
 
     def headline(self, said: Sequence[str], runs: Sequence[Run] = ()) -> None:
-        """Write a slide's title, by default the first sentence with asides in grey, and other sentences below it."""
+        """Write a slide's title, by default the first sentence with grey parentheses, and other sentences below."""
         parts = filter(None, re.split(r"(\([^)]*\))", said[0]))
         plain = [(part, *((GREY, False, 0.62) if part.startswith("(") else (INK, True, 1.0))) for part in parts]
         self.runs(24, 42, runs or plain, 20, self.wide - 48)
@@ -64,7 +64,7 @@ class Pen:
     def title(
         self, x: Real, y: Real, said: str, room: Real, under: str = "", sizes: tuple[Real, Real] = (11.0, 8.6)
     ) -> Real:
-        """Write a panel's name, and a line below it on how to read it. Returns the y at which the panel begins."""
+        """Write a panel's name, and below it how to read the panel. Returns the y at which the panel begins."""
         self.text(x, y + sizes[0] * 0.8, said, sizes[0], bold=True, room=room)
         self.text(x, y + sizes[0] * 0.8 + sizes[1] * 1.35, under, sizes[1], GREY, room=room)
         return y + sizes[0] * 1.2 + sizes[1] * 1.5 * bool(under)
@@ -75,13 +75,13 @@ class Pen:
         self.axes.add_patch(FancyBboxPatch((x, y), wide, high, style, fc=colour, ec=edge, **more))
 
     def shape(self, points: Sequence[tuple[Real, Real]], colour: str, wide: Real = 0.0, **more: Any) -> None:
-        """Draw a shape through points: a filled arc through eight, a Bézier curve through four."""
+        """Draw an arc with eight corners, or a Bézier curve with four points. wide: line width, 0 to fill it."""
         path = Path(points, [*CURVE, Path.LINETO, *CURVE[1:]] if len(points) > 4 else CURVE)
         fill, edge = ("none", colour) if wide else (colour, "none")
         self.axes.add_patch(PathPatch(path, lw=wide, fc=fill, ec=edge, **more))
 
     def inset(self, x: Real, y: Real, wide: Real, high: Real, size: Real = 8.0) -> Axes:
-        """Return new axes at a place, without frame, with grey tick labels. size: of the labels, in points."""
+        """Return new axes at a position, without a frame. size: the size of their grey tick labels in points."""
         place = (x / self.wide, 1 - (y + high) / self.high, wide / self.wide, high / self.high)
         axes = self.part.add_axes(place, facecolor="none")
         axes.spines[:].set_visible(False)
@@ -93,9 +93,9 @@ class Pen:
         names: Sequence[Sequence[str]] = ((), ()), *, size: Real = 8.0, power: Real = 0.75,
         apart: Collection[int] = (), gid: str = "", rotation: Real = 0,
     ) -> Axes:  # fmt: skip
-        """Draw a matrix of weights as cells in shades of a hue. The columns in `apart` are grey. Returns their axes.
+        """Draw a matrix of weights as cells in shades of a hue. The columns in `apart` are grey. Returns the axes.
 
-        names: of rows and of columns, as many as fit. power: the exponent from a weight to its shade.
+        names: the names of rows and of columns, thinned to fit. power: a shade is the weight to this power.
         """
         axes, (rows, columns) = self.inset(x, y, wide, high, size), values.shape
         grey = np.broadcast_to([n in apart for n in range(columns)], values.shape)
@@ -120,7 +120,7 @@ class Pen:
 
 
 def mark(axes: Axes, x: Real, y: Real | None, which: int, colour: str, size: Real, ground: str) -> None:
-    """Draw a point of a text into axes, a circle for the first text and a square for the second; none if y is None."""
+    """Draw a point: a circle for the first text, a square for the second. If y is None, draw nothing."""
     if y is not None:
         axes.plot([x], [y], "os"[which], color=colour, ms=size, mec=ground, mew=size / 8, clip_on=False, zorder=5)
 
@@ -148,7 +148,7 @@ def text_width(said: str, size: Real, bold: bool = False, serif: bool = False) -
     family = [name for name in (*(SERIF if serif else SANS), *FALLBACK_FONTS) if name in fontManager.get_font_names()]
     font = FontProperties(family=family, weight="bold" if bold else "normal", size=100)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a character that no font has: drawing warns, too
+        warnings.simplefilter("ignore")  # about characters that no font has: drawing also warns
         measure = text_to_path.get_text_width_height_descent
         whole, ends = (measure(text, font, ismath=False)[0] for text in (f"|{said}|", "||"))
     return float(whole - ends) * size / 100

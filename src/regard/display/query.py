@@ -1,7 +1,7 @@
 """Declare a question's options once, for the command, the server's requests and the library's arguments.
 
-A question has a dataclass derived from `Query`, with a field for each option. Neither torch, typer nor pydantic is
-imported here or there: help and error messages don't wait for them.
+A question is a dataclass derived from `Query`, with a field for each option. Modules of queries don't import torch,
+typer or pydantic, so that help and error messages appear quickly.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def option(
     """Return a dataclass field that declares an option of a question.
 
     help, metavar: if empty, those of `regard.cli.help`, which several verbs share. among: the allowed values. shown:
-    the default in words. needed: what the option is, if it is required.
+    the default in words. needed: for a required option, its description in the error message.
     """
     known = {"help": help, "metavar": metavar or "|".join(among), "among": tuple(among), "least": least, "most": most}
     return field(default=default, metadata=known | {"shown": "required" if needed else shown, "needed": needed})
@@ -51,10 +51,10 @@ def option_name(name: str) -> str:
 class Query:
     """A question about texts: one field for each option, and class attributes for its inputs and outputs.
 
-    summary, examples: its line in the list of commands, and calls to show below its options. takes_dtype: whether it
-    loads a model in the dtype of `regard --dtype`. served: whether a page of `regard serve` has it.
-    texts: the argument of the verb, and its help. single: whether it takes only one text. inputs: its other inputs,
-    fields of `Source`. needs_model: why --model is required. files: the groups of files that it writes.
+    summary, examples: its line in the list of commands, and examples below its options. takes_dtype: whether
+    `regard --dtype` applies to it. served: whether a page of `regard serve` offers it.
+    texts: the verb's argument, and its help. single: whether it takes only one text. inputs: its other inputs, as
+    fields of `Source`. needs_model: the reason if --model is required. files: the groups of files that it writes.
     saved_alone: whether --save writes a single trace, not a list with one trace. full: whether it has --full.
     names_targets: whether its answer shows the targets that the model wrote.
     """
@@ -73,7 +73,7 @@ class Query:
     names_targets: ClassVar[bool] = False
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Check options without a model. Raises RegardError. texts, targets: the numbers of texts and targets."""
+        """Raise RegardError for wrong options, without a model. texts, targets: the number of texts and targets."""
         for own in fields(self):
             value, known, name = getattr(self, own.name), own.metadata, called(own.name)
             among, least, most = known["among"], known["least"], known["most"]
@@ -106,6 +106,6 @@ class Query:
         raise NotImplementedError
 
     def need(self, name: str, other: str, called: Called, why: str = "") -> None:
-        """Raise RegardError if an option is set without another that it needs. called: names. why: the reason."""
+        """Raise RegardError if an option is set without another that it needs. called: names fields for users."""
         if getattr(self, name) is not None and getattr(self, other) is None:
             raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

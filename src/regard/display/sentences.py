@@ -1,8 +1,8 @@
-"""Write an answer's findings from templates, and its numbers and cells as text, for terminals and figures.
+"""Write an answer's findings from templates, and format its numbers and cells as text for terminals and figures.
 
-Sentences are templates with conditions, filled with the answer's numbers.
+A finding is a template with a condition, filled with the answer's numbers.
 
-A question has one table of groups. A group is about one fact and lists its templates, the most specific first:
+A question has a table of groups. A group covers a single fact and lists its templates, most specific first:
 
     TABLE = [
         [("“{word}” attends most to “{key}” ({weight}) in {head}.", lambda n: n["weight"] >= 0.3),
@@ -10,7 +10,7 @@ A question has one table of groups. A group is about one fact and lists its temp
     ]
     sentences(TABLE, {"word": "bank", "key": "river", "weight": 0.831, "head": "layer 0, head 4"})
 
-A template fits if the answer has every number that it names and its condition holds.
+A template applies if the answer has every number that it names and its condition is true.
 """
 
 import math
@@ -22,14 +22,14 @@ from regard.display.panels import Cell, Column, Heat, InContext, Number, Shares
 from regard.explain.wording import capital, fixed, listed, number, signed
 from regard.text.quoting import visible
 
-MAX_SENTENCES = 3  # of an answer
+MAX_SENTENCES = 3  # per answer
 
 Numbers = Mapping[str, Any]
 Template = tuple[str, Callable[[Numbers], Any] | None]
 
 
 class _NumberFormatter(string.Formatter):
-    """A template formatter: two decimals by default, `:+` adds a sign, `:n` takes numbers of any size, `:%` percent."""
+    """A template formatter: two decimals by default. `:+` adds a sign, `:n` is for any size, `:%` means percent."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, bool) or not isinstance(value, float | int):
@@ -44,7 +44,7 @@ class _NumberFormatter(string.Formatter):
 
 
 def sentences(table: Sequence[Sequence[Template]], numbers: Numbers, most: int = MAX_SENTENCES) -> list[str]:
-    """Return a sentence for each group of templates, the first that fits, filled in; at most `most` sentences."""
+    """Fill the first template that applies in each group. Returns at most `most` sentences."""
     written = []
     for group in table:
         for template, holds in group:
@@ -56,21 +56,21 @@ def sentences(table: Sequence[Sequence[Template]], numbers: Numbers, most: int =
 
 
 def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
-    """Return the names of a heat map's rows and columns without their axis's name: "3" for "head 3"."""
+    """Return the names of a heat map's rows and columns without the axis name: "3" instead of "head 3"."""
     down, across = ([name.removeprefix(f"{axis} ") for name in names]
                     for axis, names in zip(panel.axes, (panel.rows, panel.columns), strict=True))  # fmt: skip
     return down, across
 
 
 def number_text(value: int | Number, digits: int, unbounded: bool = False, sign: bool = False) -> str:
-    """Return a number as text, like `fixed` or with its sign, or a dash for None, NaN and infinity."""
+    """Format a number like `fixed`, or with its sign if `sign`. None, NaN and infinity become a dash."""
     if value is None or not math.isfinite(value):
         return "–"
     return signed(float(value), f".{digits}f") if sign else fixed(float(value), digits, unbounded)
 
 
 def shares_text(shares: Shares) -> str:
-    """Return a cell of named numbers as one text."""
+    """Format a cell of named numbers as text."""
     numbers = [f"{name} {number_text(value, shares.digits, sign=shares.signed)}" for name, value in shares.parts]
     return ", ".join(numbers) + shares.mark
 
@@ -81,7 +81,7 @@ def other_panel_parts_name(count: int) -> str:
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """Return a table cell as text, with the decimals and sign of its column."""
+    """Format a table cell as text, with the decimals and sign of its column."""
     if isinstance(cell, InContext):
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
     if isinstance(cell, Shares | str):

@@ -44,14 +44,14 @@ from regard.display.terminal_parts import (
 from regard.text.quoting import display_text, short, visible
 
 NAME = 14  # characters of a name in a cell of named numbers
-MAX_LINES = 4  # of a long text
+MAX_LINES = 4  # lines shown of a long text
 GAP = "  "  # between two names
-# Backgrounds of black letters, distinct for colour-blind readers. Two neighbours differ in lightness.
+# Background colours for black text that colour-blind readers can distinguish. Neighbours differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
 
 
 def coloured(strip: Strip) -> Text:
-    """Return a strip's text with each token on a colour, and without colour for blanks between tokens."""
+    """Return a strip's text with a background colour for each token, but none for blanks between tokens."""
     line = Text()
     for n, (gap, token) in enumerate(zip(strip.before, strip.tokens, strict=True)):
         line.append(_printable_for_terminal(gap)).append(
@@ -61,12 +61,12 @@ def coloured(strip: Strip) -> Text:
 
 
 def _printable_for_terminal(text: str) -> str:
-    """Return a text with its blanks kept and all other unprintable characters written out."""
+    """Return a text that keeps its blanks and shows other unprintable characters as visible symbols."""
     return "".join(c if c in " \xa0" else visible(c) for c in text)
 
 
 def in_lines(shares: Shares, room: int) -> Text:
-    """Return a cell of named numbers in lines of `room` characters. A name is on one line with its number."""
+    """Return a cell of named numbers in lines of `room` characters. A name and its number stay on one line."""
     line, used = Text(), 0
     for n, (name, value) in enumerate(shares.parts):
         said = f"{display_text(name, NAME + 10)} {number_text(value, shares.digits, sign=shares.signed)}"
@@ -84,9 +84,9 @@ def in_lines(shares: Shares, room: int) -> Text:
 
 
 def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
-    """Return the lines of a strip's text, each followed by a line of bars; of a long text those around a marked token.
+    """Return the lines of a strip's text, each followed by a line of bars. Lines without numbers have no bars.
 
-    Lines without any number have no bars.
+    A long text is cut to the lines around its first marked token, or to its first lines.
     """
     gap = "" if strip.running else " "
     names = [visible(token) if strip.running else display_text(token, 1000) for token in strip.tokens]
@@ -124,17 +124,17 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     return parts
 
 
-BAR, SHORT = 16, 4  # cells of the longest bar, and of the shortest if there is little room
-TEXT = 24  # cells of a text column, and of a heat map's row names, if bars need room
+BAR, SHORT = 16, 4  # cells of a full bar: usually, and at least if there is little room
+TEXT = 24  # maximum cells of a text column if bars need room, and of a heat map's row names
 SHARES = 24  # the minimum width of a column of named numbers, in cells
 MIN_COLUMN = 8  # the minimum width of other text columns, in cells
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
-    """Draw the first `top` rows of a table, with as many columns as fit the width, and a note on the others."""
+    """Draw the first `top` rows of a table, with as many columns as fit the width, and a note on the rest."""
     rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in rows)]
-    names: list[str] = []  # of columns that don't fit
+    names: list[str] = []  # names of columns that don't fit
     if any(isinstance(cell, Shares) for row in rows for cell in row):
         grid = _grid_of_named_numbers(panel, rows, width)
     elif rows and marked:
@@ -216,7 +216,7 @@ def _aligned_contexts(cells: Sequence[Cell], room: int) -> list[Text]:
 
 
 def _grid_of_named_numbers(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Grid:
-    """Return a grid of a table with cells of named numbers, whose columns share the room that other columns leave."""
+    """Return a grid of a table with cells of named numbers. Their columns share the width that other columns leave."""
     texts = [["" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
               for cell, column in zip(row, panel.columns, strict=True)] for row in rows]  # fmt: skip
     named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
@@ -234,7 +234,7 @@ def _grid_of_named_numbers(panel: Table, rows: Sequence[Sequence[Cell]], width: 
 
 
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side if all fit the width with short bars, else one below the other."""
+    """Draw tables side by side if all fit the width with short bars, otherwise one below the other."""
     needs = []  # the width of each table with short bars
     for panel in panels:
         texts = [[cell_text(row[n], column) for row in panel.rows[:top]] for n, column in enumerate(panel.columns)]
@@ -255,7 +255,7 @@ def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
     """Return the width of each column that fits the terminal, and the length of bars, 0 if they don't fit.
 
-    Numbers are never folded. If there is no room, bars are left out first, then text is folded, then columns go.
+    If there isn't enough room, bars are dropped first, then text is wrapped, then columns are dropped.
     """
     sizes = [column_and_folded_width(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
     text = [column.digits is None for column in panel.columns]
@@ -277,12 +277,12 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
 
 
 def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
-    """Return the widths of columns, with those of text limited to `most`."""
+    """Return the widths of columns, limiting text columns to `most`."""
     return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
 
 
 def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:
-    """Return a column's width with its name on one line, and with one word of the name per line."""
+    """Return a column's width with its name on a single line, and with one word of the name per line."""
     numbers = max(map(cell_len, cells), default=1)
     return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
 
@@ -298,13 +298,13 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
-    """Return a line that lists what isn't shown and where to find it, in a list; empty if all is shown."""
+    """Return a list with a line that names the omitted parts and where to find them, or an empty list."""
     named = [part for part in parts if part]
     return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []
 
 
-COLUMN_NAME = 10  # cells of a heat map's column name
-STRONG = 0.25  # fraction of the largest number from which on a heat map's numbers are coloured
+COLUMN_NAME = 10  # maximum cells of a word in a heat map's column name
+STRONG = 0.25  # a heat map's numbers are coloured if they are at least this fraction of the largest
 CURVE = 32  # characters of a small curve
 
 
@@ -322,7 +322,7 @@ drawn.register(Table, draw_table)
 
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
-    """Draw bars in a terminal: the first parts, then, if the sum means something, the others as one and the sum."""
+    """Draw the first parts as bars in a terminal. If the sum is meaningful, add rows for other parts and the sum."""
     write = partial(number_text, digits=panel.digits, unbounded=panel.unbounded, sign=panel.signed)
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
@@ -395,7 +395,7 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
-    """Draw curves in a terminal: small, with first and last number, or one over the whole width if `full` is set."""
+    """Draw small curves with their first and last number, or one curve across the terminal if `full` is set."""
     if panel.full is not None:
         (curve,) = panel.series
         bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
@@ -423,7 +423,7 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
-    """Draw a scatter in a terminal as a table of positions, with the first and last point of each path."""
+    """Draw a scatter plot in a terminal as a table of positions: only the first and last point of each path."""
     followed = {point.after for point in panel.points}
     ends = [point for n, point in enumerate(panel.points) if point.after is None or n not in followed]
     rows: list[list[Cell]] = [[point.label, point.group, point.x, point.y] for point in ends]

@@ -1,4 +1,4 @@
-"""Provide the building blocks of terminal output: sections, tables, bars, sentences, status, last lines."""
+"""Provide the building blocks of terminal output: sections, tables, bars, sentences, status and last lines."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ from regard.trace.status import Status, exactness, note_sentences
 
 MAX_NAMED_PARTS = 6  # unknown and dropped pieces of text that a status lists
 MAX_NAMED_PIECES = 3  # unknown pieces, and texts with such pieces, that a warning lists
-SET_IN = 2  # cells of indentation of the parts of a section
+SET_IN = 2  # cells by which a section's parts are indented
 APART = 3  # cells between two columns: a blank of each column and a blank of the box
-PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
+PARTS = " ▏▎▍▌▋▊▉█"  # cells filled by eighths
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
 def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> None:
-    """Print parts to a console, one after another. Outside a terminal, lines have no trailing blanks."""
+    """Print parts to a console. Outside a terminal, trailing blanks are removed."""
     with console.capture() as captured:
         for part in parts:
             console.print(part)
@@ -53,7 +53,7 @@ def titled_terminal_section(title: str, *parts: RenderableType) -> Group:
 
 
 def columns(*columns: str | tuple[str, str]) -> Table:
-    """Return an empty table with these columns, each a heading, or a heading and its alignment."""
+    """Return an empty table with columns. columns: a heading for each, or a heading and its alignment."""
     table = Table(box=SIMPLE_HEAD, padding=(0, (APART - 1) // 2), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
@@ -83,9 +83,9 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
 
 
 def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
-    """Return a warning about tokens unknown to the tokenizer, in a list; empty if it knows all tokens.
+    """Return a list with a warning about tokens that the tokenizer doesn't know, empty if there are none.
 
-    texts: the name, status and number of tokens of each.
+    texts: the name, status and number of tokens of each text.
     """
     some = [text for text in texts if text[1].unknown]
     if not some:
@@ -100,7 +100,7 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
 
 
 def sentences(found: Sequence[str]) -> RenderableType:
-    """Return a bullet list of sentences, each wrapped and indented."""
+    """Return sentences as a bullet list, wrapped and indented."""
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
@@ -133,7 +133,7 @@ def terminal_height_characters(values: Sequence[float], full: float) -> str:
 
 
 def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
-    """Return the maximum of each of `count` equal parts of a list of values, or the list itself if it is shorter."""
+    """Split values into `count` equal parts, and return the maximum of each. Shorter lists are returned unchanged."""
     size = len(values)
     if size <= count:
         return list(values)
@@ -144,7 +144,7 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
 def ending_lines_in_terminal(statuses: Sequence[Status], more: str, took: float, notes: Sequence[str]) -> Group:
     """Return the last lines of an answer: exactness, model, kernels, time, notes, and options that show more.
 
-    statuses: of the traces, whose notes are included. took: the duration in seconds.
+    statuses: the traces' statuses, whose notes are included. took: the duration in seconds.
     """
     lines = []
     if statuses:
