@@ -1,1 +1,1 @@
-"""Build the interactive page: traces as data from which a browser computes weights, in one offline HTML file."""
+"""Build the interactive page: a single offline HTML file with data from which the browser computes weights."""

@@ -1,9 +1,9 @@
-"""Add traces to a page: the texts with their tokens and sinks, every attention call, the scores of their heads.
+"""Add traces to a page: texts with tokens and sinks, attention calls, and head scores.
 
-The view Steps also needs what follows the weights: values, the projection W_O, the residual and the norm after it. The
-page has the projection if it was verified, that is, if the heads' contributions add up to the model's own output.
-Otherwise it has only the values and the reason. For few tokens, W_O · value of every head and key replaces W_O, because
-it is smaller and leads to the same numbers.
+The Steps view also needs values, the projection W_O, the residual stream and the norm after it. The page has W_O if it
+was verified, that is, if the heads' contributions add up to the model's own output. Otherwise it has only the values,
+and the reason. If there are few tokens, W_O · value of every head and key replaces W_O, because it is smaller and leads
+to the same numbers.
 """
 
 import math
@@ -31,7 +31,7 @@ from regard.web.call import CallName, call_data
 from regard.web.numbers import Data, Encoding, NumberStore, page_numbers_in_bits, vector_bytes_in_page
 from regard.web.page import Page, text_data
 
-VALUES_ALONE = 36_000  # bytes (48 kB of a file) that a layer's values of all texts may take without steps=
+VALUES_ALONE = 36_000  # maximum bytes of a layer's values without steps= (48 kB of a file)
 
 
 def steps_data(
@@ -70,7 +70,7 @@ def steps_data(
 
 
 def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
-    """Return the bytes of W_O, and of W_O · values for a number of tokens, before compression."""
+    """Return the size in bytes of W_O, and of W_O · value for this number of tokens, before compression."""
     shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
     return 4 * output.weight.numel(), vector_bytes_in_page(shape, encoding)
 
@@ -78,7 +78,7 @@ def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encodin
 def refusal(
     weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput | UnverifiedOutput | None
 ) -> str | None:
-    """Return the reason why a page can't have a call's output projection, None if it can."""
+    """Return the reason if a page can't have a call's output projection, otherwise None."""
     if output is None:
         return "the trace does not hold what stands around attention: trace with attention_outputs=True"
     if isinstance(output, UnverifiedOutput):
@@ -110,12 +110,12 @@ def steps_bytes(
 
 
 def held(kept: Sequence[object], call: CallNumber) -> Any:
-    """Return a call's entry in a sequence that a trace keeps, such as its values, None if the trace lacks it."""
+    """Return a call's entry in a sequence of a trace, such as its values, or None if the trace lacks it."""
     return kept[call] if call in call_numbers(kept) else None  # type: ignore[call-overload]
 
 
 def entering_of(trace: Trace, layer: int) -> Float[Tensor, "L M"] | None:
-    """Return the hidden states (L, M) that enter a layer, None if the trace doesn't have them."""
+    """Return the hidden states (L, M) at a layer's input, or None if the trace lacks them."""
     return trace.hidden_states[layer] if layer in kept_numbers(trace.hidden_states) else None
 
 
@@ -125,7 +125,7 @@ def _add_vector(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Dat
 
 @dataclass
 class Added:
-    """The numbers on a page of a trace's text and calls. calls, cross: by (layer, number of the call in its layer)."""
+    """Where a trace's text and calls are on a page. calls, cross: indices by (layer, number of the call in it)."""
 
     text: int
     calls: dict[CallNumber, int] = field(default_factory=dict)
@@ -135,12 +135,12 @@ class Added:
 def add_trace(
     page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), part: Part | None = None
 ) -> Added:
-    """Add a trace to a page: its text, self-attention calls, steps and head scores. also_sinks: more sink tokens."""
+    """Add a trace to a page: text, self-attention calls, steps and head scores. also_sinks: additional sink tokens."""
     check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
     scores = None
     if trace.tokens and len(trace.tokens) <= SCORED and call_numbers(trace.attention):
-        with suppress(RegardError):  # keys that are no tokens of the text
+        with suppress(RegardError):  # some keys aren't tokens of the text
             scores = head_scores(trace)
     if scores is None:
         found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
@@ -167,7 +167,7 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
 
 
 def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
-    """Return those of a trace's attention calls whose layers the page includes."""
+    """Return a trace's attention calls in the layers that the page includes."""
     if page.layers is None:
         return list(call_numbers(maps))
     for layer in page.layers:
@@ -176,7 +176,7 @@ def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
 
 
 def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | None) -> dict[CallNumber, int]:
-    """Add a trace's attention calls of a stack to a page, and return their numbers. queries, keys: numbers of texts."""
+    """Add a stack's attention calls to a page, and return their indices. queries, keys: indices of the page's texts."""
     maps, values, outputs = (
         (trace.cross, trace.cross_values, trace.cross_attention_outputs)
         if part == "cross"
@@ -193,7 +193,7 @@ def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | N
         norms = None
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)
-        if norms is not None:  # 10 bits, 1e-3 of each: with more, norms would fill most of a short text's page
+        if norms is not None:  # 10 bits (relative error 1e-3), as norms would be most of a short text's page
             norms = page_numbers_in_bits(norms if page.heads is None else norms[list(page.heads)], 10)
         own = None if few.shape[0] == weights.shape[0] else page.heads
         numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=own))
@@ -223,7 +223,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
 
 
 def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> Data:
-    """Return the page's data for head scores, of the calls and heads that the page includes."""
+    """Return the page's data for the head scores of the calls and heads that it includes."""
     tables = scores.by_name()
     counts = {name: count_of_tokens(getattr(scores, OVER.get(name, "queries"))) for name in tables}
     kept = [row for row, call in enumerate(scores.calls) if call in added.calls]

@@ -1,6 +1,6 @@
-"""Build the page of traces: their texts, attention calls and findings, and the view that it opens with.
+"""Build the page of traces: their texts, attention calls and findings, and the view it opens with.
 
-Its size is estimated before anything is computed, so that a page too large for browsers raises an error at once.
+The size is estimated before anything is computed, so that a page too large for browsers raises an error immediately.
 """
 
 import re
@@ -24,14 +24,14 @@ from regard.web.add_traces import Added, add_pair, add_trace, entering_of, held,
 from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
 from regard.web.page import Page, model_name, status_lines
 
-LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
+LIMIT = 200_000_000  # bytes: browsers are slow to open larger files
 LINE = 80  # characters of a title
-CHANGES = ("ablated: ", "patched: ", "steered: ")  # beginnings of a status's notes on interventions
+CHANGES = ("ablated: ", "patched: ", "steered: ")  # prefixes of status notes about interventions
 Shown = Trace | PairTrace | WindowedTrace | Generated
 
 
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """Return the maximum size of a page's numbers in bytes, in base64, without biases, masks and overviews."""
+    """Return the maximum size in bytes of a page's numbers as base64, without biases, masks and overviews."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for maps in (side.attention, side.cross):
@@ -42,7 +42,7 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
 
 
 def call_bytes(weights: AttentionMap, encoding: Encoding, heads: Sequence[int] | None = None) -> int:
-    """Return the maximum number of bytes of some heads of a map (H, L, S) on a page, before compression."""
+    """Return a map's maximum size on a page in bytes, before compression. heads: those included, None for all."""
     count, length, size = weights.shape
     count = count if heads is None else len(heads)
     if weights.given is not None:
@@ -52,7 +52,7 @@ def call_bytes(weights: AttentionMap, encoding: Encoding, heads: Sequence[int] |
 
 
 def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
-    """Return the maximum size in bytes, in base64, of the steps on a page of traces."""
+    """Return the maximum size in bytes of the steps on a page of traces, as base64."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
         for call in call_numbers(side.attention):
@@ -76,9 +76,9 @@ def check_page_size(size: int, limit: int | None) -> None:
 class Choice:
     """The parts of the traces to include in a page.
 
-    layers, heads: the numbers of those to include, None for all. numbers: the encoding of vectors. steps: whether to
-    include values, hidden states and projections, or for which layers. limit: the maximum size in bytes, as far as it
-    is known before anything is computed; None for no limit.
+    layers, heads: the layer and head numbers to include, None for all. numbers: the encoding of vectors. steps: whether
+    to include values, hidden states and projections, or the layers for which to include them. limit: the maximum
+    estimated size in bytes, None for no limit.
     """
 
     layers: Sequence[int] | None = None
@@ -92,8 +92,8 @@ class Choice:
 class Opening:
     """The selection a page opens with. layer: -1 for the last, None for the first. head: None for the mean of heads.
 
-    word: its first token is selected, in the first text that has it. trace: if there is no word, counted from 0.
-    token: of that trace's first text, None for no token.
+    word: select its first token in the first text that has it. trace: without a word, the trace to open, counted
+    from 0. token: the token to select in that trace's first text.
     """
 
     view: str = "tokens"
@@ -113,7 +113,7 @@ def page_of(
     names: Sequence[str] | None = None,
     findings: Sequence[str] = (),
 ) -> Page:
-    """Build the page of traces, which has their texts, attention calls, head scores, findings and status."""
+    """Build the page of traces, with texts, attention calls, head scores, findings and status."""
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), plain_traces(each)
     if page.values_alone:
@@ -159,17 +159,17 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
 
 
 def plain_traces(traces: Sequence[object]) -> list[Any]:
-    """Return traces, with generated texts replaced by their traces."""
+    """Replace generated texts by their traces."""
     return [one.trace if isinstance(one, Generated) else one for one in traces]
 
 
 def listed(traces: object) -> list[Any]:
-    """Return traces or attention as a list, a single one as a list of itself."""
+    """Return traces or attention as a list. A single object becomes a list of one."""
     return list(traces) if isinstance(traces, list | tuple) else [traces]
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
-    """Return the title of a page: its first text, shortened, and the number of others."""
+    """Return the title of a page: its first text, shortened, and the number of other texts."""
     first = traces[0].encoder.text if isinstance(traces[0], PairTrace) else traces[0].text
     line = " ".join(first.split()) or "an empty text"
     others = f" (and {len(traces) - 1} more)" if len(traces) > 1 else ""
@@ -177,7 +177,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 
 
 def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
-    """Return names of traces by differences in model, dtype and interventions, None if there are none."""
+    """Name traces by their differences in model, dtype and interventions. Returns None if there are none."""
     each = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
         for one in traces
@@ -190,7 +190,7 @@ def names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> 
 def _add_texts_of_trace(
     page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None = None
 ) -> list[Added]:
-    """Add one trace of several to a page. Returns the numbers of its texts (source and target, or windows)."""
+    """Add one of several traces to a page. Returns an `Added` for each of its texts (source and target, or windows)."""
     nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
     if isinstance(trace, PairTrace):
         both = add_pair(page, trace, f"source{nth}", f"target{nth}")
@@ -207,9 +207,9 @@ def _add_texts_of_trace(
 
 
 def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
-    """Add a pair's word alignment to a page that has calls of its cross-attention.
+    """Add a pair's word alignment to a page, if the page has calls of its cross-attention.
 
-    The best layer is the layer whose rows attend to the source of the token written next, if the page has it.
+    The best layer is the one whose rows attend to the source of the next generated token, if the page has that layer.
     """
     calls = added.cross
     if not calls or not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
@@ -226,7 +226,7 @@ def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
 def _add_comparisons(
     page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]]
 ) -> None:
-    """Add comparisons to a page: of each text with the first earlier text that has the same tokens."""
+    """Add comparisons to a page, each between a text and the first earlier text with the same tokens."""
     texts = [(trace, added[0]) for trace, added in zip(traces, places, strict=True) if isinstance(trace, Trace)]
     for n, (after, second) in enumerate(texts):
         for before, first in texts[:n]:
@@ -270,7 +270,7 @@ def _set_opening(
 
 
 def told_token(side: Trace, findings: Sequence[str]) -> int | None:
-    """Return the token to open with if no word was requested: of the first word in findings, else the last word."""
+    """Return the token to select if no word was requested: of the first word in findings, or of the last word."""
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
@@ -279,11 +279,11 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
 
 
 def _first_text_with_word(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
-    """Return the number of the first text that has a word, and the word's first token. Raises RegardError if none."""
+    """Return the index of the first text that has a word, and the word's first token. Raises RegardError if none."""
     for at, (side, _) in enumerate(each):
         with suppress(RegardError):
             return at, side.word(word)[0].tokens[0]
-    return 0, each[0][0].word(word)[0].tokens[0]  # which raises the error of the first text
+    return 0, each[0][0].word(word)[0].tokens[0]  # raises the error for the first text
 
 
 def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:

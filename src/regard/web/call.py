@@ -1,11 +1,11 @@
-"""Convert one attention call to page data: queries and keys, score rule, each query's row maximum and row sum.
+"""Convert an attention call to page data: queries, keys, score rule, and the row maximum and row sum of each query.
 
-The maxima and sums are those of the stored numbers, so that the rows shown sum to 1. Every weight of the stored numbers
-is compared with the trace's, a few rows at a time.
+Maxima and sums are computed from the stored (rounded) numbers, so that the displayed rows sum to 1. Every weight
+computed from the stored numbers is compared with the trace's weight, a few rows at a time.
 
-A mask of any kind becomes a band of positions, or the runs of keys that each query may attend to, found a few rows at a
-time. A bias becomes one number for each distance of key and query (T5, ALiBi), one for each key, or, if it is small
-enough, all its numbers. Each form is checked to have every number of the bias.
+Every mask becomes a band of positions, or the runs of keys that each query may attend to, found a few rows at a time.
+A bias becomes one number per distance between query and key (T5, ALiBi), one per key, or all its numbers if there are
+few enough. A short form is used only if it reproduces every number of the bias.
 """
 
 import math
@@ -26,17 +26,17 @@ from regard.errors import RegardError
 from regard.web.numbers import Data, NumberStore
 
 CPU = torch.device("cpu")
-BAND = 1 << 22  # cells of a mask or a bias that are read at once
-DENSE = 1 << 22  # numbers of a bias without a shorter form: a page has no more
-RUNS = 1 << 24  # runs of keys in the mask of one call: a page has no more
-BLOCK = 1 << 22  # weights of all heads that are compared at once
-OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # cells per side, of maps with more tokens per side than this
-NOTHING = -1e30  # the score of a sink that receives no attention, for -inf, which JSON lacks
-CODES = 65535  # the largest code of an overview's cell
+BAND = 1 << 22  # cells of a mask or bias read at once
+DENSE = 1 << 22  # maximum numbers of a bias without a shorter form
+RUNS = 1 << 24  # maximum runs of keys in a call's mask
+BLOCK = 1 << 22  # weights of all heads compared at once
+OVERVIEWS = {"overview": (256, 1024), "small": (32, 256)}  # (cells per side, largest size of a map without an overview)
+NOTHING = -1e30  # replaces a sink score of -inf, which JSON lacks
+CODES = 65535  # the largest code of an overview cell
 
 
 def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: NumberStore) -> Data | None:
-    """Return the page's data for a call's mask, as a band or runs of keys; None if no key is masked."""
+    """Return the page's data for a call's mask, as a band or as runs of keys. None if no key is masked."""
     simple = None if mask is None else mask.simplified(length, size)
     if simple is None:
         return None
@@ -68,13 +68,13 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
 
 
 def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, numbers: NumberStore) -> Data | None:
-    """Return the page's data for a call's bias, in the shortest form that has all its numbers; None for none."""
+    """Return the page's data for a call's bias, in the shortest form that has all its numbers. None without bias."""
     if bias is None or not bool(bias.any()):
         return None
     own = bias[0].detach().float().cpu()
     heads = own.shape[0]
     bands = own.split(max(1, BAND // own.shape[2]), 1)
-    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # same in every row
+    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # equal in all rows
         keys = own[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
     own = own.expand(heads, length, size)
@@ -90,7 +90,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
 
 
 def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
-    """Return a bias (h, L, S) that depends only on j - i as (h, L + S - 1), by j - i + L - 1, None for others."""
+    """Return a bias (h, L, S) that depends only on j - i as (h, L + S - 1), indexed by j - i + L - 1. Else None."""
     _, length, size = bias.shape
     if not length or not size:
         return bias.new_zeros(len(bias), max(0, length + size - 1))
@@ -104,9 +104,9 @@ def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offset
 
 
 def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
-    """Return a score rule with the numbers of a page: bias and sinks in float32, on the CPU.
+    """Return a score rule as a page stores it, with bias and sinks in float32 on the CPU.
 
-    Some models add a mask to the scores, so a bias of -inf becomes part of the mask.
+    Some models add their mask to the scores, so a bias of -inf becomes part of the mask.
     """
     bias = None if rule.bias is None else rule.bias.detach().float().cpu()
     sinks = None if rule.sinks is None else rule.sinks.detach().float().cpu()
@@ -120,7 +120,7 @@ def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
 
 
 def _runs_of_allowed_keys(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of runs of allowed keys of each query, the runs' first keys, and their ends (exclusive)."""
+    """Return how many runs of allowed keys each query has, the first key of each run, and its (exclusive) end."""
     tile = mask.tile(slice(0, 1), slice(head, head + 1), rows, slice(0, size), CPU)
     allowed = np.zeros((rows.stop - rows.start, size + 2), np.int8)
     allowed[:, 1:-1] = 1 if tile is None else tile[0, 0].expand(len(allowed), size).numpy()
@@ -131,10 +131,10 @@ def _runs_of_allowed_keys(mask: Mask, head: int, rows: slice, size: int) -> tupl
 
 @dataclass(frozen=True)
 class CallName:
-    """The identity of a call: its layer, its number among the layer's calls of its stack, and its texts.
+    """The identity of a call: its layer, its number among the calls of that layer and stack, and its texts.
 
-    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: the stack, of an
-    encoder-decoder. path: the name of a call without a trace.
+    queries, keys: indices of the page's texts. alone: whether it is the layer's only call. part: the stack, for an
+    encoder-decoder. path: the name of a call that has no trace.
     """
 
     layer: int
@@ -146,10 +146,10 @@ class CallName:
     path: str = ""
 
     def data(self, weights: AttentionMap) -> Data:
-        """Return the page's data that names and sizes the call, for its map (H, L, S), without weights."""
+        """Return the page's data on the call's name, texts and shape, without weights. weights: its map (H, L, S)."""
         return {
             "name": str(self), "layer": self.layer, "nth": self.nth,
-            "part": "cross" if self.part == "cross" else "self",  # an encoder's and a decoder's own are both "self"
+            "part": "cross" if self.part == "cross" else "self",  # self-attention of encoder or decoder is "self"
             "queries": self.queries, "keys": self.keys, "heads": weights.shape[0], "key_heads": weights.key.shape[1],
             "width": weights.query.shape[-1], "scale": float(weights.rule.scale), "softcap": weights.rule.softcap,
             "ablated": [],  # an ablated head still attends: its weights are not 0, its output is
@@ -170,10 +170,10 @@ def call_data(
     norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
 ) -> Data:
-    """Return the page's data for one call's attention map (H, L, S), with arrays in the page's store `numbers`.
+    """Return the page's data for a call's attention map (H, L, S). Arrays are added to the page's store `numbers`.
 
-    A page computes exp(score - row maximum) / row sum. So given weights are written as their logarithms, a bias, with
-    row maxima of 0 and row sums of 1, whatever they sum to.
+    A page computes exp(score - row maximum) / row sum. Weights without queries and keys are therefore stored as a bias
+    of log weights, with row maxima of 0 and row sums of 1, whatever their actual sums.
     """
     heads, length, size = weights.shape
     scored = weights if weights.given is None else _map_of_log_weights(weights.given, name)
@@ -209,7 +209,7 @@ def call_data(
 
 
 def _map_of_log_weights(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
-    """Return an attention map whose bias is the logarithm of given weights (1, H, L, S)."""
+    """Return an attention map whose bias is the logarithm of these weights (1, H, L, S)."""
     if bool((given < 0).any()):
         raise RegardError(f"{name}: its weights are below 0, which a page cannot show")
     _, heads, length, size = given.shape
@@ -220,16 +220,16 @@ def _map_of_log_weights(given: Float[Tensor, "1 H L S"], name: CallName) -> Atte
 def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> float:
     """Return the largest absolute difference between the weights of two maps (H, L, S), NaN if a weight is NaN.
 
-    Keys that the band of the mask hides from a block of rows are 0 in both and left out.
+    Keys that the mask's band hides from a block of rows are skipped, because their weights are 0 in both.
     """
     heads, length, size = weights.shape
     if not length or not size:
         return 0.0
     largest, mask = 0.0, rounded.rule.mask
-    together = max(1, BLOCK // (length * size))  # heads of a short text
+    together = max(1, BLOCK // (length * size))  # heads compared at once
     step = max(1, min(1024, BLOCK // size))
     if mask is not None and mask.key_range(0, min(step, length), size) != (0, size):
-        weights.row_max_sum()  # once for all rows: otherwise every block of some keys would compute it
+        weights.row_max_sum()  # cached: otherwise each block with only some keys would compute it again
     for head in range(0, heads, together):
         for start in range(0, length, step):
             stop = min(start + step, length)
@@ -245,7 +245,7 @@ def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> 
 
 
 def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
-    """Return the page's data for mean weights of an attention map in the cells of `OVERVIEWS`, None for small maps."""
+    """Return the page's overviews of an attention map: the mean weight of each cell, or None if the map is small."""
     _, length, size = weights.shape
     data: Data = {}
     pooled: Tensor | None = None
@@ -255,7 +255,7 @@ def overviews_data(weights: AttentionMap, numbers: NumberStore) -> Data:
             continue
         rows, cols = min(side, length), min(side, size)
         if pooled is not None and pooled.shape[1] % rows == pooled.shape[2] % cols == 0:
-            # cell p begins at p · tokens // cells: each of these cells is whole ones of the larger overview
+            # Cell p begins at p · tokens // cells, so each new cell consists of whole cells of the larger overview.
             cells = cell_sizes(length, pooled.shape[1], CPU)[:, None] * cell_sizes(size, pooled.shape[2], CPU)
             pooled = (pooled * cells).unflatten(2, (cols, -1)).sum(3).unflatten(1, (rows, -1)).sum(2)
             pooled /= cell_sizes(length, rows, CPU)[:, None] * cell_sizes(size, cols, CPU)

@@ -1,11 +1,11 @@
-"""Write a page as one HTML file that works offline by double click. Without JavaScript it shows only its sentences.
+"""Write a page as a single HTML file that opens offline. Without JavaScript it shows only its sentences.
 
 The file contains the smallest program that has its views. `make page` builds the programs and their style sheets from
-web/, and every release has them.
+web/, and every release includes them.
 
-Its Content-Security-Policy lets it load nothing and run only its own script, known by its SHA-256. Data is in script
-elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text can end
-the element, and numbers in base64. Several pages can be joined in one file.
+Its Content-Security-Policy lets it load nothing and run only its own script, identified by SHA-256. Data is in script
+elements of types that browsers don't run. Numbers are in base64. In JSON, `<`, `>` and `&` are escaped as \\uXXXX, so
+that no text can end the element. Several pages can be joined in one file.
 """
 
 import base64
@@ -26,7 +26,7 @@ from regard.web.numbers import Data
 from regard.web.page import HasPage, Page
 
 BUILT = Path(__file__).parent / "built"
-BUNDLES = {  # the views that each program of a file's page has, the smallest first: web/src/bundles
+BUNDLES = {  # the views that each page program has, smallest program first: web/src/bundles
     "panels": {"numbers"},
     "weights": {"numbers", "weights", "texts", "image"},
     "paths": {"paths", "weights", "texts"},
@@ -46,7 +46,7 @@ class Shell:
 def bundle_of(page: Page) -> str:
     """Return the name of the smallest program in `BUNDLES` that has all views of a page."""
     shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
-    shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # with the slider
+    shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # for a slider
     shown |= {str(page.overview["kind"])} if page.overview else set()
     return next(name for name, has in BUNDLES.items() if shown <= has)
 
@@ -89,7 +89,7 @@ def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title} · regard</title>\n<style>{shell.style}</style>\n</head>\n"
-        # for browsers without JavaScript: the program removes it
+        # for browsers without JavaScript; the program removes it
         f'<body>\n<div id="regard-page">\n<noscript><h1>{title}</h1>\n'
         f"<p>This page needs JavaScript.</p>\n{findings}</noscript>\n</div>\n"
     )
@@ -100,7 +100,7 @@ def html_parts(page: Page, shell: Shell | None = None) -> Iterator[bytes]:
     first = {int(at) for at in re.findall(r'"at": (\d+)', json.dumps(first_view))}
     others = [at for at in range(len(page.numbers.blobs)) if at not in first]
     yield from _number_scripts(page, sorted(first))
-    yield f"<script>{script_text(shell)}</script>\n".encode()  # shows the first view while the browser reads on
+    yield f"<script>{script_text(shell)}</script>\n".encode()  # shows the first view while the rest loads
     yield from _number_scripts(page, others)
     yield b"</body>\n</html>\n"
 
@@ -113,21 +113,21 @@ def _number_scripts(page: Page, numbers: Sequence[int]) -> Iterator[bytes]:
 
 
 def script_json(data: Data) -> str:
-    """Return data as JSON that is safe in a script element: in ASCII, without `<`, `>` and `&`."""
+    """Return data as ASCII JSON without `<`, `>` and `&`, which is safe in a script element."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def script_text(shell: Shell) -> str:
-    """Return the program as text of a script element: `<` before `!--`, `script` and `/script` becomes \\x3C.
+    """Return the program as text for a script element: `<` before `!--`, `script` and `/script` becomes \\x3C.
 
-    HTML would read a comment or an end there. All are in strings, in which \\x3C is the same character.
+    HTML would see a comment or tag there. They occur only in strings, where \\x3C is the same character.
     """
     return re.sub(r"<(?=!--|/?script)", r"\\x3C", shell.script, flags=re.IGNORECASE)
 
 
 def html_security_policy(shell: Shell) -> str:
-    """Return the file's Content-Security-Policy: load nothing, and run only its own script."""
+    """Return the file's Content-Security-Policy, which forbids loading anything and running other scripts."""
     digest = base64.b64encode(hashlib.sha256(script_text(shell).encode()).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -136,12 +136,12 @@ def html_security_policy(shell: Shell) -> str:
 
 
 def readable(text: str) -> str:
-    """Return a text as HTML: escaped, with Unicode's pictures for control characters."""
+    """Escape a text for HTML, with Unicode's symbols for control characters."""
     return escape(text_with_control_pictures(text).replace("\r", "\u240d"))
 
 
 def join_pages_into_one(pages: Sequence[Page]) -> Page:
-    """Join pages into one page, with all their sentences and a tab for each of their panels."""
+    """Join several pages into one, with all their sentences and a tab for each of their panels."""
     if len(pages) == 1:
         return pages[0]
     page = Page(f"{pages[0].title} (and {len(pages) - 1} more)")
@@ -151,7 +151,7 @@ def join_pages_into_one(pages: Sequence[Page]) -> Page:
 
 
 def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
-    """Build the page of an answer and the attention of its texts (with `page_of`), which opens at the answer."""
+    """Build a page with an answer's panels and the attention of its texts (`page_of`). It opens at the answer."""
     own = found.page()
     page = page_of(traces, choice, opening, title=own.title, findings=own.findings)
     page.opening["view"] = f"panel {len(page.panels)}"
@@ -160,9 +160,9 @@ def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Cho
 
 
 def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) -> None:
-    """Add the panels, status and sentences of other pages to a page, and number panels that have the same name.
+    """Add the panels, status and sentences of other pages to a page, and number panels with equal names.
 
-    The sentences of each page begin with its title, so that a reader sees their subject.
+    The sentences of each page begin with its title, so that their subject is clear.
     """
     for other in others:
         if sentences:

@@ -1,8 +1,8 @@
-"""Encode the numbers of a page: deflated byte planes in base64, with vectors as int16 and a scale each, or float32.
+"""Encode the numbers of a page as deflated byte planes in base64. Vectors are int16 with a scale each, or float32.
 
-Byte planes: byte 0 of all numbers, then byte 1 of all, and so on, lowest bytes first. The planes of high bytes vary
-little and deflate well. A vector's scale is its largest component / 32767, so that the error of an int16 is at most
-half of that. `web/src/data/format.ts` reads these numbers.
+Byte planes have byte 0 of all numbers, then byte 1 of all numbers, and so on, lowest bytes first. The planes of high
+bytes vary little and deflate well. A vector's scale is its largest component / 32767, so that the error of an int16 is
+at most half a scale. `web/src/data/format.ts` reads these numbers.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from torch import Tensor
 
 from regard.errors import RegardError
 
-Data = dict[str, object]  # a part of a page's data, to be JSON
+Data = dict[str, object]  # a part of a page's data, for JSON
 Encoding = Literal["int16", "float32"]
 ENCODINGS: tuple[Encoding, ...] = ("int16", "float32")
 DTYPES = ("int16", "uint16", "int32", "float32")
-LARGEST = 32767  # the largest int16; its negative is the smallest that is used
-LEVEL = 6  # of zlib: level 9 takes three times as long for half a percent
-VECTOR_STRATEGY = zlib.Z_RLE  # vectors' bytes seldom repeat: this takes a third of the time, for fewer bytes
+LARGEST = 32767  # the largest int16. Its negative is the smallest value in use
+LEVEL = 6  # zlib's level: 9 takes three times as long and saves half a percent
+VECTOR_STRATEGY = zlib.Z_RLE  # faster and smaller, because the bytes of vectors seldom repeat
 
 
 @dataclass
 class NumberStore:
-    """The arrays of one page, deflated: `<script id="numbers-{at}">` has blobs[at] in base64.
+    """The deflated arrays of a page: `<script id="numbers-{at}">` has blobs[at] in base64.
 
     encoding: the type in which vectors are stored.
     """
@@ -42,7 +42,7 @@ class NumberStore:
             raise RegardError(f"numbers: got {self.encoding!r}, expected {' or '.join(map(repr, ENCODINGS))}")
 
     def add(self, numbers: np.ndarray | Tensor, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> dict[str, object]:
-        """Store an array, equal arrays once. Returns its index, dtype and shape as page data. strategy: of zlib."""
+        """Store an array, unless an equal array is stored. Returns its index, dtype and shape. strategy: zlib's."""
         array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
         assert str(array.dtype) in DTYPES
         planes = page_number_byte_planes(array)
@@ -54,7 +54,7 @@ class NumberStore:
         return {"at": at, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def add_vectors(self, vectors: Float[Tensor, "*n D"]) -> tuple[dict[str, object], Float[Tensor, "*n D"]]:
-        """Store vectors. Returns their entry in the page's data, and the stored vectors, rounded, in float32."""
+        """Store vectors. Returns their entry in the page's data, and the vectors as stored (rounded), in float32."""
         if self.encoding == "float32":
             exact = vectors.detach().float().cpu()
             return {"values": self.add(exact, VECTOR_STRATEGY), "scales": None}, exact
@@ -64,21 +64,21 @@ class NumberStore:
 
     @property
     def size(self) -> int:
-        """The size of all stored arrays in bytes, in base64."""
+        """The size of all stored arrays in bytes, as base64."""
         return sum(4 * -(-len(blob) // 3) for blob in self.blobs)
 
 
 def page_number_byte_planes(array: np.ndarray) -> bytes:
-    """Return an array's bytes in planes: the lowest byte of all numbers, then the next bytes, up to the highest."""
+    """Return an array's bytes in planes: the lowest bytes of all numbers, then the next bytes, up to the highest."""
     width = array.dtype.itemsize
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little.reshape(-1).view(np.uint8).reshape(-1, width).T).tobytes()
 
 
 def vectors_rounded_for_page(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Float[Tensor, "*n"]]:
-    """Round vectors to int16 with one float32 scale each: vector ≈ int16 × scale. A vector of zeros has the scale 0.
+    """Round vectors to int16 with one float32 scale each: vector ≈ int16 × scale. A vector of zeros has scale 0.
 
-    Scales are rounded up to 8 bits, which deflate to half and make steps at most 1 % coarser.
+    Scales are rounded up to 8 significant bits. They then deflate to half, and steps are at most 1 % coarser.
     """
     wide = vectors.double()
     largest = wide.abs().amax(-1) if wide.shape[-1] else wide.new_zeros(wide.shape[:-1])
@@ -88,9 +88,9 @@ def vectors_rounded_for_page(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Fl
 
 
 def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = False) -> Float[Tensor, "*n"]:
-    """Round positive float32 numbers to so many significant bits. The remaining bits are 0 and deflate to nothing.
+    """Round positive float32 numbers to a number of significant bits. The other bits are 0 and deflate to nothing.
 
-    up: round up, otherwise to the nearest.
+    up: round up instead of to the nearest.
     """
     step = 1 << (24 - bits)
     whole = numbers.contiguous().view(torch.int32)
@@ -98,6 +98,6 @@ def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = 
 
 
 def vector_bytes_in_page(shape: tuple[int, ...], encoding: Encoding) -> int:
-    """Return the size of vectors of a shape on a page in bytes, before compression."""
+    """Return the size in bytes of vectors with this shape on a page, before compression."""
     count = int(np.prod(shape[:-1]))
     return count * shape[-1] * 4 if encoding == "float32" else count * (shape[-1] * 2 + 4)

@@ -1,6 +1,6 @@
 """Collect a page's data for the browser: the texts of traces, their attention calls, findings and panels.
 
-`web/src/data/format.ts` describes each field. Arrays are stored apart from the data, in a `NumberStore`.
+`web/src/data/format.ts` describes each field. Arrays are stored separately, in a `NumberStore`.
 web/src/views/overview has one module for each kind of first view.
 """
 
@@ -31,16 +31,16 @@ from regard.web.numbers import Data, NumberStore
 
 FORMAT, VERSION = "regard page", 1
 SCREEN = 900  # pixels of an image's longer side
-LONGEST = 48  # tokens of a text whose links the first view shows
-MOST_CELLS = 1000  # tokens times states, up to which a page has the three likeliest tokens of each
+LONGEST = 48  # maximum tokens of a text whose links the first view shows
+MOST_CELLS = 1000  # maximum tokens times states for which a page has the three likeliest tokens of each
 
 
 @dataclass
 class Page:
-    """A page that is being built; `data()` returns what format.ts calls Page.
+    """A page that is being built. `data()` returns the type Page of format.ts.
 
-    layers, heads: the numbers of those that it includes, None for all. steps_of: the layers whose steps it has.
-    values_alone: steps have only values. optional: a sentence on the size of steps. tokens: of all texts together.
+    layers, heads: the layer and head numbers that it includes, None for all. steps_of: the layers whose steps it has.
+    values_alone: steps have only values. optional: a sentence on the size of steps. tokens: the total number of tokens.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Page:
     overview: Data | None = None
 
     def data(self) -> Data:
-        """Return the page's data, with pictures of control characters, so that no text can reorder what is shown."""
+        """Return the page's data, with symbols for control characters, so that no text can reorder the display."""
         first = {"view": "overview"} if self.overview and self.opening["view"] == "tokens" else {}
         data: Data = {
             "format": FORMAT, "version": VERSION, "made_by": f"regard {__version__}",
@@ -78,23 +78,23 @@ class Page:
         return {name: page_data_with_pictures(each) for name, each in data.items()}
 
     def add_text(self, text: Data) -> int:
-        """Add the data of a text to the page. Returns the text's number."""
+        """Add the data of a text to the page. Returns the text's index."""
         self.texts.append(text)
         return len(self.texts) - 1
 
     def add_call(self, call: Data) -> int:
-        """Add the data of an attention call to the page. Returns the call's number."""
+        """Add the data of an attention call to the page. Returns the call's index."""
         self.calls.append(call)
         return len(self.calls) - 1
 
     def largest_difference(self) -> float:
-        """Return the largest difference between the page's weights and those of the traces, over all calls."""
+        """Return the largest difference between weights of the page and of the traces, over all calls."""
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
 
     def overview_of(
         self, traces: Sequence[Any], summary: Summary | None = None, *, chosen: bool = False
     ) -> Data | None:
-        """Return the data of the first view, in addition to queries and keys; None if these traces have none.
+        """Return the data of the first view, in addition to queries and keys, or None if these traces have no view.
 
         chosen: whether the page opens at a requested layer or head.
         """
@@ -110,9 +110,9 @@ class Page:
     def texts_stage(
         self, texts: Sequence[tuple[Sequence[Token], Any]], summary: Summary | None = None, *, chosen: bool = False
     ) -> Data | None:
-        """Return the first view's data for short texts: the most distinctive links, and a followed word's tokens.
+        """Return the first view's data for short texts: the most distinctive links, and the tokens of a followed word.
 
-        For each head and token, it also has how unusual the most distinctive link is (`unusual_by_head`).
+        It also has each token's most distinctive link in every head (`unusual_by_head`).
         """
         links: list[Any] = []  # None for a long text
         unusual: list[Any] = []
@@ -131,7 +131,7 @@ class Page:
             followed = [(word, word.link) for word in occurrences if word.link and word.text == number]
             for word, link in sorted(followed, key=lambda pair: pair[1].weight):
                 at, weight = word.tokens[0], link.weight
-                if len(word.tokens) > 1:  # then link.weight is the mean
+                if len(word.tokens) > 1:  # link.weight is the mean of the word's tokens
                     weight = float(attention[link.layer][link.head, at, link.token])
                 named = [Link(link.layer, link.head, at, word.word, link.token, link.text, weight, 0.0), *named]
             maps = [*divergence_maps(tokens, attention, self._sink_tokens(number), [*calls], heads)]
@@ -139,14 +139,14 @@ class Page:
                 [q, k, calls[layer], heads.index(h), round(weight, 4)]
                 for q, k, layer, h, weight in standing_out(named, maps) if layer in calls and h in heads
             ])  # fmt: skip
-            for word, _ in followed:  # several tokens: the first has their mean, as in the sentence
+            for word, _ in followed:  # the first token gets the mean of all, as in the sentence
                 for *_, divergence in maps:
                     divergence[:, word.tokens[0]] = gives(divergence, word.tokens)
             unusual.append(self.numbers.add(unusual_by_head(maps, heads)))
         occurrences, difference = (summary.occurrences, summary.difference) if summary else ([], None)
         rows = [] if summary is None or summary.windows else [occurrence.text for occurrence in occurrences]
         words = [occurrence.tokens[0] for occurrence in occurrences] if set(rows) == {*range(len(texts))} else []
-        if not words and len(texts) == 2 and len(shapes) == 1:  # unchanged, and with an intervention
+        if not words and len(texts) == 2 and len(shapes) == 1:  # a text without and with an intervention
             words, rows = [int(str(self.opening["token"] or 0))] * 2, [0, 1]
         if not words or None in links:
             words, rows = [], []
@@ -160,11 +160,11 @@ class Page:
         }  # fmt: skip
 
     def writing_stage(self, written: Sequence[Any], traces: Sequence[Trace]) -> Data | None:
-        """Return the first view's data for generated texts, token by token; None if the page lacks their attention.
+        """Return the first view's data for generated texts, token by token. None if the page lacks their attention.
 
         written: `tokens` and `how` of each text, as in a `Generation`. Each token has its probability, other likely
-        tokens and its most distinctive links. For each hidden state there are the token's rank and probability, and the
-        likeliest tokens, by their numbers in `words`: three, or one if there are many.
+        tokens and its most distinctive links. For each hidden state, there are the token's rank and probability, and
+        the three likeliest tokens (or one, if there are many states) as indices into `words`.
         """
         names: dict[str, int] = {}
         count = 3 if sum(len(step.layers) for text in written for step in text.how.tokens) <= MOST_CELLS else 1
@@ -203,11 +203,11 @@ class Page:
         return {"kind": "writing", "texts": texts, "words": list(names)}
 
     def _sink_tokens(self, number: int) -> list[int]:
-        """Return the numbers of a text's tokens that are attention sinks."""
+        """Return the positions of a text's attention sinks."""
         return cast("Any", self.texts[number]["tokens"])["sinks"]
 
     def _calls_and_heads_of_text(self, number: int) -> tuple[dict[Any, int], list[int]]:
-        """Return a text's self-attention calls by layer, and its heads; empty if heads or calls of layers differ."""
+        """Return a text's self-attention calls by layer, and its heads. Empty if layers differ in calls or heads."""
         calls: list[tuple[int, Any]] = [(at, call) for at, call in enumerate(self.calls) if call["queries"] == number]
         by_layer, heads = {call["layer"]: at for at, call in calls}, {call["heads"] for _, call in calls}
         if len(heads) != 1 or len(by_layer) < len(calls) or any(call["keys"] != number for _, call in calls):
@@ -216,9 +216,9 @@ class Page:
 
 
 def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.ndarray:
-    """Return each token's most distinctive link in every head: thousandths of a nat, and the other token.
+    """Return each token's most distinctive link in every head: its divergence in 0.001 nats, and the other token.
 
-    heads: those that the page has. Returns uint16 (2, 2, n, H, L): as a query or as a key, then both numbers.
+    heads: those that the page has. Returns uint16 (2, 2, n, H, L). Axis 0: as query or key. Axis 1: these two numbers.
     """
     largest, others = largest_divergences([divergence[list(heads)] for _, _, divergence in maps])
     values = torch.stack([(largest * 1000).round().clamp(max=65_535), others], -2)
@@ -228,9 +228,9 @@ def unusual_by_head(maps: Sequence[DivergenceMap], heads: Sequence[int]) -> np.n
 def text_data(
     name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = (), patches: Patches | None = None
 ) -> Data:
-    """Return the page's data for a text. name: "text 1", "source". sinks: numbers of tokens that are attention sinks.
+    """Return the page's data for a text. name: such as "text 1" or "source". sinks: positions of attention sinks.
 
-    patches: of an image, if their positions in it are known.
+    patches: the patches of an image, if their boxes are known.
     """
     own = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
     picture: Data = {} if patches is None or patches.seen is None else {"picture": picture_data(patches, patches.seen)}
@@ -243,7 +243,7 @@ def text_data(
         "tokens": {
             "text": [token.text for token in tokens],
             "start": [token.start for token in tokens],
-            # a blank that a tokenizer adds before a text is not the text's first character
+            # A blank that a tokenizer adds before a text isn't the text's first character.
             "end": [t.start if t.text.isspace() and t.characters.strip() else t.end for t in tokens],
             "special": [n for n, token in enumerate(tokens) if token.special],
             "sinks": sorted(sinks),
@@ -255,7 +255,7 @@ def text_data(
 
 
 def picture_data(patches: Patches, seen: Box) -> Data:
-    """Return the page's data for an image: a JPEG for the screen, and the patches' box as fractions of its sides."""
+    """Return the page's data for an image: a small JPEG, and the box of all patches in fractions of its sides."""
     pixels = patches.picture.pixels
     width, height = pixels.size
     small = pixels.copy()
@@ -271,14 +271,14 @@ def picture_data(patches: Patches, seen: Box) -> Data:
 
 @runtime_checkable
 class HasPage(Protocol):
-    """An object that makes its own page, such as the answers of `regard.display`."""
+    """An object that builds its own page, such as an answer."""
 
     def page(self, choice: Any = None) -> Page:
         """Build the page."""
 
 
 def page_data_with_pictures(value: Any) -> Any:
-    """Copy a page's data, with `regard.text.quoting.text_with_control_pictures` applied to all strings."""
+    """Copy a page's data, with symbols for control characters in all strings."""
     if isinstance(value, str):
         return text_with_control_pictures(value)
     if isinstance(value, dict):
@@ -289,7 +289,7 @@ def page_data_with_pictures(value: Any) -> Any:
 
 
 def model_name(statuses: Sequence[Status]) -> str | None:
-    """Return the names of the models of all passes, joined with "and"; None without models."""
+    """Return the names of all models, joined with "and", or None without models."""
     return " and ".join(dict.fromkeys(status.model for status in statuses)) or None
 
 

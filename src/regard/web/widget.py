@@ -1,6 +1,6 @@
-"""Show the page as a notebook widget. You can read and set the selection on the page from Python, as traits.
+"""Show the page as a notebook widget, whose selection you can read and set in Python as traits.
 
-This module needs anywidget (the extra `notebook`); `regard.show` makes the widget.
+This module needs anywidget (the extra `notebook`). `regard.show` makes the widget.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,20 @@ from regard.errors import RegardError
 from regard.web.html_file import built_program
 from regard.web.page import Page
 
-TOKENS_OF = {"gives": "queries", "receives": "keys"}  # the tokens to choose from, by side
+TOKENS_OF = {"gives": "queries", "receives": "keys"}  # by side: the tokens that you can select
 VIEWS = ("overview", "map", "compare", "tokens", "steps")  # as format.ts names them
 
 
 class SelectionError(RegardError, traitlets.TraitError):
-    """Raised if a trait is set to a value that the page doesn't have. The message lists what it has."""
+    """Raised if a trait is set to a value that the page doesn't have. The message lists the valid values."""
 
 
 @dataclass(frozen=True)
 class PageCall:
-    """What you can choose in an attention call on a page.
+    """The possible selections in an attention call on a page.
 
     text: the name of its text or text pair in the page's menu. heads: the numbers of its heads.
-    queries, keys: numbers of tokens. same: whether both are in one text.
+    queries, keys: token counts. same: whether queries and keys are in the same text.
     """
 
     text: str
@@ -55,7 +55,7 @@ def calls_on_page(page: Mapping[str, Any]) -> list[PageCall]:
 
 
 def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
-    """Return the number of a layer, head, token or call, counted from 0; raises if the page lacks it. None stays."""
+    """Return a layer, head, token or call number, counted from 0. None stays None. Raises if the page lacks it."""
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
@@ -64,7 +64,7 @@ def check_number(what: str, given: int | None, numbers: Sequence[int], whose: st
 
 
 def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
-    """Return numbers of layers or heads in words: "layers 0 to 5", "layers 0, 2"."""
+    """Format layer or head numbers in words: "layers 0 to 5", "layers 0, 2"."""
     if not numbers:
         return f"no {what}s"
     if len(numbers) == 1:
@@ -75,12 +75,12 @@ def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
 
 
 class AttentionWidget(anywidget.AnyWidget):
-    """Shows what every token of a text attends to, in a notebook: the page of `regard.save_page` as a live widget.
+    """Show what every token of a text attends to, in a notebook: the page of `regard.save_page` as a live widget.
 
-    Its traits follow the selection on the page, and setting them changes it: text (one of `texts`), layer, nth (the
-    number of a layer's call, mostly 0), head (None for the mean of heads), token (its number, or None), side ("gives":
-    what the token attends to, "receives": what attends to it) and view. `widget.observe(function, "token")` follows a
-    trait. Values that the page doesn't have raise an error. Negative numbers count from the end.
+    Its traits follow the selection on the page, and setting them changes it. text: one of `texts`. layer, view: the
+    current ones. nth: the call's number in its layer, mostly 0. head: None for the mean of heads. token: a position or
+    None. side: "gives" for tokens it attends to, "receives" for tokens that attend to it. You can follow a trait with
+    `widget.observe`. Values that the page doesn't have raise an error. Negative numbers count from the end.
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
@@ -99,10 +99,10 @@ class AttentionWidget(anywidget.AnyWidget):
     side = traitlets.Unicode("gives").tag(sync=True)
     view = traitlets.Unicode("tokens").tag(sync=True)
 
-    _whole = True  # while several traits are set together, which must not change each other
+    _whole = True  # True while several traits are set together, so that none resets another
 
     def __init__(self, page: Page, static: str = "", *, bare: bool = False) -> None:
-        """Make the widget of a page. static: HTML that a saved notebook shows instead. bare: show only the view."""
+        """Make a page's widget. static: HTML that a saved notebook shows instead. bare: show only the view."""
         shell = built_program("widget")
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
@@ -144,7 +144,7 @@ class AttentionWidget(anywidget.AnyWidget):
         return f"AttentionWidget({self.text!r}: layer {self.layer}, {head}, {token})"
 
     def _ipython_display_(self) -> None:
-        """Display the static HTML, which a saved notebook keeps and the page covers, and the page."""
+        """Display the page on top of its static HTML, which is what a saved notebook shows."""
         if self._static:
             wrapped = f'<div class="{self._static_id}">{self._static}</div>'
             display({"text/html": wrapped, "text/plain": repr(self)}, raw=True)
@@ -187,7 +187,7 @@ class AttentionWidget(anywidget.AnyWidget):
 
     @traitlets.observe("text", "layer", "side")
     def _reset_missing_choices(self, change: Any) -> None:
-        """Reset layer, call, head or token that the page lacks after text, layer or side was set from Python."""
+        """After text, layer or side was set from Python, reset any layer, call, head or token that the page lacks."""
         if self._whole or not self._choices:
             return
         calls, other_text = self._choices[self.text], change["name"] == "text"
