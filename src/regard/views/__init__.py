@@ -1,1 +1,1 @@
-"""Show traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and displays in notebooks."""
+"""Show traces and attention: `regard.plot`, `regard.show`, `regard.save_page`, and notebook displays."""

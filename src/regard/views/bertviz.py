@@ -1,4 +1,4 @@
-"""Show the interactive page with the functions and arguments of BertViz: `head_view` and `model_view`."""
+"""Show the interactive page with BertViz's functions and arguments: `head_view` and `model_view`."""
 
 import re
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from regard.web.page import Page
 
 Tokens = Sequence[str] | None
 Numbers = Sequence[int] | None
-PIECES = re.compile("Ġ|▁|</w>")  # tokenizers' marks for blanks and the ends of words
-STACKS = {  # attention, and the tokens of its queries and keys
+PIECES = re.compile("Ġ|▁|</w>")  # tokenizers' marks for blanks and word ends
+STACKS = {  # by attention argument: the arguments with its query and key tokens
     "attention": ("tokens", "tokens"),
     "encoder_attention": ("encoder_tokens", "encoder_tokens"),
     "decoder_attention": ("decoder_tokens", "decoder_tokens"),
@@ -27,13 +27,13 @@ STACKS = {  # attention, and the tokens of its queries and keys
 
 
 class PageHTML:
-    """An interactive page as one HTML document. `regard.show` and `regard.save_page` take it."""
+    """An interactive page as one HTML document, which `regard.show` and `regard.save_page` accept."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
 
     def page(self, choice: Any = None) -> Page:
-        """Return the page itself. choice: unused, as the page is complete."""
+        """Return the page itself. choice: ignored, because the page is complete."""
         return self._page
 
     @property
@@ -56,15 +56,16 @@ def head_view(
     Args:
         attention: as in `regard.plot`, such as a tuple of layers (B, H, L, S). For a batch, item 0 is shown.
         tokens: a label for each query and key. Default: positions.
-        sentence_b_start: leave it out, the page shows both sentences together.
+        sentence_b_start: not supported. The page shows both sentences together.
         prettify_tokens: remove Ġ, ▁ and </w>.
-        layer, heads: open at this layer and at the first of these heads. Default: the first layer, the mean of heads.
-        encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of an encoder-decoder.
-        include_layers: show only these.
-        html_action: "view" returns what `regard.show` does, "return" a `PageHTML`.
+        layer, heads: open at this layer and the first of these heads. Default: the first layer, the mean of heads.
+        encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: for encoder-decoders.
+        include_layers: show only these layers.
+        html_action: "view" to return the result of `regard.show`, "return" for a `PageHTML`.
 
     Raises:
-        RegardError: no attention, labels that don't fit, no such layer or head, or a choice that the page doesn't have.
+        RegardError: there is no attention, labels don't fit, a layer or head doesn't exist, or an argument isn't
+            supported.
     """
     return _show_page_at_view("tokens", locals())
 
@@ -77,14 +78,14 @@ def model_view(
 ) -> Any:  # fmt: skip
     """Show a small map of each head, with the arguments of BertViz's `model_view`.
 
-    The arguments are those of `head_view`, plus include_heads, which shows only these heads, and display_mode. Leave
-    display_mode out, because the page follows the browser's light or dark setting.
+    For other arguments, see `head_view`. include_heads: show only these heads. display_mode: not supported, because the
+    page follows the browser's light or dark setting.
     """
     return _show_page_at_view("map", locals())
 
 
 def _show_page_at_view(view: str, given: dict[str, Any]) -> Any:
-    """Show the page of attention with BertViz's arguments, opened at a view. given: the arguments by name."""
+    """Show a page for BertViz's arguments, opened at a view. given: the arguments by name."""
     for name in ("sentence_b_start", "display_mode"):
         if given.get(name) is not None:
             raise RegardError(f"{name}: the page has no such option: leave it out")

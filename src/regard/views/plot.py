@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from regard.capture.watching.seen import WatchedCalls
 
-MAX_NAMED = 4  # maps that a message names
-MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
+MAX_NAMED = 4  # maps named in an error message
+MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heat maps of `regard run --figure`, and those per row
 
 
 def plot(
@@ -28,22 +28,22 @@ def plot(
     """Draw attention as a heat map with labels into matplotlib axes, and return the axes.
 
     Args:
-        attention: an `AttentionMap`, a recorded call or several, weights (L, S), (H, L, S) or (B, H, L, S), or a tuple
+        attention: an `AttentionMap`, one or more recorded calls, weights (L, S), (H, L, S) or (B, H, L, S), or a tuple
             of layers such as `model(..., output_attentions=True).attentions`.
         tokens: a label for each query, and for each key if L = S. Default: positions.
         key_tokens: a label for each key.
         layer: the layer or call to draw, if there are several.
         head: the head to draw. Default: the mean of all heads.
-        batch: the item of the batch. Default: 0.
+        batch: the batch item. Default: 0.
         axes: the axes to draw in. Default: new pyplot axes.
-        grid: (rows, columns) of image patches, which are the last keys: draw one query's attention as an image.
+        grid: (rows, columns) of image patches, which must be the last keys. Draws one query's attention as an image.
             Default with an image: a square, if S or S - 1 is a square number. The title shows the grid.
-        image: a file, Pillow image or array (height, width, 3) of uint8 to draw under the weights.
-        query: a position. Default: 0 if there is a class token, else the mean of all queries.
+        image: a file, Pillow image or uint8 array (height, width, 3) to draw under the weights.
+        query: with grid or image, the query's position. Default: 0 if there is a class token, else the mean of all.
 
     Raises:
-        RegardError: the labels or grid don't fit the shape, there are several maps but no layer, the head or query
-            doesn't exist, or there is no attention.
+        RegardError: labels or grid don't fit the shape, there are several maps but `layer` isn't passed, a head or
+            query doesn't exist, or there is no attention.
     """
     maps = named_maps(attention, None if layer is None else [layer])
     if len(maps) > 1:
@@ -60,7 +60,7 @@ def plot(
 
 
 def write_plot_of_calls(seen: "WatchedCalls", file: Path) -> list[str]:
-    """Write a plot of the first batch item: all heads of a single call, or each call's mean of heads. Returns notes."""
+    """Plot the first batch item: all heads of a single call, or the mean of heads of each call. Returns notes."""
     maps = [labelled(each) for each in named_maps(seen)]
     heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
     drawn = [(each, head) for each in maps for head in heads]

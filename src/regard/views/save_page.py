@@ -1,6 +1,6 @@
 """Write traces, results or any attention to one interactive offline HTML file (`regard.save_page`).
 
-Attention without a trace can be maps, recorded calls or tensors, with labels.
+Attention without a trace can be labelled maps, recorded calls or tensors.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def attention_page(
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
     picture = None if image is None else read_picture(image)
     shown: list[ShownMap] = []
-    images: dict[tuple[str, ...], tuple[str, Patches | None]] = {}  # by the names of their tokens
+    images: dict[tuple[str, ...], tuple[str, Patches | None]] = {}  # by token names
     for entry in named_maps(attention, layers):
         queries, keys = tokens, key_tokens
         if grid is not None or picture is not None:
@@ -64,7 +64,7 @@ def attention_page(
             images[tuple(token.text for token in names)] = f"image, {own}", patches
         shown.append(labelled(entry, queries, keys, batch))
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
-    for entry, weights in zip(shown, maps, strict=True):  # raise errors for size before anything is computed
+    for entry, weights in zip(shown, maps, strict=True):  # check sizes before anything is computed
         count = weights.shape[0] * weights.shape[1] * weights.shape[2]
         if weights.given is not None and count > DENSE:
             raise RegardError(
@@ -106,7 +106,7 @@ def attention_page(
 
 
 def strongest_link(page: Page, tokens: Sequence[Token]) -> list[str]:
-    """Return a sentence about the most distinctive link of a short text, in a list; empty without such a link."""
+    """Return a list with a sentence about a short text's most distinctive link, empty if there is no such link."""
     data: Any = page.overview or {"links": [None]}
     if not data["links"][0]:
         return []
@@ -138,34 +138,33 @@ def save_page(
 ) -> int:
     """Write traces or any attention to one HTML file that works offline. It is interactive and exact at any length.
 
-    The file has queries and keys, from which it computes weights: its size grows with the text, not with its square.
-    regard compares all its weights with those of the trace and writes the largest difference into it.
+    The page computes weights from queries and keys, so the file grows linearly with the text's length. regard compares
+    all weights of the page with those of the trace and writes the largest difference into the file.
 
     Args:
-        traces: one or several, of texts, pairs, long texts in windows or generated texts. Two of the same tokens are
-            also compared. Or results of `regard.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
-            `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or in a list with traces. Or
-            any attention that `regard.plot` takes (with layers, heads, numbers, title, findings and limit).
-        tokens, key_tokens, batch, grid, image: labels of any attention, an item of its batch and the image whose
-            patches are its keys, as in `regard.plot`.
+        traces: one or more traces of texts, pairs, long texts in windows or generated texts. If two have the same
+            tokens, they are also compared. Or results of `regard.patch_sweep`, `.attribution`, `.score_sources`,
+            `.attribute_to_tokens`, `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or
+            with traces. Or attention as in `regard.plot` (with layers, heads, numbers, title, findings and limit).
+        tokens, key_tokens, batch, grid, image: for attention without a trace, see `regard.plot`.
         file: the name of an .html file.
-        word: open at it. Sentences and the first view are then about it.
+        word: a word to open the page at. Sentences and the first view are then about this word.
         references: traces of words to compare it with, such as `model.trace("river")`.
         control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`. The page
             then reports movement towards references.
-        layers, heads: numbers of those to include. Default: all.
+        layers, heads: the layer and head numbers to include. Default: all.
         numbers: "int16" (with one scale per vector), or "float32", which is exact and twice as large.
-        steps: also include values, hidden states and projections of all layers or of these, to show each step from
+        steps: also include values, hidden states and projections, for all layers or for these, to show each step from
             queries to the residual stream.
-        title: one line. Default: the text.
+        title: a one-line title. Default: the text.
         findings: sentences above the views. Default: those of `regard.see(traces, word)`.
         limit: the maximum size of the file in bytes, None for any size.
 
     Returns the file's size in bytes.
 
     Raises:
-        RegardError: there is no such word, layer or head, references come without a word or with findings, a page can't
-            compute a call's scores, the file can't be written or would be too large, or the page isn't built.
+        RegardError: a word, layer or head doesn't exist, references are passed without a word or with findings, a page
+            can't compute a call's scores, the file can't be written or would be too large, or the page isn't built.
     """
     chosen: Any = {name: value for name, value in locals().items() if name != "file"}
     path = Path(file)
@@ -232,7 +231,7 @@ def page_as_seen(
 ) -> Page:
     """Build the page of traces with the results of `see`: findings, and a word's movement towards references."""
     each, choice = listed(traces), choice or Choice()
-    begun(each, choice)  # raises an error if the page would be too large, before anything is computed
+    begun(each, choice)  # raises an error if the page would be too large
     plain = plain_traces(each)
     names = names_by_difference(plain) if names is None else names
     with weights_kept(weights for trace in plain for side in sides(trace) for _, weights in side.attention.items()):

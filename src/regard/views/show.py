@@ -1,4 +1,4 @@
-"""Show traces as an interactive page, in a notebook cell or a browser (`regard.show`), or as static displays."""
+"""Show traces as an interactive page in a notebook or a browser (`regard.show`), or as static displays."""
 
 import sys
 import tempfile
@@ -74,13 +74,13 @@ def show(
     Outside a notebook, writes the file of `regard.save_page`, opens it in a browser, prints its path and returns it.
 
     Args:
-        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as in
-            `regard.save_page`, also numbers, steps, title, findings and limit.
-        file: write this file, also in a notebook. Default: a file in a temporary folder, outside notebooks.
-        bare: in a notebook, show only the view, without headings, sentences, tabs and tools. `view` chooses it.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads, numbers, steps, title,
+            findings, limit: see `regard.save_page`.
+        file: write this file, even in a notebook. Default: outside notebooks, a file in a temporary folder.
+        bare: in a notebook, show only the view that the trait `view` selects, without sentences, tabs and tools.
 
     Raises:
-        RegardError: as in `regard.save_page`, or bare outside a notebook.
+        RegardError: see `regard.save_page`. Also if bare is set outside a notebook.
     """
     chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
     if file is None and in_notebook():
@@ -100,7 +100,7 @@ def show(
         save_page(**chosen, file=path)
     except BaseException:
         if file is None:
-            path.parent.rmdir()  # nothing was written into it
+            path.parent.rmdir()  # the folder is empty
         raise
     opened = ", opened in a browser." if open_in_browser(path) else ": open it in a browser."
     print(f"The page lies in {path}{opened}")
@@ -108,7 +108,7 @@ def show(
 
 
 def in_notebook() -> bool:
-    """Return whether this process is a notebook's: an IPython kernel, such as Jupyter's, or marimo."""
+    """Return whether this process is a notebook kernel: IPython's (as in Jupyter) or marimo's."""
     marimo = sys.modules.get("marimo")
     if marimo is not None and marimo.running_in_notebook():
         return True
@@ -117,7 +117,7 @@ def in_notebook() -> bool:
 
 
 def open_in_browser(file: Path) -> bool:
-    """Open an HTML file in the user's browser. Returns whether this worked."""
+    """Open an HTML file in the user's browser. Returns whether this succeeded."""
     try:
         if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
             return False
@@ -129,9 +129,9 @@ def open_in_browser(file: Path) -> bool:
 def shown_parts(
     given: Sequence[Any], word: str | None, references: Sequence[Trace] = (), control: Sequence[Trace] | None = None
 ) -> "list[RenderableType]":
-    """Return the static displays of traces and answers, for a word if all are traces of short texts.
+    """Return the static displays of traces and answers. If all are traces of short texts, they are about the word.
 
-    references, control: traces of reference words and of neutral sentences with the word.
+    references, control: traces of reference words, and of neutral sentences with the word.
     """
     plain: list[Any] = plain_traces(given)
     if word is not None and all(isinstance(one, Trace | PairTrace) and longest(one) <= LONG for one in plain):
@@ -144,15 +144,15 @@ def shown_parts(
 
 
 def trace_parts(trace: Trace | PairTrace, width: int) -> "Sequence[RenderableType]":
-    """Return the static display of a trace: its main results, or only size and status for a long text."""
+    """Return the static display of a trace: its main results. For a long text, return only its size and status."""
     if longest(trace) <= LONG and trace.sides[0].tokens:
-        with suppress(RegardError):  # a trace that holds no attention
+        with suppress(RegardError):  # the trace has no attention
             return see(trace).shown(width)
     return [Text(repr(trace)), Text(), trust_lines_in_terminal([trace.status])]
 
 
 def generated_parts(done: Generated, width: int) -> "Sequence[RenderableType]":
-    """Return the static display of generated text: each token's probability (or only the text), and its trace."""
+    """Return the static display of generated text: the probability of each token, if available, and the trace."""
     trace = done.trace
     if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
         return [*generated(done).shown(width), *trace_parts(trace, width)]
