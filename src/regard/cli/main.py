@@ -21,17 +21,17 @@ from regard.display.query import Query
 from regard.errors import RegardError
 from regard.version import __version__
 
-USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError; its module depends on typer's version
 
-MAX_REPEATED = 60  # characters of a wrong command that its error repeats
-IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
+MAX_REPEATED = 60  # maximum characters of a wrong command that the error suggests as a text
+IN_ASCII = str.maketrans(  # for encodings without these characters. Darker characters mean higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
     | {"…": "...", "→": "->", "←": "<-", "±": "+-", "√": "sqrt ", "↵": "\\n", "π": "pi", "÷": "/"}
 )
 
 
 def replace_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Return ASCII for the characters that an encoding lacks, and the position after them, as a codec error handler."""
+    """Replace characters that an encoding lacks by ASCII, as a codec error handler. Also returns the next position."""
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end].translate(IN_ASCII)
     return lacking.encode("ascii", "backslashreplace").decode(), error.end
@@ -50,7 +50,7 @@ def usage_message(error: Any) -> str:
 
 
 class Verbs(TyperGroup):
-    """The verbs in the order of `HEADINGS`, with a suggestion if a verb is misspelt or missing."""
+    """The verbs in the order of `HEADINGS`. Errors suggest a verb if it is misspelt or missing."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -58,10 +58,10 @@ class Verbs(TyperGroup):
         self.commands = dict(sorted(self.commands.items(), key=lambda verb: order.get(verb[0], len(order))))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the verb that the first argument names, or raise RegardError with a suggestion."""
+        """Return the verb named by the first argument. Raises RegardError with a suggestion if there is none."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             if args[0] in plugins.OURS[plugins.QUESTIONS]:
-                plugins.our(plugins.QUESTIONS, args[0])  # raises an error that names the missing part
+                plugins.our(plugins.QUESTIONS, args[0])  # raises an error if the verb's part is missing
             near = difflib.get_close_matches(args[0].lower(), self.commands, n=1)
             simple = len(args[0]) <= MAX_REPEATED and not set(args[0]) & set('"\\$`!\n')
             known = "" if " " in args[0] else f"There are {', '.join(self.commands)}. "
@@ -94,7 +94,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-HEADINGS = {  # the order of the commands; an optional part that is missing leaves its own out
+HEADINGS = {  # the order of the commands. Commands of missing optional parts are left out
     "Look at attention": "see heads map steps tokens serve run",
     "Find causes": "why attribute patch",
     "Generate": "generate translate paint",
@@ -103,7 +103,7 @@ HEADINGS = {  # the order of the commands; an optional part that is missing leav
     "Learn and verify": "lesson article fetch check",
 }
 NAMES = tuple(name for names in HEADINGS.values() for name in names.split())
-OTHERS = {  # functions of modules of `cli` that are no questions to texts; all others are registered in `plugins`
+OTHERS = {  # commands in modules of `cli`. All other commands are registered in `plugins`
     "run": ("run:run", "Run a Python program and show the attention it computed."),
     "lesson": ("lesson:lesson", "List the lessons of the course, or run a lesson."),
     "article": ("lesson:article", "List the four articles on self-attention, or run an article."),
@@ -113,7 +113,7 @@ VERBS: dict[str, Verb] = {}
 
 
 def as_verb(name: str, entry: Any) -> Verb:
-    """Return the `Verb` of a registered entry, which is a `Verb` itself or a question's `Query` class."""
+    """Return the `Verb` of a registered entry, which is a `Verb` or a question's `Query` class."""
     if isinstance(entry, Verb):
         return entry
     if not (isinstance(entry, type) and issubclass(entry, Query)):
@@ -124,14 +124,14 @@ def as_verb(name: str, entry: Any) -> Verb:
 def add_verb(name: str, verb: Verb) -> None:
     """Add a verb to the command `regard`, with its examples below its options."""
     VERBS[name] = verb
-    # options after the script are the script's own
+    # options after the script are for the script
     settings = {"allow_interspersed_args": False} if name == "run" else None
-    text = "\n".join(("\b", "Examples:", *(f"  regard {example}" for example in verb.examples)))  # \b keeps lines
+    text = "\n".join(("\b", "Examples:", *(f"  regard {example}" for example in verb.examples)))  # \b keeps line breaks
     app.command(name, short_help=verb.summary, epilog=text, cls=VerbWithSections, context_settings=settings)(verb.run)
 
 
 def verb_of_plugin(name: str, entry: Any) -> Verb:
-    """Return the `Verb` of another package's entry. Raises any kind of error if typer can't read it."""
+    """Return the `Verb` of another package's entry. Raises an error of any type if typer can't handle it."""
     verb, alone = as_verb(name, entry), typer.Typer()
     alone.command()(verb.run)
     typer.main.get_command(alone)
@@ -139,7 +139,7 @@ def verb_of_plugin(name: str, entry: Any) -> Verb:
 
 
 def load_verbs(names: Iterable[str] = NAMES) -> typer.Typer:
-    """Import and add only the verbs of these names, and return the whole command."""
+    """Import and add the verbs with these names, and return the whole command."""
     for name in names:
         if name in VERBS:
             continue
@@ -183,7 +183,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command, or print its help without arguments. Exits with 0, 2 for bad input, or 130 for Ctrl-C."""
     given = sys.argv[1:] if arguments is None else arguments
     for name in ("stdout", "stderr"):
-        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # closed by the shell with >&-
+        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # the shell closed it (>&-)
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -191,13 +191,13 @@ def main(arguments: list[str] | None = None) -> None:
     interrupted: list[int] = []
 
     def interrupt(number: int, _frame: Any) -> None:
-        interrupted.append(number)  # an import may replace the KeyboardInterrupt by another error
+        interrupted.append(number)  # an import may replace KeyboardInterrupt by another error
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
     start.began[:] = [time.perf_counter()]
     load_verbs(given[:1] if given and given[0] in NAMES else NAMES)
-    if not given or given[0] not in NAMES:  # reading plug-ins takes time: only if one may be meant
+    if not given or given[0] not in NAMES:  # other names may be plug-ins, which take time to read
         for name, verb in plugins.others(plugins.QUESTIONS, verb_of_plugin).items():
             if name not in VERBS:
                 add_verb(name, verb)
@@ -211,7 +211,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away (| head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe (| head)
         sys.exit(1)
     except OSError as error:
         if interrupted:
@@ -225,17 +225,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def command() -> NoReturn:
-    """Run the command as the console script, in a process that ends with it."""
+    """Run the command as the console script. The process ends with it."""
     start.own_process(main)
 
 
 def _fail_in_one_line(message: str) -> None:
-    """Print an error in one line on standard error, and exit with code 2."""
+    """Print an error as one line on standard error, and exit with code 2."""
     line = " ".join(message.split())
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
     print(f"regard: error: {shown}", file=sys.stderr)
     try:
         sys.stdout.flush()
-    except OSError:  # else Python would try to write it again at exit
+    except OSError:  # otherwise Python would try again to write it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(2)

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 
 
 def whole_number_option_value(value: str | int) -> int:
-    """Return an option's value as an int. Raises typer.BadParameter for other text."""
+    """Convert an option's value to an int. Raises typer.BadParameter if it isn't a whole number."""
     try:
         return int(value)
     except ValueError as error:
@@ -19,7 +19,7 @@ def whole_number_option_value(value: str | int) -> int:
 
 
 def seed_option_value(value: str | int) -> int:
-    """Return an option's value as a random seed. Raises typer.BadParameter for other values."""
+    """Convert an option's value to a random seed. Raises typer.BadParameter if it isn't one."""
     if not 0 <= (seed := whole_number_option_value(value)) < 1 << 63:
         raise typer.BadParameter(f"got {seed}, expected a whole number from 0 to 2^63 - 1")
     return seed
@@ -30,7 +30,7 @@ class Numbers(tuple[int, ...]):
 
 
 def whole_numbers(value: str | Numbers) -> Numbers:
-    """Parse an option's value: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter for other text."""
+    """Parse an option's value: "0,2-4" means 0, 2, 3 and 4. Raises typer.BadParameter if it is invalid."""
     if isinstance(value, Numbers):
         return value
     numbers: list[int] = []
@@ -43,7 +43,7 @@ def whole_numbers(value: str | Numbers) -> Numbers:
 
 
 def option(name: str, default: str | bool = True, parser: Any = None) -> typer.models.OptionInfo:
-    """Return the typer option that `OPTIONS` describes. default: its text in the help. parser: reads its value."""
+    """Return a typer option described in `OPTIONS`. default: its text in the help. parser: converts its value."""
     metavar, text = OPTIONS[name]
     return typer.Option(name, metavar=metavar, help=text, show_default=default, parser=parser)
 
@@ -63,7 +63,7 @@ def number(
     return option(name, default, read)
 
 
-USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: help shows no default then
+USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: shown in the help instead of a default
 Targets = Annotated[list[str] | None, option("--target-text", "the model generates it")]
 Seconds = Annotated[list[str] | None, option("--second", "none")]
 ModelName = Annotated[str | None, option("--model", USUAL_MODEL)]

@@ -1,4 +1,4 @@
-"""Print an answer, and write the files of a verb: a plot, a page, a table as CSV or Parquet, JSON, and traces."""
+"""Print an answer, and write a verb's files: a plot, a page, a table as CSV or Parquet, JSON, and traces."""
 
 import csv
 import functools
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from regard.display.answer import Answer
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
-COUNTED = 3  # from this number of tables on, --full counts them instead of naming them
-ALL_ROWS = 1_000_000  # rows to print if all are wanted
+COUNTED = 3  # with this many further tables or more, the hint about --full counts them instead of naming them
+ALL_ROWS = 1_000_000  # rows to print if there is no limit
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 Cell = str | int | float | None
-PARAMETER = "outputs"  # of a verb, which `writes` replaces by options
-GROUPS = {  # an output that a verb may offer: the parameters of its options
+PARAMETER = "outputs"  # the verb's parameter that `writes` replaces by options
+GROUPS = {  # by output that a verb can offer: the parameters of its options
     "figure": ("figure",),
     "figure of texts": ("figure", "shape"),
     "html": ("html",),
@@ -51,7 +51,7 @@ Verb = Callable[..., None]
 
 
 def escape_formula(cell: Cell) -> Cell:
-    """Return a cell, with an apostrophe before text that a spreadsheet would run as a formula (CWE-1236)."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula (CWE-1236)."""
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip(" ").startswith(FORMULA) else cell
 
 
@@ -68,7 +68,7 @@ def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
 
 
 def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
-    """Write rows to a Parquet file. Columns without any value get the type string."""
+    """Write rows to a Parquet file. Columns without values have the type string."""
     pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
     arrays = {}
     for name in column_names(rows):
@@ -85,9 +85,9 @@ def column_names(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
 
 @dataclass(frozen=True)
 class PageFile:
-    """The file of an HTML page (--html), and the parts of the traces to write into it (--html-with).
+    """The file of an HTML page (--html), and the parts of the traces to include (--html-with).
 
-    numbers: dtype of queries and keys. layers: those with attention, None for all. steps: whether to write values,
+    numbers: dtype of queries and keys. layers: the layers to include, None for all. steps: whether to include values,
     hidden states and projections.
     """
 
@@ -98,7 +98,7 @@ class PageFile:
 
     @staticmethod
     def of(file: Path | None, given: Sequence[str]) -> "PageFile":
-        """Return the page file with the parts that --html-with lists, such as "steps,float32,layers=0,3-5"."""
+        """Return the page file for --html and --html-with. given: such as "steps,float32,layers=0,3-5"."""
         if given and file is None:
             raise RegardError("--html-with needs --html: it chooses what goes into that file")
         parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
@@ -127,12 +127,12 @@ class TraceFile:
 
 
 PICTURES = (".png", ".svg", ".pdf")
-FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in which they are named at the end
+FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in which they are listed at the end
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a verb writes. offered: those that it can write, of `FILES`. shape: of the figure."""
+    """The files that a verb writes. offered: the kinds it can write, among `FILES`. shape: the figure's shape."""
 
     figure: Path | None = None
     html: PageFile = PageFile()
@@ -163,7 +163,7 @@ class Outputs:
                 raise RegardError(f"--save-{name} needs --save: {needs}")
         check_saving(saved.dtype, saved.attention_outputs, saved.heads)
         if self.html.file is not None:
-            from regard.web.html_file import check_page_built  # only pages need this import
+            from regard.web.html_file import check_page_built  # needed only for pages
 
             check_page_built()
 
@@ -171,7 +171,7 @@ class Outputs:
         """Write the files of an answer, and return notes on what the figure could not show.
 
         answer: has rows(), draw(file), to_json(file) and page(choice). traces: for --save. Page and traces can raise
-        RegardError: the page is built before anything is written, and traces are written before all other files.
+        RegardError, so the page is built before anything is written, and traces are written first.
         """
         page, own, saved = None, self.html, self.save
         if own.file is not None:
@@ -218,7 +218,7 @@ def _outputs_of_options(
     save_dtype: Annotated[str | None, option("--save-dtype", "the trace's own precision")] = None,
     save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
-    """Return the files that the options of a verb name. `writes` copies these parameters to verbs."""
+    """Return the files requested by a verb's options. `writes` copies these parameters to verbs."""
     if shape not in (None, "slide", "column"):
         raise RegardError(f"--shape: got {shape!r}, expected slide or column")
     if shape is not None and figure is None:
@@ -229,7 +229,7 @@ def _outputs_of_options(
 
 
 def writes(*groups: str) -> Callable[[Verb], Verb]:
-    """Decorate a verb: replace its parameter `outputs: Outputs` by the options of these `GROUPS`.
+    """Return a decorator that replaces a verb's parameter `outputs` by the options of these `GROUPS`.
 
     Files that can't be written raise RegardError before the verb is called.
     """
@@ -257,9 +257,9 @@ def writes(*groups: str) -> Callable[[Verb], Verb]:
 
 
 def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
-    """Return consoles for the answer, silent with `--json -`, and for progress and errors.
+    """Return two consoles: for the answer (silent with `--json -`), and for progress and errors.
 
-    If NO_COLOR is set, no escape codes are written (https://no-color.org).
+    If NO_COLOR is set, they write no escape codes (https://no-color.org).
     """
     options: dict[str, Any] = {"highlight": False}
     if os.environ.get("NO_COLOR"):
@@ -268,7 +268,7 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
 
 
 def waiting(outputs: Outputs, text: str) -> Status:
-    """Return a spinner with this text on standard error, to show while a model is loaded and run."""
+    """Return a spinner with a text, for standard error, to show while a model is loaded and run."""
     return consoles(outputs.json)[1].status(text)
 
 
@@ -307,9 +307,9 @@ def report(
 def options_for_more(
     answer: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None
 ) -> str:
-    """Return the options that show more of an answer: --top, --full and files.
+    """Return the options that show more of an answer: --top, --full and output files.
 
-    top: the number of listed entries, None for all. files: those that the verb can write.
+    top: the number of listed entries, None for all. files: the kinds that the verb can write.
     """
     panels = answer.listed_panels
     ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Arguments of the program.")]
-MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
-KEPT_CALLS = 4  # of each path, the last: memory must not grow with the steps of a program
+MAX_WRITTEN_WEIGHTS = 10_000  # --json has the weights of calls up to this size
+KEPT_CALLS = 4  # last calls kept per path, so that memory doesn't grow with a program's steps
 
 
 @writes("figure", "html", "json")
@@ -50,7 +50,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
 
     code = 0
     try:
-        # with `--json -` standard output is for JSON alone
+        # with `--json -`, only JSON goes to standard output
         printed = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
         with watch(copy=any(outputs.files), keep=KEPT_CALLS) as seen, redirect_stdout(printed):
             seen.update(opened)
@@ -73,9 +73,9 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
 
 
 def _run_script(script: Path, arguments: list[str]) -> int:
-    """Run a script as `python SCRIPT ARGUMENT...` does, print its traceback if it fails, and return its exit code."""
+    """Run a script like `python SCRIPT ARGUMENT...`. If it fails, print its traceback. Returns its exit code."""
     path = str(script.absolute())  # the script may change the working directory
-    os.environ["MPLBACKEND"] = "Agg"  # windows would wait for someone to close them
+    os.environ["MPLBACKEND"] = "Agg"  # figure windows would block until closed
     warnings.filterwarnings("ignore", ".*is non-interactive, and thus cannot be shown")
     before = sys.argv, sys.path, sys.stdout, sys.stderr
     sys.argv, sys.path = [str(script), *arguments], [str(Path(path).parent), *sys.path[1:]]
@@ -86,7 +86,7 @@ def _run_script(script: Path, arguments: list[str]) -> int:
             print(end.code, file=sys.stderr)
         return int(end.code or 0) if isinstance(end.code, int | None) else 1
     except BaseException as error:
-        trace = error.__traceback__  # begins with the frames of regard and runpy
+        trace = error.__traceback__  # skip the frames of regard and runpy
         while trace is not None and trace.tb_frame.f_code.co_filename != path:
             trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)

@@ -1,10 +1,10 @@
 """Start and end the command's process faster, without changing a process that only calls `main`.
 
 The console script and `python -m regard` call `own_process`, after which nothing else runs. A program that calls
-`main` goes on afterwards, and ends with its own exit code.
+`main` continues afterwards, and ends with its own exit code.
 
-A short command spends most of its time importing torch and transformers. Meanwhile Python searches for cyclic garbage
-about a thousand times and finds almost none, and at exit it frees every imported object.
+A short command spends most of its time importing torch and transformers. During the imports, Python runs the garbage
+collector about a thousand times and finds almost nothing. At exit, it frees every imported object.
 """
 
 import atexit
@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from regard.models.model import Model
 
-IMPORTED = 500_000  # objects, more than the imports for a short text create
-DTYPES = ("auto", "float32", "bfloat16", "float16")  # as `regard.load` takes them
+IMPORTED = 500_000  # more objects than imports for a short text create
+DTYPES = ("auto", "float32", "bfloat16", "float16")  # the values that `regard.load` accepts
 began = [time.perf_counter()]  # when the command started, before its imports
-dtype = ["auto"]  # of this command's model
-_thresholds: list[tuple[int, int, int]] = []  # Python's thresholds, while ours are set
-_exit_code: list[int] = []  # of a command that ran to its end
+dtype = ["auto"]  # the dtype of this command's model
+_thresholds: list[tuple[int, int, int]] = []  # Python's original thresholds, while ours are set
+_exit_code: list[int] = []  # set if the command ran to its end
 
 
 class LossesWithoutScipy:
-    """A finder for `sys.meta_path` that saves 0.4 s: transformers doesn't import scipy for its losses."""
+    """A finder for `sys.meta_path` that keeps transformers' losses from importing scipy, which saves 0.4 s."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
-        """Make transformers report that scipy is missing, before its losses are imported."""
+        """Make transformers report that scipy is missing before it imports its losses."""
         if name == "transformers.loss":
             vars(sys.modules["transformers.utils"])["is_scipy_available"] = lambda: False
 
 
 def begin_process() -> None:
-    """Put off garbage collection until `settle`, keep scipy from being imported, and plan to exit without cleanup."""
+    """Postpone garbage collection until `settle`, prevent imports of scipy, and prepare to exit without cleanup."""
     _thresholds[:] = [gc.get_threshold()]
     gc.set_threshold(IMPORTED, *_thresholds[0][1:])
     sys.meta_path.insert(0, LossesWithoutScipy)
@@ -45,7 +45,7 @@ def begin_process() -> None:
 
 
 def settle() -> None:
-    """Restore Python's garbage collection, and exclude all objects that exist now from it."""
+    """Restore Python's garbage collection, and exclude all existing objects from it."""
     if not _thresholds:
         return
     gc.freeze()
@@ -53,7 +53,7 @@ def settle() -> None:
 
 
 def undo_begin() -> None:
-    """Undo `begin_process`, because a user's program will run in this process and end it."""
+    """Undo `begin_process`, because a user's program will run in this process."""
     settle()
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not LossesWithoutScipy]
     atexit.unregister(_exit_at_once)
@@ -69,7 +69,7 @@ def load_model(source: str | None) -> "Model":
 
 
 def own_process(run: Callable[[], None]) -> NoReturn:
-    """Run the command with a faster start and end of the process. run: the command, which raises SystemExit."""
+    """Run the command in a process that starts and ends faster. run: the command, which raises SystemExit."""
     begin_process()
     try:
         run()
@@ -85,8 +85,8 @@ def record_exit(code: int) -> int:
 
 
 def _exit_at_once() -> None:
-    """End the process without freeing object after object. Threads are joined and exit functions called by now."""
-    if not _exit_code:  # after an error Python ends as usual
+    """End the process without freeing objects. All threads are joined and other exit functions called before this."""
+    if not _exit_code:  # after an error, Python exits as usual
         return
     try:
         sys.stdout.flush()

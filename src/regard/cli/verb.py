@@ -1,4 +1,4 @@
-"""Make a verb from a question's `Query`: its fields become options, next to texts, model and output files."""
+"""Make a verb from a question's `Query`: its fields become options, in addition to texts, model and output files."""
 
 import shlex
 import sys
@@ -29,8 +29,8 @@ INPUTS: dict[str, Any] = {  # inputs of verbs, which are fields of `Source`
 class Verb:
     """A command of `regard`.
 
-    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: calls,
-    shown below its options. takes_dtype: whether it loads a model in the dtype that `regard --dtype` names.
+    run: a function with typer's arguments and options. summary: its line in the list of commands. examples: example
+    calls, shown below its options. takes_dtype: whether `regard --dtype` applies to it.
     """
 
     run: Callable[..., None]
@@ -71,7 +71,7 @@ def verb_of_question(name: str, kind: type[Query]) -> Callable[..., None]:
 
 
 def read_standard_input() -> str:
-    """Read a text from standard input, without the line breaks at its end. Raises RegardError if it is not UTF-8."""
+    """Read a text from standard input, without line breaks at its end. Raises RegardError if it isn't UTF-8."""
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def keyword_parameter(name: str, annotation: Any, default: Any = None) -> Parame
 
 
 def option_of_field(field: "Field[Any]", kind: Any) -> Parameter:
-    """Return the parameter that is the option for a query's field. kind: the field's type."""
+    """Return the verb's parameter for an option of a query. field, kind: the query's field and its type."""
     known, name, default = field.metadata, option_name(field.name), field.default
     metavar, text = OPTIONS.get(name, (None, ""))
     settings: dict[str, Any] = {"help": known["help"] or text, "metavar": known["metavar"] or metavar}
