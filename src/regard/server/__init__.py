@@ -1,1 +1,1 @@
-"""Serve the interactive page on this machine: trace texts typed in a browser, and send numbers on request."""
+"""Serve the interactive page on this machine. Texts typed in a browser are traced, and numbers sent on request."""

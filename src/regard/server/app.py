@@ -1,4 +1,4 @@
-"""Define the server's FastAPI application and its routes. Every error is one line of JSON."""
+"""Define the server's FastAPI application and its routes. Every error is sent as one line of JSON."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def question_routes(
     models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: TaskQueues, cache: PageCache
 ) -> APIRouter:
-    """Return the routes that answer questions to models and stores, and report or stop running jobs."""
+    """Return the routes that answer questions to models and embedding indexes, and report or stop running jobs."""
     routes = APIRouter()
 
     async def reply(asked: Question, make: Callable[[Task], CachedPage], request: Request, job: str | None) -> Response:
@@ -62,27 +62,27 @@ def question_routes(
 
     @routes.post("/api/traces")
     async def trace(asked: TraceRequest, request: Request, x_job: JobName = None) -> Response:
-        """Trace texts and return their page, whose id is in the header X-Page."""
+        """Trace texts and return their page. The header X-Page has its id."""
         model = check_sizes(asked, models, limits)
         other = None if asked.other is None else models[asked.other]
         return await reply(asked, partial(trace_page, model, asked, limits, other=other), request, x_job)
 
     @routes.post("/api/pictures")
     async def picture(asked: PictureRequest, request: Request, x_job: JobName = None) -> Response:
-        """Read an image and return the page of where the model attends."""
+        """Trace an image and return a page that shows where the model attends."""
         model = check_sizes(asked, models, limits)
         make = partial(picture_page, model, asked, picture_bytes(asked, limits), limits)
         return await reply(asked, make, request, x_job)
 
     @routes.post("/api/generations")
     async def generate(asked: GenerationRequest, request: Request, x_job: JobName = None) -> Response:
-        """Generate a continuation of a text and return the page of all its tokens."""
+        """Generate a continuation of a text and return a page with all its tokens."""
         model = check_sizes(asked, models, limits)
         return await reply(asked, partial(generation_page, model, asked, limits), request, x_job)
 
     @routes.post("/api/experiments")
     async def experiment(asked: ExperimentRequest, request: Request, x_job: JobName = None) -> Response:
-        """Answer a question to a model, such as patching or attribution, and return its page."""
+        """Answer a question with a model, such as patching or attribution, and return its page."""
         model = check_sizes(asked, models, limits)
         return await reply(asked, partial(experiment_page, model, asked, limits), request, x_job)
 
@@ -91,13 +91,13 @@ def question_routes(
         """Query an embedding index and return the page of the answer."""
         if not stores:
             raise HTTPException(422, "this server was started without a store: regard serve --store FOLDER")
-        from regard.server.corpora import corpus_page  # not needed by servers without a store
+        from regard.server.corpora import corpus_page  # servers without an index don't need it
 
         return await reply(asked, lambda _: corpus_page(stores, asked, models), request, x_job)
 
     @routes.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:
-        """Return a job's completed fraction, and whether it is waiting or not known yet."""
+        """Return a job's completed fraction, and whether it is waiting or still unknown."""
         waiter = work.waiter(name)
         if waiter is None:
             return {"known": False, "done": 0.0, "waits": True, "said": ""}
@@ -105,7 +105,7 @@ def question_routes(
 
     @routes.delete("/api/jobs/{name}")
     async def stop(name: Name) -> dict[str, bool]:
-        """Stop a running job by its name."""
+        """Stop a running job."""
         waiter = work.waiter(name)
         if waiter is not None:
             waiter.stop()
@@ -116,7 +116,7 @@ def question_routes(
 
 BYTES = "application/octet-stream"
 
-Count = Annotated[int, Query(ge=1, le=500)]  # positions in one request at most
+Count = Annotated[int, Query(ge=1, le=500)]  # positions per request
 FirstIndex = Annotated[int, Query(ge=0, le=1 << 40)]
 
 
@@ -127,7 +127,7 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
 
     @routes.get("/api/pages/{name}/file")
     async def file(name: Name) -> Response:
-        """Return a page as one HTML file that works offline, unless the server computes its weights."""
+        """Return a page as one offline HTML file. Pages whose weights the server computes have none."""
         cached = page_of(name)
         if cached.maps:
             raise HTTPException(422, "the server computes this page's weights: to save it, choose a shorter text")
@@ -143,12 +143,12 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
 
     @routes.get("/api/pages/{name}/numbers/{at}")
     async def numbers(name: Name, at: Index) -> Response:
-        """Return one array of a page as deflated byte planes."""
+        """Return an array of a page as deflated byte planes."""
         return Response(page_of(name).numbers(at), media_type=BYTES)
 
     @routes.get("/api/pages/{name}/panels/{panel}/places")
     async def places(name: Name, panel: Index, first: FirstIndex = 0, count: Count = 1) -> dict[str, Any]:
-        """Return the positions of a panel's points or rows in an index's texts, with their context."""
+        """Return the positions of a panel's points or rows in the texts of an index, with their contexts."""
         shown = page_of(name).places_of(panel)
         return {"total": len(shown), "places": await work.run("regions", lambda _: shown.with_context(first, count))}
 
@@ -156,13 +156,13 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
     async def text_of_place(
         name: Name, panel: Index, number: Index, request: Request, x_job: JobName = None
     ) -> dict[str, Any]:
-        """Return the text around a position in an index, and the number of the model that reads it."""
+        """Return the text around a position in an index, and the number of the model for it."""
         occurrences = page_of(name).places_of(panel)
         return await work.run("model", lambda _: occurrences.passage(number, models), x_job, request.is_disconnected)
 
     @routes.post("/api/pages/{name}/calls/{call}/pass")
     async def compute_means(name: Name, call: Index, request: Request, x_job: JobName = None) -> dict[str, bool]:
-        """Compute the cell means of a long attention matrix, or wait for a computation that runs."""
+        """Compute the cell means of a long attention matrix, or wait for a running computation."""
         await prepare_map(name, call, page_of(name).map(call), request, x_job)
         return {"ready": True}
 
@@ -204,7 +204,7 @@ def page_routes(page_of: Callable[[str], CachedPage], models: Sequence[Model], w
 
 
 log = logging.getLogger("regard.server")
-# The first response to a browser, which loads the program and its style sheet.
+# The first response to a browser. It loads the program and its style sheet.
 SHELL = """<!doctype html>
 <html lang="en">
 <head>
@@ -229,7 +229,7 @@ def make_app(
     limits: Limits | None = None,
     stores: "Sequence[Store]" = (),
 ) -> FastAPI:
-    """Return the server's FastAPI application, which `AuthMiddleware` wraps."""
+    """Return the server's FastAPI application, without `AuthMiddleware`."""
     program = built_program("live")
     limits = limits or Limits()
     work, cache = TaskQueues(limits), PageCache(limits.kept)
@@ -276,7 +276,7 @@ def make_app(
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """Return the names of files or folders, with parent folders if some names are equal."""
+    """Return the names of files or folders. If some are equal, they include parent folders."""
     if len({path.name for path in paths}) == len(paths):
         return [path.name for path in paths]
     resolved = [path.resolve() for path in paths]
@@ -285,7 +285,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    """Register handlers that answer every error as {"error": line}, with 500 for faults of the server."""
+    """Register handlers that answer every error as {"error": line}, with status 500 for server faults."""
 
     async def error_response(request: Request, error: Exception) -> JSONResponse:
         status, line = 500, f"a fault of this server: {type(error).__name__}"

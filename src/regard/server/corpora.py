@@ -26,16 +26,16 @@ from regard.server.requests import CorpusRequest
 from regard.web.numbers import Data
 from regard.web.page import Page, page_data_with_pictures
 
-LINES = 500  # occurrences on a page
+LINES = 500  # maximum occurrences on a page
 _digests: "weakref.WeakKeyDictionary[Model, str]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 class PanelOccurrences:
-    """The occurrences of a word in the order of a panel, readable from several threads."""
+    """A word's occurrences in the order of a panel. Several threads can read them."""
 
     def __init__(self, store: Store, shards: Sequence[str], rows: Sequence[int], context: int) -> None:
-        """Keep each occurrence's shard and row. context: characters to show on each side."""
+        """Keep the shard and row of each occurrence. context: characters to show on each side."""
         names = {name: n for n, name in enumerate(dict.fromkeys(shards))}
         self._store, self._names, self._context = store, list(names), context
         self._shards = np.fromiter((names[each] for each in shards), np.int32, len(shards))
@@ -46,11 +46,11 @@ class PanelOccurrences:
 
     @property
     def size(self) -> int:
-        """Return its size in bytes."""
+        """Return the size in bytes."""
         return self._shards.nbytes + self._rows.nbytes
 
     def with_context(self, first: int, count: int) -> list[Data]:
-        """Return `count` occurrences from `first` on: document, first character, and word in context."""
+        """Return `count` occurrences from number `first`: document, first character, and word in context."""
         self._check_number(first)
         occurrences = self._occurrences_at(range(first, min(len(self), first + count)))
         contexts = contexts_of_occurrences(occurrences, self._context)
@@ -61,7 +61,7 @@ class PanelOccurrences:
         ]
 
     def passage(self, number: int, models: Sequence[Model]) -> Data:
-        """Return the text that one occurrence was embedded in, and the number of the model that made the index."""
+        """Return the text in which an occurrence was embedded, and the number of the model that made the index."""
         self._check_number(number)
         model = model_of_store(self._store, models)
         found = read_passage(models[model], self._occurrences_at([number]))
@@ -80,17 +80,17 @@ class PanelOccurrences:
 
 
 def model_of_store(store: Store, models: Sequence[Model]) -> int:
-    """Return the number of the model that made an index. Raises HTTPException with the right command if none did."""
+    """Return the number of the model that made an index. Otherwise raises HTTPException with the right command."""
     maker = store.manifest.model
     for number, model in enumerate(models):
         if _digest_of_served_model(model) == maker.digest:
             return number
-    option = f"--model {quote(maker.source)}"  # quoted: a stranger's name could be pasted into a shell
+    option = f"--model {quote(maker.source)}"  # quoted, as users may paste a stranger's name into a shell
     command = ["regard serve --store", quote(str(store.path)), *([option] if maker.source else [])]
     served = ", ".join(model.name for model in models) or "no model"
     if maker.source:
         needed = option
-    else:  # the default model, or a model object
+    else:  # the index was made with the default model or a model object
         needed = "no --model" if maker.name == DEFAULT_NAME else f"--model and the folder of {maker.name}"
     raise HTTPException(
         422,
@@ -100,7 +100,7 @@ def model_of_store(store: Store, models: Sequence[Model]) -> int:
 
 
 def _digest_of_served_model(model: Model) -> str:
-    with _lock:  # hashing all weights is slow
+    with _lock:  # hashing all weights is slow: do it once
         if model not in _digests:
             _digests[model] = "" if model.tokenizer is None else digest_model(model)
         return _digests[model]
@@ -109,7 +109,7 @@ def _digest_of_served_model(model: Model) -> str:
 def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[Model] = ()) -> CachedPage:
     """Query an embedding index and return the page of its answer.
 
-    models: the server's models. An index may load no other model, except for the default one.
+    models: the server's models. An index can use only these and the default model.
     """
     if asked.store >= len(stores):
         raise HTTPException(422, f"store: got {asked.store}, but this server has {len(stores)}, numbered from 0")
@@ -121,7 +121,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
     if asked.about == "senses":
         no_model = _use_served_model(store, models)
         senses = store.senses(asked.word, asked.senses, checked=0 if no_model else CHECKED)
-        if no_model and any(sense.words for sense in senses.senses):  # not ablated
+        if no_model and any(sense.words for sense in senses.senses):  # words weren't verified by ablation
             senses = replace(senses, notes=(*senses.notes, no_model.detail))
         return senses_page(store, senses)
     lines = store.find(asked.word, top=LINES)
@@ -130,7 +130,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusRequest, models: Sequence[
 
 
 def _use_served_model(store: Store, models: Sequence[Model]) -> HTTPException | None:
-    """Give an index the served model that made it; return the error if there is none and it needs one."""
+    """Set an index's model to the served model that made it. If that is missing but needed, return the error."""
     if not store.has_model:
         try:
             store.use(models[model_of_store(store, models)])
@@ -142,7 +142,7 @@ def _use_served_model(store: Store, models: Sequence[Model]) -> HTTPException | 
 def senses_page(store: Store, found: Senses) -> CachedPage:
     """Make the page of a word's senses for any number of occurrences.
 
-    Points are sent as numbers. The text of points and examples is looked up on request.
+    Points are sent as numbers. Texts of points and examples are read on request.
     """
     order = found.order()
     page = Page(found.title(), found.findings(), found.exactness())

@@ -1,9 +1,9 @@
-"""Cache the pages of traces while there is room, and compute their attention matrices in tiles on request.
+"""Cache the pages of traces up to a size, and compute their attention matrices in tiles on request.
 
-The tiles of a matrix of any size have exact means of 2^z × 2^z weights, down to single weights. One pass over the
-matrix stores the means of 32 × 32 weights per head, and from them those of 2, 4, 8, … times as many. For the mean of
-heads, which would need all heads, it stores the means of 16 × 16. Finer tiles are computed on request. At 100,000
-tokens this takes 52 MB per head, and 156 MB for their mean.
+The tiles of a matrix of any size have exact means of 2^z × 2^z weights, down to single weights. A single pass over the
+matrix stores the means of 32 × 32 weights per head, and computes coarser means from them. For the mean of heads, whose
+finer tiles would need all heads, it also stores the means of 16 × 16 weights. Finer tiles are computed on request. At
+100,000 tokens, this takes 52 MB per head, and 156 MB for the mean of heads.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 SIDE = 128  # cells per side of a tile, as in web/src/map/pyramid.ts
-PASS = CELL.bit_length() - 1  # the level that the pass computes: 2^PASS weights per side of a cell
+PASS = CELL.bit_length() - 1  # the level that the pass computes: a cell has 2^PASS × 2^PASS weights
 FINEST = PASS + 1  # the finest stored level of a head
 
 Progress = Callable[[float], None]
@@ -36,13 +36,13 @@ Means = Float32[np.ndarray, "_ _"]
 
 
 class ZoomMap:
-    """The attention matrix (H, L, S) of one call, readable in tiles from several threads."""
+    """The attention matrix (H, L, S) of a call. Several threads can read its tiles."""
 
     def __init__(self, weights: AttentionMap) -> None:
         self.weights = weights
         self.heads, self.length, self.keys = weights.shape
         self._maps = [one_head(weights, head) for head in range(self.heads)]  # each caches its row sums
-        self._levels: list[list[Means]] = []  # of each finished head, from FINEST on
+        self._levels: list[list[Means]] = []  # cell means of finished heads by level, from FINEST
         self._current_means: Means = np.zeros((0, 0), np.float32)  # level FINEST of the current head
         self._next_query = 0  # the query where the pass continues
         self._sum_of_heads: Means = np.zeros((0, 0), np.float32)  # the sum of all heads at level PASS
@@ -50,7 +50,7 @@ class ZoomMap:
 
     @property
     def size(self) -> int:
-        """Return the bytes of its queries, keys and cell means."""
+        """Return the size of queries, keys and cell means in bytes."""
         cells = -(-self.length // CELL) * -(-self.keys // CELL)
         numbers = sum(each.numel() * each.element_size() for each in (self.weights.query, self.weights.key))
         return numbers + 4 * cells + self.heads * cells * 4 // 3
@@ -71,9 +71,9 @@ class ZoomMap:
         return (len(self._levels) + self._next_query / self.length) / self.heads
 
     def prepare(self, progress: Progress) -> None:
-        """Compute the cell means of all heads, continuing a pass that was stopped.
+        """Compute the cell means of all heads. Continues a pass that was stopped.
 
-        progress: called with each newly completed fraction. Raising an error in it stops the pass.
+        progress: called with each newly completed fraction. If it raises an error, the pass stops.
         """
         with self._lock:
             if not self._sum_of_heads.size:
@@ -82,7 +82,7 @@ class ZoomMap:
                 self._compute_means(len(self._levels), progress)
 
     def _compute_means(self, head: int, progress: Progress) -> None:
-        """Compute the cell means of one head, from the query where it was stopped."""
+        """Compute the cell means of a head, starting at the query where the pass was stopped."""
         if self._next_query == 0:
             self._current_means = np.zeros([-(-cells // 2) for cells in self._sum_of_heads.shape], np.float32)
         bands = cell_means(self._maps[head], self._next_query) if self._next_query < self.length else ()
@@ -121,7 +121,7 @@ class ZoomMap:
         return means / len(heads)
 
     def check_tile(self, head: int | None, level: int, row: int, col: int) -> None:
-        """Check that there is such a tile. Raises HTTPException if not."""
+        """Check that a tile exists. Raises HTTPException if it doesn't."""
         cell = 1 << level
         if not 0 <= row * SIDE * cell < self.length or not 0 <= col * SIDE * cell < self.keys:
             raise HTTPException(
@@ -132,13 +132,13 @@ class ZoomMap:
             raise HTTPException(404, f"level: got {level}, but the coarsest is {self._coarsest}")
 
     def row(self, head: int | None, query: int) -> Float32[np.ndarray, " S"]:
-        """Return the weights from a query to every key. Raises HTTPException if there is no such query."""
+        """Return the weights from a query to every key. Raises HTTPException if the query doesn't exist."""
         if not 0 <= query < self.length:
             raise HTTPException(404, f"query: got {query}, but there are {self.length}")
         return self._mean_over_heads(head, lambda each: each[0, query : query + 1, :][0])
 
     def column(self, head: int | None, key: int) -> Float32[np.ndarray, " L"]:
-        """Return the weights from every query to a key. Raises HTTPException if there is no such key."""
+        """Return the weights from every query to a key. Raises HTTPException if the key doesn't exist."""
         if not 0 <= key < self.keys:
             raise HTTPException(404, f"key: got {key}, but there are {self.keys}")
         return self._mean_over_heads(head, lambda each: each[0, :, key : key + 1][:, 0])
@@ -148,24 +148,24 @@ class ZoomMap:
         return (sum(read(self._maps[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
 
     def _checked_heads(self, head: int | None) -> Sequence[int]:
-        """Return the head in a list, or all heads for None. Raises HTTPException if there is no such head."""
+        """Return the head in a list, or all heads for None. Raises HTTPException if the head doesn't exist."""
         if head is not None and not 0 <= head < self.heads:
             raise HTTPException(404, f"head: got {head}, but there are {self.heads}")
         return range(self.heads) if head is None else [head]
 
     def _stored(self, head: int, level: int, rows: slice, cols: slice) -> Means:
-        """Return stored cell means of one head."""
+        """Return stored cell means of a head."""
         return self._levels[head][level - FINEST][rows, cols]
 
     def _region(self, head: int, cell: int, rows: slice, cols: slice) -> Means:
-        """Compute the cell means of a region of one head, for levels finer than those stored."""
+        """Compute the cell means of a region of a head, at a level finer than the stored levels."""
         top, bottom = rows.start * cell, min(self.length, rows.stop * cell)
         left, right = cols.start * cell, min(self.keys, cols.stop * cell)
         return region_cell_means(self._maps[head][0, top:bottom, left:right].float(), cell).numpy()
 
 
 def _coarser_tile_means(means: Means, cell: int, length: int, size: int) -> Means:
-    """Merge 2 × 2 cells of cell × cell weights each, in a matrix (length, size), into their exact means."""
+    """Merge blocks of 2 × 2 cells into their exact means. cell: side of a cell. length, size: shape of the matrix."""
     down = np.minimum(cell, length - cell * np.arange(means.shape[0]))[:, None]
     across = np.minimum(cell, size - cell * np.arange(means.shape[1]))[None]
     sums = _sums_of_tile_pairs(_sums_of_tile_pairs(means.astype(np.float64) * down * across).T).T
@@ -181,8 +181,8 @@ def _sums_of_tile_pairs(numbers: np.ndarray) -> np.ndarray:
 class CachedPage:
     """A page with its JSON, the attention matrices that are sent in tiles, and its size in bytes.
 
-    data: the JSON. maps: matrices by call number. places: the occurrences in an index's texts that a panel shows, by
-    the panel's number. alone: makes the page that works without the server, if it differs.
+    data: the JSON. maps: matrices by call number. places: by panel number, the occurrences that the panel shows.
+    alone: builds the page that works without the server, if it differs from this page.
     """
 
     page: Page
@@ -201,13 +201,13 @@ class CachedPage:
         self.size = len(self.data) + blobs + occurrence_bytes + sum(each.size for each in self.maps.values())
 
     def numbers(self, at: int) -> bytes:
-        """Return one of the page's deflated arrays. Raises HTTPException if there is no such number."""
+        """Return a deflated array of the page by its index. Raises HTTPException if it doesn't exist."""
         if not 0 <= at < len(self.page.numbers.blobs):
             raise HTTPException(404, f"numbers: got {at}, but the page has {len(self.page.numbers.blobs)}")
         return self.page.numbers.blobs[at]
 
     def map(self, call: int) -> ZoomMap:
-        """Return the matrix of a call that is sent in tiles. Raises HTTPException if there is none."""
+        """Return a call's matrix, which is sent in tiles. Raises HTTPException if the page has none."""
         if call not in self.maps:
             raise HTTPException(404, f"call {call} doesn't exist, or its weights aren't served")
         return self.maps[call]
@@ -220,13 +220,13 @@ class CachedPage:
 
 
 class PageCache:
-    """A cache of pages that drops the least recently used ones when it is full."""
+    """A cache of pages that drops the least recently used pages when it is full."""
 
     def __init__(self, most: int) -> None:
         self._max_bytes, self._pages, self._lock = most, OrderedDict[str, CachedPage](), threading.Lock()
 
     def put(self, name: str, page: CachedPage) -> None:
-        """Store a page, and drop the least recently used ones if the total size is too large."""
+        """Store a page, and drop the least recently used pages while the total size is too large."""
         with self._lock:
             self._pages[name] = page
             self._pages.move_to_end(name)
@@ -234,14 +234,14 @@ class PageCache:
                 self._pages.popitem(last=False)
 
     def find(self, name: str) -> CachedPage | None:
-        """Return the page with a name, None if it isn't stored."""
+        """Return the page with this name, or None if it isn't stored."""
         with self._lock:
             if name in self._pages:
                 self._pages.move_to_end(name)
             return self._pages.get(name)
 
     def get(self, name: str) -> CachedPage:
-        """Return the page with a name. Raises HTTPException if it isn't stored any more."""
+        """Return the page with this name. Raises HTTPException if it is no longer stored."""
         found = self.find(name)
         if found is None:
             raise HTTPException(404, "this page is no longer stored: trace the text again")

@@ -1,4 +1,4 @@
-"""Define the JSON requests of a browser as strict models, in which a wrong or unknown field is an error."""
+"""Define the JSON requests of a browser as strict Pydantic models. A wrong or unknown field is an error."""
 
 import dataclasses
 import pathlib
@@ -18,19 +18,19 @@ from regard.trace.trace import PairTrace, Trace
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
-Place = Word | Number  # a word, or the number of a token
+Place = Word | Number  # a word, or a token's position
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
 Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # a page's or job's name
 Index = Annotated[int, Path(ge=0, le=1 << 40)]
-Level = Annotated[int, Path(ge=0, le=40)]  # of a tile: 2^level weights per side of a cell
+Level = Annotated[int, Path(ge=0, le=40)]  # the level of a tile: its cells have 2^level × 2^level weights
 HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
 JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
 class StrictRequest(BaseModel):
-    """The base class of all requests: no unknown fields, and no numbers written as strings."""
+    """The base class of all requests. Unknown fields and numbers in strings are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -49,7 +49,7 @@ class HeadAblationRequest(StrictRequest):
 
 
 class EdgeAblationRequest(StrictRequest):
-    """A request to leave attention from one token to another out of the softmax, by layer and head or in all."""
+    """A request to mask the attention from one token to another, in one layer and head or in all of them."""
 
     kind: Literal["edge"]
     query: Place
@@ -64,9 +64,9 @@ class EdgeAblationRequest(StrictRequest):
 
 
 class StatePatch(StrictRequest):
-    """A request to insert activations from another text's run. at, source_at: None for every token.
+    """A request to patch activations from another text's forward pass. at: the token to patch, None for all.
 
-    source: the other text, which is traced. source_at: the token there, None for the same as `at`.
+    source: the other text, which will be traced. source_at: the token in that text, None for the same as `at`.
     """
 
     kind: Literal["patch"]
@@ -90,7 +90,7 @@ Change = Annotated[HeadAblationRequest | EdgeAblationRequest | StatePatch, Field
 
 
 def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, trace: AnyTrace) -> str:
-    """Return a change in words, such as "without layer 2, head 1". trace: for the text of token numbers."""
+    """Describe a change in words, such as "without layer 2, head 1". trace: used to find the text of tokens."""
 
     def at(place: Place) -> str:
         tokens = trace.tokens if isinstance(trace, Trace) else ()
@@ -107,10 +107,10 @@ def change_name(change: HeadAblationRequest | EdgeAblationRequest | StatePatch, 
 class TraceRequest(StrictRequest):
     """A request to trace texts, and to ablate heads or edges or patch states in all of them.
 
-    model: the number of one of the server's models. An encoder-decoder generates the targets. ablations: ablations and
+    model: the number of a model of the server. An encoder-decoder generates the targets. ablations: ablations and
     patches in order. The page then also shows the unchanged texts. other: the number of a second model to compare with.
-    window: tokens per window, None to read texts whole. word: the word whose path through the layers the page shows.
-    references: words whose paths are shown for comparison, each traced as a separate text.
+    window: tokens per window, None to read texts whole. word: a word whose path through the layers the page shows.
+    references: words whose paths the page shows for comparison. Each word is traced as a separate text.
     """
 
     model: Number = 0
@@ -124,7 +124,7 @@ class TraceRequest(StrictRequest):
 
 
 class Steering(StrictRequest):
-    """A vector to add to a layer's output (None: the middle layer): the difference of two texts' mean states."""
+    """A steering vector: the difference of two texts' mean states. layer: steer its output, None for the middle."""
 
     towards: Annotated[str, Field(min_length=1)]
     away: Annotated[str, Field(min_length=1)]
@@ -136,7 +136,7 @@ class GenerationRequest(StrictRequest):
     """A request to continue a text with the most likely tokens.
 
     ablations: applied in every forward pass. The page then shows the continuations with and without them. steer: a
-    vector to add to states while generating, compared with none.
+    steering vector. The page then shows the continuations with and without it.
     """
 
     model: Number = 0
@@ -147,7 +147,7 @@ class GenerationRequest(StrictRequest):
 
 
 class QuestionRequest(StrictRequest):
-    """A question to texts. kind: its name; asked: its fields, as in the command and the library."""
+    """A question about texts. kind: its name. asked: its fields, as in the command and the library."""
 
     question_class: ClassVar[type[query.Query]]
     kind: str
@@ -161,9 +161,9 @@ class QuestionRequest(StrictRequest):
 
 
 def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
-    """Create the request class of a question from its query class; tuples are sent as lists.
+    """Create the request class of a question from its query class. Tuples are sent as lists.
 
-    None for a command that isn't a question to texts, or that pages don't offer.
+    Returns None for a command that isn't a question about texts, or that pages don't offer.
     """
     if not (isinstance(kind, type) and issubclass(kind, query.Query) and kind.served):
         return None
@@ -172,8 +172,8 @@ def _request_of(name: str, kind: Any) -> type[QuestionRequest] | None:
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         if "tuple" in str(hint):
-            hint = Annotated[hint, Field(strict=False)]  # JSON has lists
-        if pathlib.Path not in get_args(hint):  # a browser names no files of this machine
+            hint = Annotated[hint, Field(strict=False)]  # JSON has lists instead of tuples
+        if pathlib.Path not in get_args(hint):  # a browser can't name files of this machine
             fields[field.name] = (hint, field.default)
     fields_class = create_model(f"{kind.__name__}Fields", __base__=StrictRequest, **fields)
     parts: dict[str, Any] = {"kind": (Literal[name], ...), "asked": (fields_class, ...)}
@@ -188,7 +188,7 @@ REQUESTS: Any = Union[
 
 
 class ExperimentRequest(StrictRequest):
-    """A request to answer one question with one model."""
+    """A request to answer a question with a model."""
 
     model: Number = 0
     experiment: Annotated[REQUESTS, Field(discriminator="kind")]
@@ -203,7 +203,7 @@ class ExperimentRequest(StrictRequest):
 class CorpusRequest(StrictRequest):
     """A query to an embedding index: a word's occurrences, its senses, or statistics of heads.
 
-    store: the number of one of the server's stores. senses: the number of senses, None for the best silhouette.
+    store: the number of an index of the server. senses: how many senses, None for the best silhouette.
     """
 
     store: Number = 0
@@ -213,9 +213,9 @@ class CorpusRequest(StrictRequest):
 
 
 class PictureRequest(StrictRequest):
-    """A request to show where a model attends on an image.
+    """A request to show where a model attends in an image.
 
-    picture: the bytes of its file, in base64. name: of that file. text: for a model that reads both.
+    picture: the bytes of the image file, in base64. name: the file's name. text: for a model that reads both.
     """
 
     model: Number = 0

@@ -1,8 +1,8 @@
 """Run the server on 127.0.0.1: open files, bind a port, print the link, and stop cleanly on Ctrl-C.
 
-Only the browser that opened the link is let in. The server checks token, cookie, Host, Origin and the size of a
-request. A page of another site may send requests to 127.0.0.1 from the same browser. It lacks the SameSite=Strict
-cookie, its Origin differs, and its own name for this address (DNS rebinding) isn't among the hosts.
+Only the browser that opened the link has access. The server checks the token, cookie, Host, Origin and size of every
+request. A page of another site can send requests to 127.0.0.1 from the same browser. They are rejected, because they
+lack the SameSite=Strict cookie, have another Origin, or name another Host (DNS rebinding).
 """
 
 import asyncio
@@ -54,28 +54,28 @@ CLOSED = "This page is for the browser that opens the link which `regard serve` 
 
 
 class TooLargeError(Exception):
-    """A request without a stated length turned out to have more bytes than allowed."""
+    """A request without Content-Length has more bytes than allowed."""
 
 
 class AuthMiddleware:
-    """ASGI middleware that answers only requests with the token and allowed headers.
+    """ASGI middleware that rejects requests without the token or with wrong headers.
 
-    token: the secret in the printed link. The first request with it sets a cookie (HttpOnly, SameSite=Strict).
-    A program may send it as `Authorization: Bearer`.
+    token: the secret in the printed link. The response to that link sets a cookie (HttpOnly, SameSite=Strict).
+    Programs can send the token as `Authorization: Bearer`.
     """
 
     def __init__(self, inner: ASGIApp, token: str, port: int, limits: Limits) -> None:
         self._inner, self._token, self._most = inner, token, limits.body
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
-        self._cookie = f"regard-{port}"  # cookies ignore ports: two servers would share one
-        self.known: set[tuple[str, int] | None] = set()  # client addresses of connections with the token
+        self._cookie = f"regard-{port}"  # cookies ignore ports: two servers would share a name
+        self.known: set[tuple[str, int] | None] = set()  # client addresses that sent the token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on to the application, or answer it with an error."""
+        """Pass a request to the application, or answer it with an error."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return
-        if scope["type"] != "http":  # no websockets here
+        if scope["type"] != "http":  # websockets aren't supported
             await send({"type": "websocket.close", "code": 1008})
             return
         request, size = Request(scope), 0
@@ -95,7 +95,7 @@ class AuthMiddleware:
             return message
 
         async def send_with_headers(message: Message) -> None:
-            if size > self._most:  # drop the application's answer to a cut-off body
+            if size > self._most:  # drop the application's answer to a truncated body
                 return
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -111,7 +111,7 @@ class AuthMiddleware:
             await PlainTextResponse(self._too_large(), 413, HEADERS)(scope, receive, send)
 
     def _refusal(self, request: Request) -> tuple[int, str] | None:
-        """Return the status and message of a request that isn't allowed, None if it is."""
+        """Return the HTTP status and message if a request isn't allowed, otherwise None."""
         headers = request.headers
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or hosts[0] not in self._hosts:
@@ -120,7 +120,7 @@ class AuthMiddleware:
             if origin != f"http://{hosts[0]}":
                 return 403, f"Origin: got {origin}, expected http://{hosts[0]}"
         cross_site = not {"cross-site", "same-site"}.isdisjoint(headers.getlist("sec-fetch-site"))
-        # links on other sites may lead here
+        # links on other sites may open the start page
         if cross_site and (request.scope["path"], request.method) != ("/", "GET"):
             return 403, "Sec-Fetch-Site: this request comes from another site"
         if not self._has_token(request):
@@ -133,7 +133,7 @@ class AuthMiddleware:
         return None
 
     def _has_token(self, request: Request) -> bool:
-        """Return whether a request has the token, in its link, cookie or Authorization header."""
+        """Return whether a request has the token, in its URL, cookie or Authorization header."""
         bearers = [each[7:] for each in request.headers.getlist("authorization") if each.startswith("Bearer ")]
         tokens = [link_token(request), request.cookies.get(self._cookie), *bearers]
         own = self._token.encode()
@@ -144,7 +144,7 @@ class AuthMiddleware:
 
 
 def link_token(request: Request) -> str | None:
-    """Return the token of the link `/?token=…`, None for any other request."""
+    """Return the token of a request for `/?token=…`, None for other requests."""
     if request.scope["path"] != "/" or request.method != "GET":
         return None
     tokens = request.query_params.getlist("token")
@@ -152,10 +152,10 @@ def link_token(request: Request) -> str | None:
 
 
 HOST = "127.0.0.1"
-HEAD = 10.0  # seconds until a request's headers are complete
-STRANGERS = 64  # connections without a cookie so far
-BACKLOG = 16  # connections accepted at once: with the strangers, far fewer than 256 descriptors
-# Messages that are logged for each connection, and the time of the last, in seconds.
+HEAD = 10.0  # maximum seconds until a request's headers are complete
+STRANGERS = 64  # maximum connections that haven't sent the token
+BACKLOG = 16  # connections accepted at once. With STRANGERS, far fewer than 256 file descriptors
+# Messages that any connection can cause, with the time at which each was last logged, in seconds.
 FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP request received."), 0.0)
 
 
@@ -169,7 +169,7 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
-    """Run the server until Ctrl-C. started: called with the link that opens the page."""
+    """Run the server until Ctrl-C. started: called with the link of the page."""
     limits = limits or Limits()
     bound = bind_server_port(port)
     with bound:
@@ -189,7 +189,7 @@ def serve(
 
 
 def open_file(file: Path, limits: Limits) -> CachedPage:
-    """Open a saved trace or attention map as a page. Raises RegardError as `regard.open` and `AttentionMap.load`."""
+    """Open a saved trace or attention map as a page. For errors, see `regard.open` and `AttentionMap.load`."""
     with open_tensor_file(file, TRACE, MAP, ATTENTION) as opened:
         form = opened.metadata()["format"]
     if form == MAP:
@@ -203,7 +203,7 @@ def open_file(file: Path, limits: Limits) -> CachedPage:
 
 
 def open_files(files: Sequence[Path], limits: Limits | None = None) -> list[CachedPage]:
-    """Open saved traces and maps as pages, and add file names to equal titles."""
+    """Open saved traces and maps as pages. If titles are equal, file names are added."""
     opened = [open_file(file, limits or Limits()) for file in files]
     titles = [each.page.title for each in opened]
     for each, file, name in zip(opened, files, distinct_names(files), strict=True):
@@ -213,7 +213,7 @@ def open_files(files: Sequence[Path], limits: Limits | None = None) -> list[Cach
 
 
 def rename_equal_models(models: Sequence[Model], sources: Sequence[str | None]) -> None:
-    """Rename models with equal names by their folders, so that all names differ."""
+    """Rename models with equal names to names with folders, so that all names differ."""
     names = [each.name for each in models]
     folders = [Path(source or name) for source, name in zip(sources, names, strict=True)]
     for model, name in zip(models, distinct_names(folders), strict=True):
@@ -234,7 +234,7 @@ def bind_server_port(port: int) -> socket.socket:
 
 
 def log_once_per_minute(record: logging.LogRecord) -> bool:
-    """Return whether to log a record: those in `FLOODS` at most once a minute, as one line."""
+    """Return whether to log a record. Those in `FLOODS` are logged at most once per minute, as one line."""
     line = record.getMessage().partition("\n")[0]
     if line not in FLOODS:
         return True
@@ -259,11 +259,11 @@ class AnnouncingServer(uvicorn.Server):
 def connections(gate: AuthMiddleware, *, head: float = HEAD, strangers: int = STRANGERS) -> type[H11Protocol]:
     """Return the HTTP protocol class of the server, which closes connections that block others.
 
-    Every program on this machine can connect, and each connection takes one of perhaps 256 descriptors. Endless request
-    headers, or too many strangers, would lock the owner out.
+    Every program on this machine can connect, and each connection takes one of perhaps 256 file descriptors. Endless
+    headers or too many connections of other programs would lock the owner out.
 
-    gate: knows which clients had the token. head: seconds until the headers are complete. strangers: largest number of
-    connections without a cookie. Beyond it the oldest is closed, because a new one may be the owner's.
+    gate: knows which clients sent the token. head: maximum seconds until headers are complete. strangers: maximum
+    number of connections without a token. The oldest is closed first, because a new connection may be the owner's.
     """
     waiting: dict[Connection, None] = {}  # oldest first
 

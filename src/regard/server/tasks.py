@@ -1,7 +1,7 @@
-"""Run the server's tasks one after another in threads, with progress, a time limit and a way to stop them.
+"""Run the server's tasks from queues in threads, with progress, a time limit and a way to stop them.
 
-There are two queues, so that one slow request doesn't delay another kind: forward passes, one at a time because they
-use all cores, and reads of regions of attention matrices that are there already, which a user looks at.
+One queue is for forward passes, which run one at a time because they use all cores. The other is for reading regions
+of computed attention matrices, so that slow forward passes don't delay what the user looks at.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from regard.memory import limit_memory_to
 Answer = TypeVar("Answer")
 QueueName = Literal["model", "regions"]
 IsDisconnected = Callable[[], Awaitable[bool]]
-REGIONS = 2  # threads that read regions: torch's own threads would slow small reads down
+REGIONS = 2  # threads that read regions. Torch's own threads would slow down small reads
 CHECK_INTERVAL = 0.25  # seconds between checks whether the client is still connected
 STOPPED = "stopped: it was asked for no longer"
-CONTROLS = {  # the page's labels for options that errors of the library mention
+CONTROLS = {  # the page's labels for arguments named in the library's errors
     "window": "“read texts in windows”",
     "page": "trace shorter texts, or fewer of them",
     "with": "“beside”",
@@ -35,19 +35,19 @@ CONTROLS = {  # the page's labels for options that errors of the library mention
     "strength": "“strength”",
     "layer": "“layer”",
 }
-MAX_REMEMBERED_TASKS = 256  # most recent tasks whose progress can be requested
+MAX_REMEMBERED_TASKS = 256  # number of most recent tasks whose progress can be requested
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The server's limits. A request beyond one gets a 4xx status and a line that names the limit.
+    """The server's limits. A request that exceeds one gets a 4xx status and a line that names the limit.
 
-    body: bytes of a request. characters: of all its texts. texts: their number. waiting: requests that wait for the
-    model. seconds: of one request's work, without waiting. memory: estimated bytes of one answer.
-    picture: bytes of an image file, before base64.
-    kept: bytes of cached traces, of which the least recently used are dropped. whole: the longest text, in tokens, for
-    which a browser gets queries and keys to compute with. It gets tiles of longer texts.
-    occurrences: of a word whose path is shown, because each two are compared.
+    body: bytes of a request. characters: characters in all texts of a request. texts: number of its texts. waiting:
+    requests that wait for the model. seconds: working time for a request, without waiting. memory: estimated bytes
+    for an answer. picture: bytes of an image file, before base64.
+    kept: bytes of cached pages. The least recently used are dropped. whole: tokens of the longest text for which a
+    browser gets queries and keys. For longer texts, it gets tiles.
+    occurrences: occurrences of a word whose path is shown, because every pair is compared.
     """
 
     body: int = 8_000_000
@@ -63,10 +63,10 @@ class Limits:
 
 
 class Task:
-    """One task of the server, which reports its progress and checks whether to continue.
+    """A task of the server, which reports its progress and checks whether to continue.
 
-    done: the completed fraction. waits: whether it hasn't started. said: the text generated so far. waiters: the
-    requests that wait for its answer.
+    done: the completed fraction. waits: whether it hasn't started. said: the text generated so far. waiters: requests
+    that wait for its answer.
     """
 
     answer: "asyncio.Future[Any]"
@@ -77,7 +77,7 @@ class Task:
         self.waiters = set[Waiter]()
 
     def begin(self) -> None:
-        """Start the time limit. Raises HTTPException if the task was stopped meanwhile."""
+        """Start the time limit. Raises HTTPException if the task has already been stopped."""
         self.waits, self._deadline = False, time.monotonic() + self._seconds
         self.check_running()
 
@@ -89,13 +89,13 @@ class Task:
             raise HTTPException(408, f"stopped after {self._seconds:g} seconds, the limit for one request")
 
     def advance(self, part: int | float) -> None:
-        """Add a fraction to the progress, from any thread. Raises HTTPException as `check_running`."""
+        """Add a fraction to the progress, from any thread. Raises HTTPException like `check_running`."""
         with self._lock:
             self.done = min(1.0, self.done + part)
         self.check_running()
 
     def report_text(self, text: str, done: float) -> None:
-        """Set the text generated so far and the completed fraction. Raises HTTPException as `check_running`."""
+        """Set the generated text and the completed fraction. Raises HTTPException like `check_running`."""
         self.said, self.done = text, done
         self.check_running()
 
@@ -105,14 +105,14 @@ class Task:
 
 
 class Waiter:
-    """A request that waits for a task's answer. The task goes on while it has other waiters."""
+    """A request that waits for a task's answer. A task runs as long as it has waiters."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         task.waiters.add(self)
 
     def stop(self) -> None:
-        """Leave the task, and stop it if no other waiter is left."""
+        """Stop waiting for the task, and stop the task if it has no other waiter."""
         self.task.waiters.discard(self)
         if not self.task.waiters:
             self.task.stop()
@@ -142,8 +142,8 @@ class TaskQueues:
     ) -> Answer:
         """Queue a function as a task, and return its answer.
 
-        name: of the job, to request its progress or stop it. gone: returns whether the client has disconnected; then
-        the task stops. question: a key of the answer. Requests with the same key share one running task.
+        name: the job's name, to request its progress or stop it. gone: returns whether the client has disconnected,
+        which ends its wait. question: a key for the answer. Requests with the same key share a running task.
         """
         task = self._running.get(question or "")
         joined = task is not None and bool(task.waiters)  # a task without waiters is being stopped
@@ -153,7 +153,7 @@ class TaskQueues:
                 raise HTTPException(429, f"{most} requests are already waiting, the limit: try again soon")
             task = Task(self._limits.seconds)
         waiter = Waiter(task)
-        if name is not None:  # before it starts, so that its progress can be requested
+        if name is not None:  # registered before the start, so that progress can be requested
             self._waiters_by_name[name] = waiter
             while len(self._waiters_by_name) > MAX_REMEMBERED_TASKS:
                 self._waiters_by_name.popitem(last=False)
@@ -164,7 +164,7 @@ class TaskQueues:
                 if gone is not None and await gone():
                     waiter.stop()
                 if task.waiters and waiter not in task.waiters:
-                    raise HTTPException(409, STOPPED)  # the others continue to wait
+                    raise HTTPException(409, STOPPED)  # other waiters continue to wait
             return task.answer.result()
         finally:
             waiter.stop()
@@ -191,12 +191,12 @@ class TaskQueues:
             if question is not None and self._running.get(question) is task:
                 del self._running[question]
             if not done.cancelled():
-                done.exception()  # retrieve it even if all clients have left
+                done.exception()  # retrieved even if all clients are gone, to avoid a warning
 
         task.answer.add_done_callback(on_end)
 
     def waiter(self, name: str) -> Waiter | None:
-        """Return the waiter of a job's name, None if there is none."""
+        """Return a job's waiter by name, or None."""
         return self._waiters_by_name.get(name)
 
     def close(self) -> None:

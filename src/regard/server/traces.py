@@ -1,4 +1,4 @@
-"""Trace the texts of a request, and make the page of the answer as the library does for files."""
+"""Trace the texts of a request, and build the same pages as the library."""
 
 import base64
 import binascii
@@ -51,12 +51,12 @@ from regard.web.html_file import page_beside
 from regard.web.numbers import Data
 from regard.web.page import Page, status_lines, text_data
 
-MOST = 3  # changed tokens in a sentence
-SAME = 1e-5  # fraction of a vector's length: rounding error
+MOST = 3  # maximum changed tokens in a sentence
+SAME = 1e-5  # smaller relative changes of a vector are rounding error
 
 
 def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> CachedPage:
-    """Make the page of texts too long for a browser, whose attention matrices the server sends in tiles."""
+    """Build the page of texts too long for a browser. The server sends their attention matrices in tiles."""
     page, maps = Page(title_of(traces), model=traces[0].status.model), {}
     for n, trace in enumerate(traces):
         if not isinstance(trace, Trace):
@@ -84,7 +84,7 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
 
 
 def _opening_token(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]:
-    """Return the text and token at which a page opens: the word's first, else the first text's last word."""
+    """Return the text and token to open a page at: the word's first occurrence, or the first text's last word."""
     for n, trace in enumerate(traces if word is not None else ()):
         with suppress(RegardError):
             return n, trace.word(str(word))[0].tokens[0]
@@ -92,7 +92,7 @@ def _opening_token(traces: Sequence[Trace], word: str | None) -> tuple[int, int 
 
 
 def map_page(weights: AttentionMap, title: str) -> CachedPage:
-    """Make the page of one attention map (H, L, S), or of the first text of a map. Its tokens are numbers."""
+    """Build the page of an attention map (H, L, S). Its tokens are numbers."""
     page = Page(title)
     _, length, size = weights.shape
     sides = [length] if length == size else [length, size]
@@ -101,13 +101,13 @@ def map_page(weights: AttentionMap, title: str) -> CachedPage:
         for name, count in zip(("queries", "keys"), sides, strict=False)
     ]
     call = page.add_call(_tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
-    page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # the map opens at its largest weight
+    page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # the view opens at its largest weight
     page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
     return CachedPage(page, {call: ZoomMap(weights)})
 
 
 def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
-    """Return the page's data of a call without its numbers, which are sent as tiles on request."""
+    """Return the page's data for a call without its numbers, which are sent as tiles on request."""
     heads, length, size = weights.shape
     mask = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)
     band = None if mask is None or not mask.only_band else {"kind": "band", "low": mask.low, "high": mask.high}
@@ -124,7 +124,7 @@ def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
 
 
 def check_sizes(asked: ModelQuestion, models: Sequence[Model], limits: Limits) -> Model:
-    """Check the number and length of a request's texts; return its model. Raises HTTPException."""
+    """Check the number and length of a request's texts. Returns its model. Raises HTTPException."""
     for name in ("model", "other"):
         if (getattr(asked, name, None) or 0) >= len(models):
             given = f"{name}: got {getattr(asked, name)}"
@@ -143,7 +143,7 @@ def check_sizes(asked: ModelQuestion, models: Sequence[Model], limits: Limits) -
 
 
 def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, other: Model | None = None) -> CachedPage:
-    """Trace texts, also with ablations or a second model if requested, and make their page."""
+    """Trace texts, and if requested, also with ablations or a second model. Builds their page."""
     if other and (asked.ablations or asked.word is not None):
         raise RegardError("other: two models are compared as they are: leave out ablations and word")
     done = interventions(model, asked)
@@ -173,7 +173,7 @@ def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, ot
         models = {f"In text {n}, ": f"In {name}, " for n, name in enumerate((model.name, other.name), 1)}
         page.findings = [models.get(line[:11], line[:11]) + line[11:] for line in page.findings]
         if not (page.overview and page.overview.get("tokens")):
-            page.opening["view"] = "tokens"  # shows texts with different tokens next to each other
+            page.opening["view"] = "tokens"  # this view shows texts with different tokens side by side
     if done:
         changes = [change_sentences(*both, change, word) for both in zip(traces, after, strict=True)]
         page.findings = [*chain.from_iterable(changes), *(page.findings if word is not None else ())]
@@ -181,9 +181,9 @@ def trace_page(model: Model, asked: TraceRequest, limits: Limits, task: Task, ot
 
 
 def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task: Task) -> CachedPage:
-    """Continue a text with a model and make the page of all its tokens; the task reports the text so far.
+    """Continue a text with a model and build the page of all its tokens. The task reports the text so far.
 
-    With ablations or steering, it generates twice, first without them.
+    With ablations or steering, the text is generated twice, first without them.
     """
     done = interventions(model, asked)
     if asked.steer is not None:
@@ -216,7 +216,7 @@ def generation_page(model: Model, asked: GenerationRequest, limits: Limits, task
 
 
 def _steering_intervention(model: Model, asked: Steering) -> Steer:
-    """Trace the two texts of a steering vector and return the intervention. Raises RegardError if the model can't."""
+    """Trace the texts of a steering vector, and return the intervention. Raises RegardError for unsuitable models."""
     if model.pairs or not model.writes:
         why = "reads pairs" if model.pairs else "has no language head that writes"
         raise RegardError(f"steering is for models that continue a single text: {model.name} {why}")
@@ -226,7 +226,7 @@ def _steering_intervention(model: Model, asked: Steering) -> Steer:
 
 
 def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task: Task) -> CachedPage:
-    """Answer a question to a model and make its page, with the text's attention if it is about one text."""
+    """Answer a question with a model and build its page, with attention if the question is about a single text."""
     if model.pairs:
         raise RegardError(f"experiments here are for models that read one text, but {model.name} reads pairs")
 
@@ -244,7 +244,7 @@ def experiment_page(model: Model, asked: ExperimentRequest, limits: Limits, task
 
 
 def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list[Intervention]:
-    """Return a request's ablations and patches as interventions of the library, with the source texts traced."""
+    """Return a request's ablations and patches as interventions of the library. Traces the source texts."""
     sources: dict[str, Trace] = {}
     result: list[Intervention] = []
     for each in asked.ablations:
@@ -260,7 +260,7 @@ def interventions(model: Model, asked: TraceRequest | GenerationRequest) -> list
 
 
 def _trace_texts(model: Model, asked: TraceRequest, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
-    """Return a trace per text. For an encoder-decoder, the model generates the targets."""
+    """Return a trace per text. An encoder-decoder generates the targets."""
     options: dict[str, Any] = {"interventions": changes, "logits": False}
     if asked.window is not None:
         return list(model.trace(asked.texts, window=asked.window, **options))
@@ -273,14 +273,14 @@ def _trace_texts(model: Model, asked: TraceRequest, changes: Sequence[Interventi
 
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:
-    """Return whether a text is too long for a browser, so that its page shows weights only."""
+    """Return whether a text is too long for a browser, so that its page shows only weights."""
     if model.limit is not None and model.limit <= limits.whole:
         return False  # the model rejects longer texts
     return 4 * len(text) > limits.whole and count_tokens(model._tokenizer, check_text(text)) > limits.whole
 
 
 def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str | None = None) -> list[str]:
-    """Write how far a change moves the word's last hidden state, and which tokens change most."""
+    """Write how much a change moves the word's last hidden state, and which tokens change most."""
     pairs = list(zip(sides(before), sides(after), strict=True))
     names = ("source", "target") if isinstance(before, PairTrace) else [f"window {n + 1}" for n in range(len(pairs))]
     starts = [capital(f"{name}: {change}" if len(pairs) > 1 else change) for name in names]
@@ -288,7 +288,7 @@ def change_sentences(before: AnyTrace, after: AnyTrace, change: str, word: str |
 
 
 def _sentences(before: Trace, after: Trace, change: str, word: str | None) -> list[str]:
-    """Return the sentences on one trace before and after a change: the word, then the most changed tokens."""
+    """Return the sentences about a trace before and after a change: the word, then the most changed tokens."""
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{change}, the model writes “{after.text}” instead of “{before.text}”."]
     old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
@@ -321,7 +321,7 @@ def picture_bytes(asked: PictureRequest, limits: Limits) -> bytes:
 
 
 def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limits, task: Task) -> CachedPage:
-    """Trace an image, with text if given, and make the page of where the model attends."""
+    """Trace an image, with a text if given, and build a page that shows where the model attends."""
     picture = read_picture_bytes(data, asked.name)
     task.check_running()
     with report_layers_of_pass(model._session.original, lambda share: task.advance(0.7 * share)):
@@ -331,14 +331,14 @@ def picture_page(model: Model, asked: PictureRequest, data: bytes, limits: Limit
 
 
 def reference_traces(model: Model, asked: TraceRequest) -> list[Trace]:
-    """Trace each reference word as a separate text, for an encoder-decoder with its encoder."""
+    """Trace each reference word as a separate text. Encoder-decoders use only their encoder."""
     if asked.references and asked.word is None:
         raise RegardError("references needs word: pass the word that you compare with them")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
 
 
 def too_many_occurrences(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
-    """Return a message if a word occurs too often to compare its paths in time, else None."""
+    """Return a message if a word has too many occurrences to compare their paths in time, else None."""
     if word is None:
         return None
     windowed = [each for each in traces if isinstance(each, WindowedTrace)]

@@ -52,7 +52,7 @@ def serve(
             opened = server.open_files(files or [])
             indexes = [stack.enter_context(import_part("regard.corpus.store").Store(store)) for store in stores or []]
             model_names: list[str | None] = [*(models or ())]
-            default = any(store.manifest.model.name == DEFAULT_NAME for store in indexes)  # for texts of an index
+            default = any(store.manifest.model.name == DEFAULT_NAME for store in indexes)  # to read an index's texts
             if not model_names and (texts or default or not (opened or indexes)):
                 model_names = [None]
             loaded = [load_model(name) for name in model_names]
