@@ -1,4 +1,4 @@
-"""Train a transformer: settings, training data, training loop, checkpoints, and watched sentences."""
+"""Train a transformer: settings, training data, training loop, checkpoints and watched sentences."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Read training texts and sentence pairs, and draw training batches that are the same in every run.
 
-The seed and a data position alone determine the next batch. Each checkpoint stores the position, so a resumed run
-neither repeats nor skips a batch.
+A batch depends only on the seed and its data position. Checkpoints store the position, so that a resumed run neither
+repeats nor skips a batch.
 """
 
 import random
@@ -18,11 +18,11 @@ from torch.nn import functional as F
 
 from regard.errors import RegardError
 
-LARGE = 8  # largest group to hold a pair out of: the other pairs of that group are lost to training
+LARGE = 8  # maximum size of groups with a held-out pair, whose other pairs aren't used for training
 LETTERS = string.ascii_letters[:40]
-PERIODS = (5, 11)  # number of different letters in a line, at least and at most
+PERIODS = (5, 11)  # minimum and maximum number of different letters in a line
 LINE, LINES = 64, 8_000
-IGNORED = -100  # the label of tokens without a loss, PyTorch's default
+IGNORED = -100  # the label of positions without a loss, PyTorch's default
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Pair:
 
 
 def read_training_texts(files: Sequence[Path]) -> list[str]:
-    """Read the UTF-8 text files to train on. Raises RegardError if one is empty."""
+    """Read UTF-8 text files for training. Raises RegardError if one is empty."""
     texts = [_read_training_file(file) for file in files]
     for file, text in zip(files, texts, strict=True):
         if not text.strip():
@@ -43,9 +43,9 @@ def read_training_texts(files: Sequence[Path]) -> list[str]:
 
 
 def read_training_pairs(file: Path) -> list[Pair]:
-    """Read sentence pairs from a tab-separated file; columns after source and target are ignored.
+    """Read sentence pairs from a tab-separated file. Columns after source and target are ignored.
 
-    Duplicate pairs are kept once, and blank lines are skipped.
+    Duplicate pairs and blank lines are skipped.
     """
     pairs: dict[Pair, None] = {}
     for number, line in enumerate(_read_training_file(file).split("\n"), 1):
@@ -65,10 +65,10 @@ def read_training_pairs(file: Path) -> list[Pair]:
 
 
 def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split pairs into training and held-out pairs that have no sentence in common.
+    """Split pairs into training pairs and held-out pairs without common sentences.
 
-    Pairs that share a sentence, also through other pairs, are a group. Of `count` random groups of at most 8 pairs, one
-    pair each is held out, so that all held-out sentences differ. The other pairs of these groups are in neither list.
+    Pairs that share a sentence, directly or through other pairs, form a group. One pair is held out from each of
+    `count` random groups of at most 8 pairs. The other pairs of these groups are in neither list.
     """
     root: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -96,7 +96,7 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
-    """Return a watched sentence and its target, which follows a tab or comes from the held-out pairs."""
+    """Return a watched sentence and its target, which is either after a tab or in the held-out pairs."""
     source, tab, target = sentence.partition("\t")
     if tab and source.strip() and target.strip():
         return Pair(source.strip(), target.strip())
@@ -122,16 +122,16 @@ def _read_training_file(file: Path) -> str:
 
 
 def repeated_training_text(seed: int, lines: int = LINES) -> str:
-    """Generate lines of 64 random letters, each repeating 5 to 11 different ones; a seed repeats the text.
+    """Generate lines of 64 letters, each a repeated sequence of 5 to 11 random letters. The seed determines the text.
 
-    The earlier occurrence of a letter predicts the next, which induction heads learn (Olsson et al. 2022).
+    The letter after an earlier occurrence predicts the next letter, as induction heads do (Olsson et al. 2022).
     """
     drawn = random.Random(seed)
     return "".join(f"{_line_of_repeated_letters(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
 
 
 def repeated_training_line(seed: int, length: int) -> str:
-    """Generate a line of repeated random letters that isn't in the training text, with two or more repeats."""
+    """Generate a line of repeated random letters that isn't in the training text. The sequence occurs twice or more."""
     drawn = random.Random(f"watched {seed}")
     return _line_of_repeated_letters(drawn, min(8, length // 2), length)
 
@@ -143,9 +143,9 @@ def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A training batch. labels: the next token of each position, IGNORED if there is none.
+    """A training batch. labels: the next token at each position, IGNORED if there is none.
 
-    source, source_mask: for pairs, the encoder's token ids, and which of them aren't padding.
+    source, source_mask: for pairs, the encoder's token ids and a mask that is False for padding.
     """
 
     ids: Int[Tensor, "B L"]
@@ -160,16 +160,16 @@ class Batch:
         return int((self.labels != IGNORED).sum())
 
     def rows_of_process(self, rank: int, of: int) -> "Batch":
-        """Return the rows of the batch that one of `of` processes computes."""
+        """Return the rows of the batch that process `rank` of `of` processes computes."""
         rows_of_rank = slice(rank, None, of)
-        if rank >= len(self.ids):  # no row left for this process: use one without a loss
+        if rank >= len(self.ids):  # more processes than rows: use a row without loss
             first = self.rows_of_process(0, len(self.ids))
             return replace(first, labels=torch.full_like(first.labels, IGNORED))
         rows = (self.ids, self.labels, self.mask, self.source, self.source_mask)
         return Batch(*(None if x is None else x[rows_of_rank] for x in rows))  # type: ignore[arg-type]
 
     def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
-        """Return the summed cross-entropy of the next tokens in nats, with smoothed labels (Szegedy et al. 2016)."""
+        """Return the summed next-token cross-entropy in nats, with label smoothing (Szegedy et al. 2016)."""
         device = next(model.parameters()).device
         moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
         ids, mask, source, source_mask = moved
@@ -189,11 +189,11 @@ class Data(Protocol):
         """Return the training batch at a data position, and the next position. The first is (0, 0)."""
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield the same batches of held-out data in every call, at most `most` of them."""
+        """Yield at most `most` batches of held-out data, the same in every call."""
 
 
 class NextToken:
-    """Random blocks of a text for next-token training. The text's end is held out for validation."""
+    """Random blocks of a text for next-token training. The end of the text is held out for validation."""
 
     def __init__(self, ids: Int[Tensor, " n"], *, block: int, batch: int, held_out: float, seed: int) -> None:
         """Split the token ids of all texts. held_out: the fraction to hold out, below 1."""
@@ -210,30 +210,30 @@ class NextToken:
         self.block, self.size, self.seed = block, batch, seed
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Return the training batch number `place[1]`, of random blocks that the seed determines."""
+        """Return training batch number `place[1]`, with random blocks that depend on the seed."""
         drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
         starts = torch.randint(len(self.train) - self.block, (self.size,), generator=drawn)
         return self._batch_at_starts(self.train, starts), (0, place[1] + 1)
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Yield the held-out text in consecutive blocks, without a shorter rest."""
+        """Yield the held-out text in consecutive blocks, without a shorter last block."""
         starts = torch.arange(0, len(self.held) - self.block, self.block)
-        if most is not None and len(starts) > most * self.size:  # blocks spread over all of it
+        if most is not None and len(starts) > most * self.size:  # spread blocks over the whole text
             starts = starts[torch.linspace(0, len(starts) - 1, most * self.size).long()]
         for first in range(0, len(starts), self.size):
             yield self._batch_at_starts(self.held, starts[first : first + self.size])
 
     def _batch_at_starts(self, ids: Tensor, starts: Tensor) -> Batch:
-        """Return the batch of blocks that begin at `starts`, with next tokens as labels."""
+        """Return a batch of the blocks that begin at `starts`, with next tokens as labels."""
         rows = ids[starts[:, None] + torch.arange(self.block + 1)]  # (B, block + 1)
         return Batch(rows[:, :-1], rows[:, 1:])
 
 
 class PairBatches:
-    """Batches of sentence pairs with similar lengths, in a new order each epoch. A batch has at most `batch` tokens of
-    the longer side."""
+    """Batches of sentence pairs with similar lengths, in a new order in each epoch. A batch has at most `batch` tokens
+    on the longer side."""
 
-    POOL = 64  # batches whose pairs are sorted by length together: little padding, and still random
+    POOL = 64  # pairs for this many batches are sorted by length together: little padding, still random
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class PairBatches:
         batch: int,
         seed: int,
     ) -> None:
-        """Keep the pairs' ids, each side with its end token. start: the decoder's first id."""
+        """Keep the pairs' ids. Each side ends with an end token. start: the decoder's first id."""
         self.pairs, self.held, self.start, self.filler, self.size, self.seed = pairs, held, start, filler, batch, seed
         longest = max(max(map(len, pair)) for pair in pairs)
         if longest > batch:
@@ -253,7 +253,7 @@ class PairBatches:
         self._epoch_plan: tuple[int, list[list[int]]] = (-1, [])
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Return the training batch at (epoch, number in the epoch), and the next position."""
+        """Return the training batch at the position (epoch, batch number in the epoch), and the next position."""
         epoch, number = place
         if self._epoch_plan[0] != epoch:
             self._epoch_plan = epoch, self._batches_of_epoch(epoch)
@@ -271,7 +271,7 @@ class PairBatches:
             yield self._batch_of_pairs([self.held[n] for n in chosen])
 
     def _batches_of_epoch(self, epoch: int) -> list[list[int]]:
-        """Return the numbers of the pairs in each batch of an epoch."""
+        """Return the indices of the pairs in each batch of an epoch."""
         drawn = random.Random(self.seed * 1_000_003 + epoch)
         order = list(range(len(self.pairs)))
         drawn.shuffle(order)
@@ -305,7 +305,7 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L
 
 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[list[tuple[list[int], list[int]]], int]:
-    """Encode pairs as ids with end tokens; return those of at most `block` tokens, and the number of others."""
+    """Encode pairs as ids with end tokens. Returns pairs of at most `block` tokens, and the number of longer pairs."""
     sides = []
     for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
         rows = tokenizer(texts, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
@@ -315,7 +315,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[lis
 
 
 def _cut_into_batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Group numbered pairs, in order of length, into batches of at most `size` tokens with padding."""
+    """Group pair indices, sorted by length, into batches of at most `size` tokens including padding."""
     batches: list[list[int]] = []
     for number in order:
         if not batches or lengths[number] * (len(batches[-1]) + 1) > size:

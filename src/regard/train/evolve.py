@@ -30,11 +30,11 @@ from regard.train.run_folder import run_files_by_step
 from regard.train.training import Training, evenly_spaced, training_of
 
 CROSS = "cross-attention"
-FORMED = 0.3  # smallest induction score of an induction head
-MOST = 12  # steps on the first screen
-CELLS, DECIMALS = 200_000, 4  # at most in a page's slider over steps, with one decimal more than shown
-SAME = 0.05  # entropies in nats that differ by less are about equal
-GREW = 0.05  # smallest change of a weight to report
+FORMED = 0.3  # minimum induction score of an induction head
+MOST = 12  # maximum steps on the first screen
+CELLS, DECIMALS = 200_000, 4  # maximum cells of a page's slider over steps, and their decimals
+SAME = 0.05  # nats: entropies that differ by less are about equal
+GREW = 0.05  # minimum change of a weight to report
 
 HEAD = "Layer {layer}, head {head} is an induction head "
 SPREAD = "spread over {start_spread:n} tokens at step {start} and {spread:n} at step {end}."
@@ -59,9 +59,9 @@ TABLE: list[list[Template]] = [
 
 
 def evolution_panels(found: "Evolution") -> list[Panel]:
-    """Return the panels of an evolution: a short table, the heat maps, curves, embeddings, and the loss."""
+    """Return the panels of an evolution: a short table, heat maps, curves, embeddings and the loss."""
     last = len(found.steps) - 1
-    # at most MOST evenly spaced steps, with the first and last
+    # at most MOST evenly spaced steps, including the first and the last
     shown = evenly_spaced(last + 1, MOST)
     title = found.title() + (f", {len(shown)} of {last + 1} steps" if len(shown) <= last else "")
     in_short = replace(_table_of_steps(found, shown, "In short"), title=title, screen=True, brief=True)
@@ -81,7 +81,7 @@ def evolution_panels(found: "Evolution") -> list[Panel]:
 
 
 def _curve_over_steps(found: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
-    """Return the curve of one statistic of the weights over the steps."""
+    """Return the curve of a statistic of the weights over the steps."""
     line = Curve(found.layer_and_head(), found.steps, values)
     return Curves(
         name=name, title=f"{name} of the weights", x="step", y=y, series=[line], picture=True, tab="Over training"
@@ -114,7 +114,7 @@ def _table_of_steps(found: "Evolution", shown: Sequence[int], name: str) -> Tabl
 
 
 def _heat_of_weights(found: "Evolution", n: int) -> Heat:
-    """Return the heat map of one step's weights on a common colour scale; the last has a slider over steps."""
+    """Return the heat map of a step's weights. All steps have the same colour scale. The last has a slider."""
     title = f"Step {found.steps[n]}"
     most = max(max(row) for table in found.weights for row in table)
     note, over = f"{found.title()}.{_note_on_empty_cells(found)}", None
@@ -155,12 +155,12 @@ def _note_on_empty_cells(found: "Evolution") -> str:
 
 
 def _labels(tokens: list[str]) -> list[str]:
-    """Return tokens as labels of a grid, with a mark for a blank."""
+    """Return tokens as labels of a grid, with a symbol for blanks."""
     return [token if token.strip() else "␣" for token in tokens]
 
 
 def _induction_curves(found: "Evolution") -> Curves:
-    """Return the curves of each head's induction score over the steps, the highest last score first."""
+    """Return the curves of each head's induction score over the steps, sorted by last score, highest first."""
     heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
     heads.sort(key=lambda head: -found.induction_of(*head)[-1])
     return Curves(
@@ -184,7 +184,7 @@ def _scatter_of_embeddings(found: "Evolution") -> Scatter:
 
 
 def evolution_sentences(found: "Evolution") -> list[str]:
-    """Write the findings: the induction head, the largest change of a weight, and the sharpness."""
+    """Write findings on the induction head, the largest change of a weight, and the sharpness of attention."""
     numbers: dict[str, Any] = {"start": found.steps[0], "end": found.steps[-1], "least": GREW}
     best = found.induction_head()
     if best is not None and (found.formed(*best) is not None or repeats(found.queries)):
@@ -221,14 +221,14 @@ def repeats(names: list[str]) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evolution(TracesAnswer):
-    """The attention of one head (None: mean of heads) of one layer at several training steps.
+    """The attention of a head (None: mean of heads) in a layer at several training steps.
 
-    what: the kind of attention. queries, keys: the tokens of rows and columns. `weights[n][i][j]`: at steps[n].
-    entropy[n]: the queries' mean entropy in nats; change[n]: the mean absolute difference from the step before, 0 for
-    the first. embedded: the distinct tokens. paths: each one's token embeddings over the steps, on a common plane;
-    share: the fraction of variance that each axis explains. `induction[n][layer][head]`: the induction score at
-    steps[n] (`head_scores`), empty for cross-attention or if no token repeats. training: the run's log, for the loss
-    curve. `traces` has the first and the last step.
+    what: the kind of attention. queries, keys: the tokens of rows and columns. `weights[n][i][j]`: weights at steps[n].
+    entropy[n]: the mean entropy of queries in nats. change[n]: the mean absolute difference from the previous step, 0
+    for the first step. embedded: the distinct tokens. paths: the token embedding of each at every step, projected to a
+    common plane. share: the fraction of variance that each axis explains. `induction[n][layer][head]`: the induction
+    score at steps[n] (`head_scores`), empty for cross-attention or if no token repeats. training: the run's log, for
+    the loss curve. `traces` has the traces of the first and the last step.
     """
 
     format: ClassVar[str] = "regard evolve"
@@ -273,13 +273,13 @@ class Evolution(TracesAnswer):
         return found
 
     def data(self) -> dict[str, object]:
-        """Return all fields but the traces and the training log for JSON."""
+        """Return all fields for JSON, except the traces and the training log."""
         names = ("layer", "head", "steps", "queries", "keys", "weights", "entropy", "change", "embedded", "paths",
                "share", "induction")  # fmt: skip
         return {"title": self.title(), **{name: getattr(self, name) for name in names}}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the view that a page opens: the last step's panel and trace, with this layer and head."""
+        """Return the view that a page opens with: the last step's panel and trace, and this layer and head."""
         last = int(len(self.steps) > 1)
         return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "trace": last, "title": self.title()}
 
@@ -291,14 +291,14 @@ class Evolution(TracesAnswer):
         ]
 
     def most_changed(self) -> tuple[int, int] | None:
-        """Return the (query, key) whose weight changed most from first to last step, None if none did."""
+        """Return the (query, key) whose weight changed most from the first to the last step, None if none changed."""
         rows = self.from_start(len(self.steps) - 1)
         changes = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
         largest, i, j = max(changes, default=(0.0, 0, 0))
         return (-i, -j) if largest > 0 else None
 
     def induction_head(self) -> tuple[int, int] | None:
-        """Return the (layer, head) with the largest last induction score, None without scores."""
+        """Return the (layer, head) with the largest induction score at the last step, None without scores."""
         last = self.induction[-1] if self.induction else []
         scores = [(score, -i, -j) for i, row in enumerate(last) for j, score in enumerate(row) if not math.isnan(score)]
         if not scores:
@@ -308,28 +308,28 @@ class Evolution(TracesAnswer):
 
     @cached_property
     def always_zero(self) -> list[list[bool]]:
-        """Return for each (query, key) whether its weight is 0 at every step, such as when masked."""
+        """Return for each (query, key) whether its weight is 0 at every step, for example because it is masked."""
         return [[not any(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.weights, strict=True)]
 
     @cached_property
     def free_queries(self) -> list[int]:
-        """Return the queries that can attend to more than one key, or all queries if there is none."""
+        """Return the queries that attend to more than one key at some step, or all queries if there are none."""
         queries = range(len(self.queries))
         return [i for i in queries if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(queries)
 
     def strongest(self, n: int) -> tuple[float, tuple[int, int]]:
-        """Return the largest weight at steps[n] and its (query, key), among the `free_queries`."""
+        """Return the largest weight of the `free_queries` at steps[n], and its (query, key)."""
         value, i, j = max((w, i, j) for i in self.free_queries for j, w in enumerate(self.weights[n][i]))
         return value, (i, j)
 
     def induction_of(self, layer: int, head: int) -> list[float]:
-        """Return the induction scores of one head over the steps."""
+        """Return the induction scores of a head over the steps."""
         return [scores[layer][head] for scores in self.induction]
 
     def formed(self, layer: int, head: int) -> int | None:
-        """Return the index of the step from which on a head's induction score is half of its last or more.
+        """Return the index of the first step from which a head's induction score stays at least half its last score.
 
-        None if the last score is below FORMED: the head isn't an induction head.
+        None if the last score is below FORMED, that is, if the head isn't an induction head.
         """
         scores = self.induction_of(layer, head)
         if not scores or not scores[-1] >= FORMED:
@@ -339,7 +339,7 @@ class Evolution(TracesAnswer):
 
 
 def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
-    """Open the watched traces of a run, as (step, trace) by step. A trace is read on first access."""
+    """Open the watched traces of a run, as (step, trace) sorted by step. A trace is read on first access."""
     check_watched_traces(run)
     found = []
     for step, file in run_files_by_step(run / WATCH, ".safetensors"):
@@ -358,9 +358,9 @@ def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | 
 def evolution(
     traces: Sequence[tuple[int, Trace | PairTrace]], layer: int, head: int | None = None, *, part: str | None = None
 ) -> Evolution:
-    """Compare the attention in traces of one sentence at several training steps.
+    """Compare the attention in traces of a sentence at several training steps.
 
-    part: the stack of an encoder-decoder: "cross" (by default), "encoder" or "decoder".
+    part: for encoder-decoders, the stack: "cross" (default), "encoder" or "decoder".
     """
     if not traces:
         raise RegardError("evolution: got no trace, expected at least one")
@@ -404,7 +404,7 @@ def _attention_of_stack(trace: Trace | PairTrace, part: str | None) -> tuple[Seq
 
 
 def _induction_scores(traces: Sequence[Trace]) -> list[list[list[float]]]:
-    """Return every head's induction score at each step, or nothing if no token occurs twice."""
+    """Return every head's induction score at each step, or an empty list if no token occurs twice."""
     ids = [token.id for token in traces[0].tokens if not token.special]
     if len(set(ids[:-1])) == len(ids[:-1]):
         return []
@@ -413,7 +413,7 @@ def _induction_scores(traces: Sequence[Trace]) -> list[list[list[float]]]:
 
 
 def _embedding_paths(traces: Sequence[Trace]) -> tuple[list[str], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Project the token embeddings of a text's distinct tokens at each step on one plane."""
+    """Project the token embeddings of a text's distinct tokens at all steps to a common plane."""
     if any(trace.token_embeddings is None for trace in traces):
         return [], [], (0.0, 0.0)
     order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}

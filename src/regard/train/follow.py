@@ -1,4 +1,4 @@
-"""Train a run in the terminal: show progress and samples, draw the loss curve, save watched traces."""
+"""Train a run in the terminal: show progress and samples, draw the loss curve and save watched traces."""
 
 import os
 import shlex
@@ -46,10 +46,10 @@ def train_and_follow(
 ) -> None:
     """Start or resume a run, alone or in several processes, and show its progress in the terminal.
 
-    files, pairs: text files or a file of pairs, neither for repeated letters. settings: the defaults of a new run.
-    changes: settings given by the user. The rest are options of `regard train`.
+    files, pairs: text files or a file of pairs. If both are missing, train on repeated letters. settings: the defaults
+    of a new run. changes: the user's settings. For other arguments, see `regard train`.
     """
-    if options.resume and (folder / RUN_JSON).is_file():  # keep the run's own settings
+    if options.resume and (folder / RUN_JSON).is_file():  # keep the run's settings
         info = read_run_info(folder)
         settings = info.settings
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
@@ -57,7 +57,7 @@ def train_and_follow(
     board = tensorboard_option_writer() if tensorboard else None
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
-        if processes is not None and not is_main:  # until the main process has made the folder
+        if processes is not None and not is_main:  # wait until the main process has created the folder
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
         if pairs is not None:
@@ -72,7 +72,7 @@ def train_and_follow(
 
 
 def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGroup | None) -> None:
-    """Train a run and print its progress. Exits with 130 after Ctrl-C, once the run is saved."""
+    """Train a run and print its progress. After Ctrl-C, saves the run and exits with 130."""
     settle()
     out, bar = consoles()
     is_main = processes is None or processes.rank == 0
@@ -100,7 +100,7 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=rate)
             held = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
             progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {rate}"
-            if is_main and (held or (not has_progress_bar and len(speed) == 1)):  # the first line shows that it trains
+            if is_main and (held or (not has_progress_bar and len(speed) == 1)):  # print a first line early
                 print_line(progress_line)
             if writer is not None:
                 writer.add_scalar("loss", metrics.loss, metrics.step)
@@ -133,7 +133,7 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
     writes = "translate" if run.held else "generate"
     held = sorted((pair.source for pair in run.held), key=len)
     texts = (each for each in (run.prompt, *held, run.watched, "Once upon a time") if isinstance(each, str))
-    text = next(each for each in texts if not each.startswith("-"))  # not an option
+    text = next(each for each in texts if not each.startswith("-"))  # it would look like an option
     called = shlex.join([text, "--model", str(run.folder)])
     more = ["Now run:", *(f"  regard {verb} {called}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
     for line in ["", *plain_lines_of_parts(training.shown(out.width), out.width), *more]:
@@ -145,7 +145,7 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
 
 
 def tensorboard_option_writer() -> Callable[..., Any]:
-    """Return the class that writes TensorBoard logs. Raises RegardError if it isn't installed."""
+    """Return the class that writes TensorBoard logs. Raises RegardError if TensorBoard isn't installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -168,7 +168,7 @@ def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> Non
 
 
 def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
-    """Generate a continuation (or translation) of a prompt, and append it to RUN/samples.txt."""
+    """Generate a continuation (or translation) of a prompt, and add it to RUN/samples.txt, once per step."""
     model = Model(run.model, run.tokenizer, name=run.folder.name)
     pairs = bool(run.held)
     with torch.random.fork_rng(devices=[]):
@@ -181,6 +181,6 @@ def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
     before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
     sample = f"{prompt} → {text}" if pairs else text
     with whole(file) as temporary:
-        lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]  # of a killed run
+        lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]
         temporary.write_text(f"{''.join(lines)}step {step}: {sample}\n", encoding="utf-8")
     return sample

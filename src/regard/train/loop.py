@@ -1,4 +1,4 @@
-"""Run the training loop: batches in, updates out. Its only access to files is a function that saves.
+"""Run the training loop. It accesses no files, except through a function that saves.
 
 AdamW (Loshchilov and Hutter 2019) with warm-up and a cosine schedule (Loshchilov and Hutter 2017), gradient norm
 clipping (Pascanu et al. 2013) and gradient accumulation.
@@ -27,7 +27,7 @@ REMEDY = "try a smaller rate (--resume --set rate=... goes on from the last chec
 
 
 class ProcessGroup:
-    """The processes of distributed training. rank: this process, from 0; size: their number."""
+    """The processes of distributed training. rank: this process's number, from 0. size: the number of processes."""
 
     def __init__(self, accelerator: Any) -> None:
         self._accelerator = accelerator
@@ -52,7 +52,7 @@ class ProcessGroup:
 
 @contextmanager
 def process_group() -> Iterator[ProcessGroup | None]:
-    """Join the processes started by `accelerate launch` or torchrun; yield None for a single process."""
+    """Join the processes started by `accelerate launch` or torchrun. Yields None for a single process."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield None
         return
@@ -71,7 +71,7 @@ def process_group() -> Iterator[ProcessGroup | None]:
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """The loss, learning rate, tokens and duration of one training update.
+    """The loss, learning rate, number of tokens and duration of a training update.
 
     loss: in nats per token. validation: the held-out loss, None if it wasn't measured after this update.
     """
@@ -85,7 +85,7 @@ class StepMetrics:
 
 
 def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """Return the AdamW optimizer of a model, with weight decay for matrices only."""
+    """Return an AdamW optimizer for a model, with weight decay only for matrices."""
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
@@ -99,7 +99,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Return the summed loss of a batch, in mixed precision if the settings say so."""
+    """Return the summed loss of a batch, in mixed precision if `settings` require it."""
     device = next(model.parameters()).device
     with torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext():
         return batch.loss(model, smoothing)
@@ -147,7 +147,7 @@ def train(
         total = 0.0
         for batch in batches:
             loss = loss_of(compiled, batch.rows_of_process(rank, size), settings, smoothing=settings.smoothing)
-            (loss * (size / tokens)).backward()  # size: gradients are averaged over processes
+            (loss * (size / tokens)).backward()  # · size, because gradients are averaged over processes
             total += float(loss.detach())
         total = total if processes is None else processes.sum(total)
         if not math.isfinite(total):
@@ -177,13 +177,13 @@ def train(
 
 
 def training_step_due(step: int, every: int) -> bool:
-    """Return whether a step number is a multiple of `every`, never if `every` is 0."""
+    """Return whether a step number is a multiple of `every`. False if `every` is 0."""
     return every > 0 and step % every == 0
 
 
 @torch.no_grad()
 def _check_module_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
-    """Raise RegardError with the first module that has a non-finite output."""
+    """Raise RegardError if a module has a non-finite output. It names the first such module."""
     not_finite: list[str] = []
 
     def hook_for(name: str) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Prepare a training run from files and settings, and train it: the functions behind `regard train`."""
+"""Prepare a training run from files and settings, and train it (`regard train`)."""
 
 import signal
 import threading
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 class TrainingRun:
     """A prepared training run: its folder, model, data, optimizer and state.
 
-    notes: notes to show before it starts. held: the held-out pairs. watched: the sentence or pair whose traces are
-    saved during training. prompt: the start of samples. lock: keeps other processes out of the folder until the
-    training ends. None for a process that doesn't write.
+    notes: notes to show before the start. held: the held-out pairs. watched: the sentence or pair whose traces are
+    saved during training. prompt: the start of samples. lock: the lock on the folder, held until training ends. None
+    for a process that doesn't write.
     """
 
     folder: Path
@@ -85,10 +85,10 @@ class TrainingRun:
         return sum(p.numel() for p in self.model.parameters())
 
     def plot(self) -> "Figure":
-        """Draw the loss curve so far (means and ranges if there are many updates), with the validation loss.
+        """Draw the current loss curve with the validation loss. If there are many updates, draw means and ranges.
 
         Raises:
-            RegardError: the run's log has no update yet.
+            RegardError: the run's log has no updates yet.
         """
         log = read_log(self.folder)
         if not log:
@@ -105,13 +105,13 @@ def prepare_text_run(
     """Prepare a run that trains on next-token prediction of texts.
 
     Args:
-        files: the texts.
-        folder: of the run, new or to continue.
-        settings: of the model and its training.
-        options: other options of a run, such as a sentence to watch.
+        files: the text files.
+        folder: the folder of the run, which is new or has a run to resume.
+        settings: the settings of the model and its training.
+        options: other options of the run, such as a sentence to watch.
 
     Raises:
-        RegardError: the texts, the settings or the folder aren't valid. Nothing is trained then.
+        RegardError: the texts, the settings or the folder aren't valid.
     """
     return _prepare_from_texts(read_training_texts(files), source_files(files), folder, settings, options)
 
@@ -119,10 +119,10 @@ def prepare_text_run(
 def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
     """Prepare a run that trains on repeated random letters, drawn with the settings' seed.
 
-    It watches a line of these letters unless you choose a sentence.
+    It watches a line of such letters unless you choose a sentence.
 
     Raises:
-        RegardError: as `prepare_text_run`.
+        RegardError: see `prepare_text_run`.
     """
     text = repeated_training_text(settings.seed)
     if options.watch is None:
@@ -133,7 +133,7 @@ def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions =
 def _prepare_from_texts(
     texts: Sequence[str], sources: tuple[SourceFile, ...], folder: Path, settings: Settings, options: RunOptions
 ) -> TrainingRun:
-    """Prepare a run from the content of its texts."""
+    """Prepare a run from the contents of its texts."""
     tokenizer = _tokenizer_of_run(folder, settings, texts, frame="none")
     rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
     ids = torch.tensor([number for row in rows for number in row])
@@ -159,11 +159,11 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     """Prepare a run that trains a translator on tab-separated sentence pairs.
 
     Args:
-        file: the pairs.
-        folder, settings, options: as in `prepare_text_run`.
+        file: the file of pairs.
+        folder, settings, options: see `prepare_text_run`.
 
     Raises:
-        RegardError: as `prepare_text_run`.
+        RegardError: see `prepare_text_run`.
     """
     pairs = read_training_pairs(file)
     if settings.held_out < 1:
@@ -205,9 +205,9 @@ def run_training(
     on_step_end: Callable[[int], None] = lambda step: None,
     processes: ProcessGroup | None = None,
 ) -> TrainingState:
-    """Train a run to its end or until Ctrl-C, save it, and release its folder.
+    """Train a run to its end or until Ctrl-C, save it, and unlock its folder.
 
-    on_log, on_step_end, processes: as in `train`. When a run resumes, on_step_end is first called with the checkpoint's
+    on_log, on_step_end, processes: see `train`. When a run resumes, on_step_end is first called with the checkpoint's
     step, because the run may have been killed before that call.
     """
     is_main = processes is None or processes.rank == 0
@@ -237,7 +237,7 @@ def run_training(
 
 @contextmanager
 def stop_training_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns True after Ctrl-C, SIGTERM or SIGHUP; a second signal interrupts."""
+    """Yield a function that returns True after Ctrl-C, SIGTERM or SIGHUP. A second signal raises KeyboardInterrupt."""
     received: list[int] = []
 
     def on_signal(number: int, _frame: Any) -> None:
@@ -245,7 +245,7 @@ def stop_training_on_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    # job schedulers and closing terminals send SIGTERM or SIGHUP; nohup ignores SIGHUP, and that is respected
+    # Job schedulers send SIGTERM and closing terminals SIGHUP, which stays ignored under nohup.
     signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signals.append(signal.SIGHUP)
@@ -264,7 +264,7 @@ def _prepare_run(
 ) -> TrainingRun:
     """Create the folder, model and optimizer of a run, or restore them from its newest checkpoint.
 
-    Every check comes before the folder is written to, except for its lock.
+    All checks are made before anything except the lock is written to the folder.
     """
     settings = info.settings
     check_run_folder(folder, info, resume=options.resume)
@@ -292,7 +292,7 @@ def _prepare_run(
 
 
 def _is_finished(folder: Path, info: RunInfo) -> bool:
-    """Return whether a run's last loss curve and watched trace exist and are up to date."""
+    """Return whether a run's loss curve is up to date and the watched trace of the last step exists."""
     step = info.settings.steps
     try:
         drawn = (folder / LOSS).stat().st_mtime >= (folder / POINTER).stat().st_mtime

@@ -14,7 +14,7 @@ Line = dict[str, Any]
 
 
 def check_place_for_run(folder: Path, *, resume: bool) -> bool:
-    """Check that a run can be written to a folder; return whether it resumes one that is there."""
+    """Check that a run can be written to a folder. Returns whether it resumes an existing run."""
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"--out {str(folder)!r} is a file: pass a folder's name")
     if (folder / RUN_JSON).exists():
@@ -27,13 +27,13 @@ def check_place_for_run(folder: Path, *, resume: bool) -> bool:
 
 
 def check_watched_traces(run: Path) -> None:
-    """Check that a run has watched traces. Raises RegardError if not."""
+    """Raise RegardError if a run has no watched traces."""
     if not any((run / WATCH).glob("step-*.safetensors")):
         raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
 
 
 class Log:
-    """The log of a run that is being written. Lines after the step where a run resumes are removed."""
+    """The log of a run, opened for writing. When a run resumes, lines after its step are removed."""
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG
@@ -51,7 +51,7 @@ class Log:
 
 
 def read_log(run: Path) -> list[Line]:
-    """Read a run's log as one dictionary per update, without an unfinished last line."""
+    """Read a run's log as one dictionary per update. An unfinished last line is ignored."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
@@ -61,7 +61,7 @@ def read_log(run: Path) -> list[Line]:
 
 
 def _parsed_log_line(file: Path, number: int, line: bytes) -> Line:
-    """Parse and check one line of a log. Raises RegardError if it is damaged."""
+    """Parse and check a line of a log. Raises RegardError if it is damaged."""
     try:
         values = expect_type("it", parse_json(line), dict)
         for name, kind in FIELDS.items():

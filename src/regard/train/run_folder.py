@@ -1,4 +1,4 @@
-"""Read and write the folder of a training run: run.json, checkpoints, and the lock.
+"""Read and write the folder of a training run: run.json, checkpoints and the lock.
 
 RUN/run.json        settings, the model's config, and sizes and SHA-256 of the texts
 RUN/log.jsonl       one line per update: step, loss, validation, rate, tokens, seconds
@@ -8,9 +8,9 @@ RUN/checkpoints/, latest.json    see nn/folder.py
 RUN/watch/          traces of the watched sentence, one file per step
 RUN/.lock           locked while a process trains into the folder
 
-A checkpoint is staged, synced to disk, renamed, and only then pointed at. A run that is killed at any moment keeps its
-last complete checkpoint and a pointer to it. In addition to the model's files, a checkpoint has training.safetensors
-(the optimizer's moments and the random number generators) and training.json (step, data position, smallest loss).
+A checkpoint is written to a temporary folder, synced to disk and renamed. Then latest.json is updated. A run that is
+killed at any time therefore keeps a pointer to a complete checkpoint. In addition to the model's files, a checkpoint
+has training.safetensors (optimizer moments, random number states) and training.json (step, data position, best loss).
 """
 
 import hashlib
@@ -53,7 +53,7 @@ STATE, NOTES = "training.safetensors", "training.json"
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The state of a run. step: updates done. place: the next batch's data position. best: lowest validation loss."""
+    """The state of a run. step: updates done. place: data position of the next batch. best: lowest validation loss."""
 
     step: int = 0
     place: tuple[int, int] = (0, 0)
@@ -63,12 +63,12 @@ class TrainingState:
 def save_checkpoint(
     run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
-    """Write a checkpoint and point the run at it, then remove all but the `keep` newest ones."""
+    """Write a checkpoint and point the run to it, then remove all but the `keep` newest checkpoints."""
     name = f"step-{state.step:06d}"
     checkpoints = run / CHECKPOINTS
     staged, final = checkpoints / f".{name}.part", checkpoints / name
     if (run / POINTER).is_file() and final.is_dir() and newest_transformer_folder(run) == final:
-        return final  # saved already, with the same bits
+        return final  # already saved, with identical bits
     try:
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir(parents=True)
@@ -80,7 +80,7 @@ def save_checkpoint(
             notes["threads"] = torch.get_num_threads()
             file.write_text(json.dumps(notes) + "\n", encoding="utf-8")
         _sync_folder(staged)
-        if final.exists():  # a run was killed between rename and pointer
+        if final.exists():  # a run was killed before it updated the pointer
             shutil.rmtree(final)
         staged.rename(final)
         _sync_folder(checkpoints)
@@ -101,7 +101,7 @@ def save_checkpoint(
 
 
 def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
-    """Return (N, path) of the entries step-N in a folder, sorted by N as a number."""
+    """Return (N, path) of a folder's entries with names step-N, sorted numerically."""
     pattern = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
     matches = [(pattern.fullmatch(path.name), path) for path in folder.glob("step-*")]
     return sorted((int(match[1]), path) for match, path in matches if match is not None)
@@ -110,10 +110,10 @@ def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 def load_checkpoint(
     run: Path, model: Transformer, optimiser: torch.optim.Optimizer
 ) -> tuple[TrainingState, tuple[str, ...]]:
-    """Restore model, optimizer and random numbers from a run's newest checkpoint; return its state and notes.
+    """Restore model, optimizer and random states from a run's newest checkpoint. Returns the run's state and notes.
 
-    A note reports a different number of threads, because the weights then won't be bit-identical to those of a run
-    without a stop.
+    A note reports a different number of threads, because then the weights won't be bit-identical to those of an
+    uninterrupted run.
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
@@ -158,7 +158,7 @@ def remove_run_leftovers(run: Path) -> None:
 
 
 def size_of_checkpoint(model: Transformer) -> int:
-    """Estimate a checkpoint's bytes on disk: the weights, and twice as much for the optimizer."""
+    """Estimate a checkpoint's size on disk in bytes: the weights, and twice as much for the optimizer."""
     return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
 
 
@@ -176,7 +176,7 @@ def _optimizer_tensors(model: Transformer, optimiser: torch.optim.Optimizer) -> 
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to disk, so that they survive a power cut (POSIX only)."""
+    """Sync a folder's entries to disk, so that they survive a power failure (POSIX only)."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -221,7 +221,7 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
 
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
-    """Check that a run can start in a folder, or resume with the same settings and texts. Writes nothing."""
+    """Check that a run can start in a folder, or resume there with the same settings and texts. Writes nothing."""
     if not check_place_for_run(run, resume=resume):
         return
     existing = read_run_info(run)
@@ -237,7 +237,7 @@ def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
-    """Create a run's folder if needed, lock it for this process, and return the lock."""
+    """Create a run's folder if needed, lock it for this process and return the lock."""
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -285,13 +285,13 @@ def read_run_info(run: Path) -> RunInfo:
 
 
 def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
-    """Check that disk and memory suffice for a run, before its model is made. Raises RegardError if not."""
+    """Raise RegardError if disk space or memory isn't sufficient for a run, before its model is created."""
     device, helps = training_device(), "a smaller batch, block or model"
     what = f"training {_tokens_per_batch(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
         model = Transformer(config)
-    if device.type != "cpu":  # the CPU builds the model and collects each checkpoint
+    if device.type != "cpu":  # the model and every checkpoint also need memory on the CPU
         require_memory(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
     need = (settings.keep + 1) * size_of_checkpoint(model)
     existing_folder = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
@@ -302,12 +302,12 @@ def check_space(run: Path, config: TransformerConfig, settings: Settings) -> Non
 
 
 def training_device() -> torch.device:
-    """Return the device of training: CUDA if available, else the CPU."""
+    """Return the device for training: CUDA if available, otherwise the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def training_memory(config: TransformerConfig, settings: Settings) -> int:
-    """Estimate the bytes of training on its device: weights, gradients, optimizer and activations."""
+    """Estimate the device memory for training in bytes: weights, gradients, optimizer and activations."""
     stacks = 2 if config.kind == "encoder-decoder" else 1
     width, hidden = config.d_model, config.hidden_width
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
@@ -317,5 +317,5 @@ def training_memory(config: TransformerConfig, settings: Settings) -> int:
 
 
 def _tokens_per_batch(config: TransformerConfig, settings: Settings) -> int:
-    """Return the number of tokens in a batch. For pairs, `settings.batch` counts tokens itself."""
+    """Return the number of tokens in a batch. For pairs, `settings.batch` is already in tokens."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)

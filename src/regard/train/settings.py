@@ -1,4 +1,4 @@
-"""Check the settings of a training run, which come from a file, from options, or from both."""
+"""Define and check the settings of a training run, which come from a file, from options or from both."""
 
 import json
 import math
@@ -16,22 +16,22 @@ from regard.nn.config import TransformerConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that determines the result of a run, except its texts. The same settings lead to the same result.
+    """Everything that determines the result of a run, except its texts. Equal settings lead to equal results.
 
     tokenizer: "characters", "words", "bytes" (byte-level BPE) or "pieces" (WordPiece). vocabulary: its maximum size,
-        for the last three.
-    layers, d_model, heads, d_hidden: sizes of the model. block: maximum tokens in a training example. positions: of a
-        language model: "learned", "sinusoidal", "rotary" or "alibi". The last three allow longer texts.
-    dropout: during training.
-    steps: number of updates. batch: examples per part of an update; for pairs, the maximum tokens of the longer side
-        per part, including padding. accumulate: parts of an update.
+        except for characters.
+    layers, d_model, heads, d_hidden: sizes of the model. block: maximum tokens in a training example. positions: the
+        language model's encoding: "learned", "sinusoidal", "rotary" or "alibi". All but "learned" allow longer texts.
+    dropout: the dropout probability.
+    steps: number of updates. accumulate: micro-batches per update. batch: examples per micro-batch. For pairs, the
+        maximum number of tokens on the longer side, including padding.
     rate, least_rate: the learning rate after warm-up, and at the end of the cosine (Loshchilov and Hutter 2017).
-        warmup: steps of its linear rise. decay, beta1, beta2: of AdamW (Loshchilov and Hutter 2019). clip: maximum norm
-        of the gradient, 0 for none. smoothing: of the labels (Szegedy et al. 2016).
-    held_out: the fraction of a text for validation, at its end. For pairs, their number, if 1 or more.
-    evaluate_every, save_every, sample_every, watch_every: in steps, 0 for never. The last step does all of them.
+        warmup: steps of linear warm-up. decay, beta1, beta2: of AdamW (Loshchilov and Hutter 2019). clip: maximum norm
+        of the gradient, 0 for none. smoothing: label smoothing (Szegedy et al. 2016).
+    held_out: the fraction at the end of a text that is held out for validation. For pairs, their number if 1 or more.
+    evaluate_every, save_every, sample_every, watch_every: intervals in steps, 0 for never. All are done at the end.
     keep: the number of checkpoints to keep. dtype: "bfloat16" for mixed precision, with weights in float32.
-    compile: whether to use torch.compile. seed: of initial weights, batches and dropout.
+    compile: whether to use torch.compile. seed: the seed for initial weights, batches and dropout.
     """
 
     tokenizer: Literal["characters", "words", "bytes", "pieces"] = "characters"
@@ -86,7 +86,7 @@ class Settings:
 
     @classmethod
     def for_pairs(cls, **changes: Any) -> "Settings":
-        """Return settings that train a translator of short sentences well on a small machine."""
+        """Return settings for training a translator of short sentences on a small machine."""
         sizes = {"tokenizer": "bytes", "layers": 3, "d_model": 192, "heads": 6, "d_hidden": 512, "block": 64}
         sizes |= {"batch": 2048, "dropout": 0.1, "smoothing": 0.1, "rate": 2e-3, "least_rate": 2e-5, "warmup": 400}
         sizes |= {"steps": 8000, "decay": 0.01, "beta2": 0.98, "held_out": 2000.0, "vocabulary": 6000}
@@ -94,14 +94,14 @@ class Settings:
 
     @classmethod
     def for_repeated(cls, **changes: Any) -> "Settings":
-        """Return settings in which an induction head forms within a minute on a small machine."""
+        """Return settings with which an induction head forms within a minute on a small machine."""
         sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "positions": "alibi"}
         sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98}
         sizes |= {"watch_every": 50, "save_every": 500}
         return cls(**{**sizes, **changes})
 
     def learning_rate(self, step: int) -> float:
-        """Return the learning rate of an update, counted from 0: linear warm-up, then a cosine to least_rate."""
+        """Return the learning rate of update `step`, from 0: linear warm-up, then a cosine to least_rate."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         progress = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
@@ -112,7 +112,7 @@ class Settings:
         return asdict(self)
 
     def differences(self, other: "Settings") -> list[str]:
-        """Return the names of settings that differ but must not when a run resumes."""
+        """Return the names of differing settings that must be equal when a run resumes."""
         free = {"rate", "least_rate", "steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
         mine, theirs = asdict(self), asdict(other)
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
@@ -122,10 +122,10 @@ class Settings:
 class RunOptions:
     """Options for starting a run: resume it, watch a sentence, generate samples from a prompt.
 
-    resume: continue the folder's run. watch: a sentence to save traces of during training; for pairs, a held-out
-    sentence, or a sentence and its translation separated by a tab. prompt: the start of samples during training; for
-    pairs, the sentence to translate. Default: the first held-out pair. is_main: whether this process writes. With
-    several processes, only the first writes, before the others get here.
+    resume: continue the folder's run. watch: a sentence whose traces are saved during training. For pairs, a held-out
+    sentence, or a sentence and its translation separated by a tab. prompt: the start of samples during training. For
+    pairs, the sentence to translate (default: the first held-out pair). is_main: whether this process writes files. If
+    there are several processes, only the first does, and the others wait until it has created the folder.
     """
 
     resume: bool = False
@@ -135,7 +135,7 @@ class RunOptions:
 
 
 def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Return settings with some of them replaced by name.
+    """Replace settings by name.
 
     Raises:
         RegardError: a name isn't a setting, or a value is wrong.
@@ -150,7 +150,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
     """Return the model config of a next-token run. Raises RegardError if sizes don't fit."""
-    most = settings.block if settings.positions == "learned" else None  # others have no table
+    most = settings.block if settings.positions == "learned" else None  # other encodings have no table
     return TransformerConfig.nanogpt(
         vocabulary, length=most, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
@@ -161,13 +161,13 @@ def read_training_settings(file: Path) -> dict[str, object]:
     """Read training settings by name from a .toml or .json file.
 
     Raises:
-        RegardError: the file can't be read, or has another format.
+        RegardError: the file can't be read or parsed.
     """
     check_readable(file, "--config")
     try:
         text = file.read_text(encoding="utf-8")
         content = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
-    except ValueError as error:  # from both formats, and from bytes that aren't UTF-8
+    except ValueError as error:  # raised for both formats, and for bytes that aren't UTF-8
         raise RegardError(f"--config {str(file)!r} isn't valid TOML or JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
         raise RegardError(f"--config {str(file)!r}: got {type(content).__name__}, expected names with values")

@@ -1,4 +1,4 @@
-"""Report how a training run went: the loss of every update as a curve, and the held-out losses."""
+"""Report the result of a training run: a curve of the loss at every update, and the held-out losses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from regard.train.settings import Settings
 
 Log = Sequence[Mapping[str, Any]]  # one entry per update: "step", "loss" and "validation" (None if not measured)
 
-PART = 50  # the first and last mean are over 1/PART of all updates
-MOST = 8  # evaluations in a terminal
-POINTS = 400  # at most, in a page's loss curve
-DRAWN = 100  # at most, in a picture's loss curve, which can't zoom
+PART = 50  # the first and last loss are means over 1/PART of all updates
+MOST = 8  # maximum evaluations in a terminal
+POINTS = 400  # maximum points of a page's loss curve
+DRAWN = 100  # maximum points of a figure's loss curve, which can't be zoomed
 
 
 SAME = 0.02  # nats per token: losses that differ by less are about equal
@@ -67,7 +67,7 @@ TABLE: list[list[Template]] = [
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A held-out loss, and the mean training loss of the updates since the previous evaluation."""
+    """A held-out loss (`validation`), and the mean training loss since the previous evaluation."""
 
     step: int
     loss: float
@@ -76,7 +76,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training(Answer):
-    """The answer of `regard train`: a run's log. vocabulary: its size; smoothing: of the labels in the loss."""
+    """The answer of `regard train`: a run's log. vocabulary: its size. smoothing: the label smoothing of the loss."""
 
     format: ClassVar[str] = "regard train"
 
@@ -93,7 +93,7 @@ class Training(Answer):
         return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
 
     def findings(self) -> list[str]:
-        """Write how the training and held-out losses changed, or nothing if no loss is finite."""
+        """Write how training and held-out losses changed. Returns an empty list if no loss is finite."""
         finite = [each["loss"] for each in self.log if math.isfinite(each["loss"])]
         if not finite:
             return []
@@ -132,11 +132,11 @@ class Training(Answer):
         return panels
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """Return the panels with these names, by default the loss curve with fewer points."""
+        """Return the panels with these names. Default: the loss curve, with fewer points."""
         return super().chosen(names) if names else [self.loss(DRAWN)]
 
     def loss(self, most: int = POINTS) -> Curves:
-        """Return the loss curve: every update if there are few, else means over equally many updates."""
+        """Return the loss curve. With more than `most` updates, its points are means of equally many updates."""
         training, size = _curve("training", [(each["step"], each["loss"]) for each in self.log], most)
         smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
         points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
@@ -149,7 +149,7 @@ class Training(Answer):
 
 
 def training_of(run: Path) -> Training | None:
-    """Read a run's log as an answer, with its model and settings if known; None without a log."""
+    """Read a run's log as an answer, with its model and settings if known. None without a log."""
     if not (run / LOG).is_file():
         return None
     if not (run / RUN_JSON).is_file():
@@ -164,7 +164,7 @@ def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> 
 
 
 def evaluations(log: Log) -> list[Evaluation]:
-    """Return every held-out loss in order, with the mean training loss since the one before."""
+    """Return every held-out loss in order, with the mean training loss since the previous evaluation."""
     found: list[Evaluation] = []
     since: list[float] = []
     for each in log:
@@ -203,5 +203,5 @@ def _curve(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[C
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return at most `most` evenly spaced numbers from 0 to count - 1, with the first and the last."""
+    """Return at most `most` evenly spaced numbers from 0 to count - 1, including the first and the last."""
     return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))

@@ -47,12 +47,12 @@ def train(
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
     starting = Settings.for_pairs() if pairs is not None else Settings() if files else Settings.for_repeated()
-    with_changes(starting, changes)  # raises for a wrong value
-    is_main = os.environ.get("RANK", "0") == "0"  # the main process prints, and makes the folder
+    with_changes(starting, changes)  # raises RegardError for a wrong value
+    is_main = os.environ.get("RANK", "0") == "0"  # the main process prints and creates the folder
     if is_main:
         check_place_for_run(out, resume=resume)
 
-    if is_main and not sys.stdout.isatty():  # a pipe gets a first line at once
+    if is_main and not sys.stdout.isatty():  # write a first line to pipes immediately
         read = ", ".join(map(str, sources_read))
         print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
     from regard.train.follow import train_and_follow
@@ -82,7 +82,7 @@ def evolve(
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
-    """Return changed settings by name: from --config, then --set NAME=VALUE, then --steps."""
+    """Return changed settings by name, from --config, --set NAME=VALUE and --steps. Later ones have priority."""
     changes: dict[str, Any] = {} if config is None else read_training_settings(config)
     named = set()
     for each in settings:
