@@ -1,11 +1,11 @@
-"""Compute one attention call with the ablations and patches of the open blocks.
+"""Compute one attention call with the ablations and patches of the enclosing `ablating` blocks.
 
-Changes to a call, in this order: values are inserted, edges are left out of the softmax, rows of weights are inserted
-with their outputs, then the heads' outputs are changed, in the order of the list that the blocks were given.
+The changes are applied in this order: patch value vectors, leave ablated edges out of the softmax, patch rows of
+weights and compute their outputs, then change head outputs in the order of the list passed to `ablating`.
 
-In a call with ablated edges, only the rows that lose edges are computed again. The rows come from the same kernels,
-under the same rule, with a mask of their own few rows. If gradients are wanted, or so many rows lose edges that little
-is saved, the whole call is computed by the rule without the edges.
+If edges are ablated, only the rows that lose edges are computed again, with the same kernels and score rule and a mask
+for these rows. If gradients are needed, or if so many rows lose edges that this would save little time, the whole call
+is computed without the edges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from regard.attention.recording import layer_of_call_path
 from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 from regard.errors import OutOfRangeError
 
-MAX_ROW_FRACTION = 0.25  # of all rows: from here on one pass over everything is faster
+MAX_ROW_FRACTION = 0.25  # fraction of rows above which one pass over all rows is faster
 
 Box = tuple[slice, slice, tuple[int, ...]]  # texts, heads and queries
 
@@ -37,7 +37,7 @@ def compute(
     dropout: float,
     removed: tuple[Edges, ...],
 ) -> tuple[KernelResult, ScoreRule]:
-    """Compute a call like `dispatch.compute`, by the rule without the removed edges; return that rule, too."""
+    """Compute a call like `dispatch.compute`, but without the removed edges. Returns (result, rule without them)."""
     mask = (rule.mask or Mask()) & Mask(removed=removed)
     ablated = replace(rule, mask=mask)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
@@ -64,7 +64,7 @@ def compute(
                 ),
             )
             changes = [(result.output, again.output), (result.logsumexp, again.logsumexp)]
-            if result.row_max_sum is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any
+            if result.row_max_sum is not None:  # the weight is exp(score - logsumexp) / 1
                 ones = (again.logsumexp != -torch.inf).float()
                 changes += zip(result.row_max_sum, (again.logsumexp, ones), strict=True)
             for tensor, values in changes:
@@ -73,14 +73,14 @@ def compute(
 
 
 def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
-    """Return the rows that lose edges, in runs of texts and heads whose keys are views; a row may be in two boxes.
+    """Return the rows that lose edges, grouped into boxes whose keys can be sliced without a copy. Boxes may overlap.
 
-    share: how many query heads have one key head.
+    share: the number of query heads per key head.
     """
-    rows: dict[tuple[tuple[int, ...], tuple[int, ...]], set[int]] = {}  # of the same texts and heads
+    rows: dict[tuple[tuple[int, ...], tuple[int, ...]], set[int]] = {}  # rows by (texts, heads)
     for edges in removed:
         rows.setdefault((edges.numbers("batch"), edges.numbers("heads")), set()).update(edges.numbers("queries"))
-    texts: dict[tuple[tuple[int, ...], tuple[int, ...]], set[int]] = {}  # with the same heads and rows
+    texts: dict[tuple[tuple[int, ...], tuple[int, ...]], set[int]] = {}  # texts by (heads, rows)
     for (batch, heads), numbers in rows.items():
         texts.setdefault((heads, tuple(sorted(numbers))), set()).update(batch)
     return [
@@ -88,14 +88,14 @@ def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
         for (heads, numbers), batch in texts.items()
         for texts_run in _runs_of_rows(sorted(batch))
         for run in _runs_of_rows(heads)
-        # a run that covers whole groups of heads, else its heads one by one: keys of either are views
+        # one box for a run of whole head groups, otherwise one box per head: both slice keys without a copy
         for count in (run.stop - run.start if run.start % share == run.stop % share == 0 else 1,)
         for head in range(run.start, run.stop, count)
     ]
 
 
 def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:
-    """Split rising numbers of texts or heads into runs of neighbours."""
+    """Split ascending text or head numbers into runs of consecutive numbers."""
     start = 0
     for n in range(1, len(numbers) + 1):
         if n == len(numbers) or numbers[n] != numbers[n - 1] + 1:
@@ -107,9 +107,9 @@ Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
 
 class CallAblations(NamedTuple):
-    """The ablations and patches that apply to one call, every number of them checked against its shape.
+    """The ablations and patches that apply to one call. Their indices were checked against its shape.
 
-    outputs: the changes of the heads' outputs, in order. weights: the given rows of weights, None for none.
+    outputs: the changes to head outputs, in order. weights: the patched rows of weights, or None.
     """
 
     ablations: tuple[Ablation, ...] = ()
@@ -128,9 +128,9 @@ class CallAblations(NamedTuple):
         wanted: Statistics | None,
         offset: int | None,
     ) -> tuple[Tensor, Tensor, Tensor, ScoreRule, KernelResult]:
-        """Compute the call with these changes; return what its map has to be made of, and the kernel's result."""
+        """Compute the call with these changes. Returns query, key, value and rule for its map, and the result."""
         if self.values:
-            value = value.clone()  # a cache may hold the tensor itself
+            value = value.clone()  # the tensor may belong to a key/value cache
             for patch in self.values:
                 patch.put(value)
         if self.removed:
@@ -141,7 +141,7 @@ class CallAblations(NamedTuple):
             self.weights.check(rule, query.device)
             output = self.weights.put_outputs(result.output, value)
             query, key = self.weights.as_scores(query, key, rule)
-            # row sums and statistics are of the original weights
+            # the row sums and statistics belong to the unpatched weights
             result = KernelResult(output, result.logsumexp, result.kernel)
         if wanted is not None and result.statistics is None:
             result = dispatch.add_statistics(query, key, rule, result, wanted, offset)
@@ -151,9 +151,9 @@ class CallAblations(NamedTuple):
 
 
 def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape, key_heads: int) -> CallAblations:
-    """Count a call, which is made now, in every block; return the changes that apply to it.
+    """Register the current call in every block. Returns the changes that apply to it.
 
-    blocks: those that are open now. path, shape (B, H, L, S), key_heads: of the call.
+    blocks: the enclosing `ablating` blocks. path, shape (B, H, L, S), key_heads: of the call.
     """
     ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer_of_call_path(path)))
     for ablation in ablations:
@@ -171,9 +171,9 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
 
 
 def _changed_outputs(output: Tensor, changes: tuple[HeadAblation | CallPatch, ...]) -> Float[Tensor, "B H L E"]:
-    """Set the output of ablated heads to zero and put patched rows in, in place unless gradients flow."""
+    """Set the output of ablated heads to zero and insert patched rows. Works in place unless gradients are needed."""
     if output.requires_grad:
-        output = output.clone()  # a graph of gradients may hold on to it
+        output = output.clone()  # autograd may have saved it for the backward pass
     for change in changes:
         if isinstance(change, CallPatch):
             change.put(output)
@@ -185,7 +185,7 @@ def _changed_outputs(output: Tensor, changes: tuple[HeadAblation | CallPatch, ..
 
 
 def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
-    """Return the rows of weights that patches give, without edges ablated after them; None if no patch gives any."""
+    """Return the rows of weights set by patches, without edges ablated after them; None if no patch sets weights."""
     weights = GivenWeights()
     for ablation in ablations:
         if isinstance(ablation, EdgeAblation):

@@ -1,14 +1,14 @@
-"""Ablate or patch heads and edges of the attention calls inside a block: `attend` applies what is open.
+"""Ablate or patch heads and edges of the attention calls inside an `ablating` block.
 
 with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as block:
     model(**inputs)
-block.unmet          # ablations that applied to no call: a layer or path that doesn't exist
+block.unmet          # ablations that applied to no call, for example because the layer or path doesn't exist
 
-An ablated head still attends, but its output is zero. An ablated edge has the score -inf, so that the softmax gives its
-weight to the remaining keys and sinks; a query that loses every key has output and weights 0. A `CallPatch` is in the
-same list; changes of the same place are made in the list's order.
+An ablated head keeps its weights, but its output is zero. An ablated edge has the score -inf, so the softmax gives its
+weight to the remaining keys and sinks. A query that loses every key has output and weights 0. The list may also contain
+`CallPatch` items. Changes at the same position are applied in the list's order.
 
-A patch replaces rows of a call by given rows:
+A patch replaces rows of a call:
 
     what          rows                 in the place of                          before or after the softmax
     ------------  -------------------  ---------------------------------------  ---------------------------
@@ -16,8 +16,8 @@ A patch replaces rows of a call by given rows:
     weights       (n, k, S)            weights of k queries, the output with it in its place
     head_outputs  (n, k, E)            weights @ values of k queries            after
 
-No L × S tensor is made: a query of given weights selects its own column, its log weights, which is added to the keys of
-the call's map.
+No L × S tensor is created: the log weights of each patched query are appended to the keys of the call's map as an extra
+dimension, which only that query selects.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,18 +34,18 @@ from regard.attention.masks import select
 from regard.attention.scores import ScoreRule
 
 What = Literal["values", "head_outputs", "weights"]
-NOTHING = -3e4  # the score of a weight of 0 in a given row: its exponential is 0 in every dtype
+NOTHING = -3e4  # score of a zero weight in a patched row: exp(NOTHING) is 0 in every dtype
 
 
 class PatchError(ValueError):
-    """Raised for a patch that a call can't have; the message says why."""
+    """Raised if a patch doesn't fit a call. The message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CallPatch:
-    """Rows that replace those at some positions of a call.
+    """Replacement rows for some positions of a call.
 
-    rows: (heads or 1, positions or 1, width). heads: the numbers of query heads, of "values" those of key heads, None
+    rows: (heads or 1, positions or 1, width). heads: query head numbers, or key head numbers for "values"; None
     for all. layers, batch: as in `HeadAblation`. S of weights may be less than a call's: the text's own keys are first.
     """
 
@@ -58,12 +58,12 @@ class CallPatch:
 
     @property
     def queries(self) -> tuple[int, ...] | None:
-        """Return the patched positions if they are those of queries, else None."""
+        """Return the patched positions if they are query positions, else None."""
         return None if self.what == "values" else self.positions
 
     @property
     def keys(self) -> tuple[int, ...] | None:
-        """Return the patched positions if they are those of keys, else None."""
+        """Return the patched positions if they are key positions, else None."""
         return self.positions if self.what == "values" else None
 
     def put(self, tensor: Float[Tensor, "B n L w"]) -> None:
@@ -82,13 +82,13 @@ class CallPatch:
 
 
 class GivenWeights:
-    """Given rows of weights, one for each (text, head, query); of two patches the later counts."""
+    """Patched rows of weights by (text, head, query). The last patch of a row wins."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[int, int, int], Float[Tensor, " S"]] = {}
 
     def take(self, patch: CallPatch, shape: tuple[int, int, int, int]) -> None:
-        """Take the rows of a patch for a call of this shape (B, H, L, S)."""
+        """Store the rows of a patch for a call of this shape (B, H, L, S)."""
         batch, heads, _, size = shape
         numbers = tuple(range(heads)) if patch.heads is None else patch.heads
         rows = patch.rows
@@ -104,7 +104,7 @@ class GivenWeights:
                     self.rows[text, head, place] = rows[n, k]
 
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
-        """Leave edges (queries × keys) out of the rows: the rest of a row shares their weight, including sinks.
+        """Leave edges (queries × keys) out of the rows. The rest of each row, including sinks, takes over their weight.
 
         batch, heads: the numbers of the texts and heads in which the edges are.
         """
@@ -117,7 +117,7 @@ class GivenWeights:
                 self.rows[text, head, place] = row / left if float(left) > 0 else row
 
     def check(self, rule: ScoreRule, device: torch.device) -> None:
-        """Check that no row gives weight to a key that the mask forbids, and that the rule supports given rows."""
+        """Check that rows sum to 1, that they don't use masked keys, and that the rule supports patched weights."""
         if rule.softcap is not None or rule.sinks is not None:
             what = "a softcap" if rule.softcap is not None else "sinks"
             raise PatchError(f"the model's scores have {what}, so rows of its weights can't be replaced")
@@ -135,7 +135,7 @@ class GivenWeights:
     def put_outputs(
         self, output: Float[Tensor, "B H L E"], value: Float[Tensor, "B G S E"]
     ) -> Float[Tensor, "B H L E"]:
-        """Write weights @ values of the given rows into the output, in place, and return it."""
+        """Write weights @ values of the patched rows into the output, in place, and return it."""
         share = output.shape[1] // value.shape[1]
         groups: dict[tuple[int, int], list[int]] = {}
         for text, head, place in self.rows:
@@ -150,14 +150,14 @@ class GivenWeights:
     def as_scores(
         self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
     ) -> tuple[Float[Tensor, "B H L d"], Float[Tensor, "B G S d"]]:
-        """Return queries and keys whose scores under the rule are the logs of the given rows, the others unchanged.
+        """Return queries and keys whose scores are the logs of the patched rows. Other rows are unchanged.
 
-        A given row's query is zero except for its own component, in which the keys have its log weights.
+        The query of a patched row is zero except in one extra dimension, in which the keys hold the row's log weights.
         """
         batch, heads, length, _ = query.shape
         groups, size = key.shape[1], key.shape[2]
         share = heads // groups
-        columns: dict[tuple[int, int], list[tuple[int, int]]] = {}  # of each text and key head: (head, query)
+        columns: dict[tuple[int, int], list[tuple[int, int]]] = {}  # (text, key head) -> [(head, query)]
         for text, head, place in self.rows:
             columns.setdefault((text, head // share), []).append((head, place))
         more = max(map(len, columns.values()))
@@ -179,8 +179,8 @@ class GivenWeights:
         return wide_query, wide_key
 
 
-Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
-CallPlace = int | str | Call  # a layer's number, a call's path or the scope around it, or (path, n)
+Call = tuple[str, int]  # (path, n-th call of that path inside the block)
+CallPlace = int | str | Call  # a layer number, a call's path or an enclosing scope, or (path, n)
 Names = Callable[[str, int], str]  # the name of a path's n-th call
 
 
@@ -188,9 +188,9 @@ Names = Callable[[str, int], str]  # the name of a path's n-th call
 class HeadAblation:
     """An ablation that sets the output of heads to zero.
 
-    layers: which calls: a layer's number, a call's path or the scope around it ("decoder"), or (path, n) for the n-th
-    call of a path since the block was opened (layers that share their weights have one path). heads, and batch for the
-    texts of a batch: numbers from 0. None is all of them.
+    layers: the calls, each as a layer number, a call's path, an enclosing scope ("decoder"), or (path, n) for the n-th
+    call of a path inside the block (layers that share weights have the same path). heads, batch: head and text numbers
+    from 0. None means all.
     """
 
     layers: Collection[CallPlace] | None = None
@@ -203,9 +203,9 @@ class HeadAblation:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeAblation:
-    """An ablation that sets the scores from every one of the queries to every one of the keys to -inf.
+    """An ablation that sets the scores between all these queries and all these keys to -inf.
 
-    queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadAblation`.
+    queries, keys: rows and columns of the call's matrix, from 0, including padding. Other fields: see `HeadAblation`.
     """
 
     layers: Collection[CallPlace] | None = None
@@ -222,7 +222,7 @@ Ablation = HeadAblation | EdgeAblation | CallPatch
 
 
 class OpenAblations:
-    """The ablations of one block, and which of them have applied to a call so far."""
+    """The ablations of one block. It tracks which of them have applied to a call."""
 
     def __init__(self, ablations: Sequence[Ablation], names: Names | None = None) -> None:
         self.ablations, self._names = tuple(ablations), names
@@ -231,11 +231,11 @@ class OpenAblations:
 
     @property
     def unmet(self) -> tuple[Ablation, ...]:
-        """Return the ablations that applied to no attention call so far."""
+        """Return the ablations that haven't applied to any attention call so far."""
         return tuple(ablation for n, ablation in enumerate(self.ablations) if n not in self._met)
 
     def match(self, path: str, layer: int | None) -> list[Ablation]:
-        """Count a call, which is made now, and return the ablations that apply to it."""
+        """Register the current call. Returns the ablations that apply to it."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self._names is not None:
@@ -252,10 +252,10 @@ open_blocks: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablation
 def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Iterator[OpenAblations]:
     """Apply ablations to every attention call made inside the block, in this thread or task.
 
-    Blocks nest: their ablations add up.
+    Blocks can be nested. All their ablations apply.
 
-    names: returns the name of a path's n-th call, if paths don't distinguish calls; the layers of an ablation are then
-    such names, or their beginnings, and no numbers. It is called once for every call, in order.
+    names: returns the name of a path's n-th call, for calls that share a path. The layers of an ablation are then such
+    names or their dotted prefixes, not numbers. It is called once per call, in order.
     """
     token = open_blocks.set((*open_blocks.get(), OpenAblations(ablations, names)))
     try:

@@ -1,4 +1,4 @@
-"""Check the arguments of `attend`, and turn them into the tensors and the ScoreRule that kernels take."""
+"""Check the arguments of `attend` and convert them to the tensors and the ScoreRule that kernels use."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def four_axes(query: Any, key: Any, value: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Check query, key and value against each other; return them with axes (batch, heads, positions, width)."""
+    """Check that query, key and value match. Returns them with axes (batch, heads, positions, width)."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: got {type(tensor).__name__}, expected a torch tensor")
@@ -63,9 +63,9 @@ def score_rule(
     softcap: float | None = None,
     sinks: Any = None,
 ) -> tuple[ScoreRule, int | None]:
-    """Check the arguments of `attend` that shape the scores; return their ScoreRule and the position of query 0.
+    """Check the arguments of `attend` that affect the scores. Returns their ScoreRule and the position of query 0.
 
-    The position of query 0 among the keys is None if neither an offset nor a band of positions fixes it and L
+    The position of query 0 among the keys is None if neither `offset`, `causal` nor `window` is set and L
     differs from S.
     """
     batch, heads, length, width = query.shape
@@ -128,7 +128,7 @@ def _finite_score_argument(name: str, number: Any) -> float:
         raise TypeError(f"{name}: got {type(number).__name__}, expected a number")
     try:
         real = float(number)
-    except OverflowError:  # an integer of more than 300 digits, which is not repeated in the message
+    except OverflowError:  # an integer of more than 300 digits
         real = math.inf
     if not math.isfinite(real):
         raise ValueError(f"{name}: got {real}, expected a finite number")
@@ -136,7 +136,7 @@ def _finite_score_argument(name: str, number: Any) -> float:
 
 
 def _representable(name: str, number: Any, query: Tensor) -> float:
-    """Check that the dtype of the scores can hold a number: an infinite factor would make NaN of a 0."""
+    """Check that the dtype of the scores can hold a number. An infinite factor times 0 would be NaN."""
     real, dtype = _finite_score_argument(name, number), working_dtype(query)
     if abs(real) > torch.finfo(dtype).max:
         raise ValueError(f"{name}: got {real:g}, expected a number that {dtype} can hold")

@@ -5,10 +5,10 @@
     output  = weights @ value
 
 Source: Vaswani et al. 2017, "Attention Is All You Need". `reference.py` computes the same step by step in float64. Here
-a fast kernel computes the output, and `Attention.weights` computes only what you read, so no L × S tensor exists.
+a fast kernel computes the output. `Attention.weights` computes only the regions you read, so no L × S tensor exists.
 
 `attend` checks its arguments (`arguments.py`), lets a kernel compute the call (`kernels/dispatch.py`; with ablations,
-`ablated_call.py` does), and passes a detached copy to the open records (`recording.py`).
+`ablated_call.py` does), and passes the detached call to the enclosing `record` blocks (`recording.py`).
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def attend(
     Inside `ablating` blocks (`regard.attention.ablation`) the weights are those without the ablated edges, and the
     output of an ablated head is 0. Inside `record` blocks the call is recorded.
 
-    Inside torch.compile, it computes the same: the graph breaks here, because tracing wouldn't speed up the kernels,
+    Inside torch.compile, results are the same. The graph breaks here, because tracing wouldn't speed up the kernels,
     and continues afterwards. `fullgraph=True` therefore raises an error that gives this reason.
 
     Raises:
@@ -128,7 +128,7 @@ def attend(
 
 
 def _outside_the_graph() -> Callable[..., "Attention"]:
-    """Return an `attend` that torch.compile skips. Made when needed: importing torch's compiler takes seconds."""
+    """Return an `attend` that torch.compile skips. It is created on first use: importing the compiler takes seconds."""
     if not _uncompiled:
         _uncompiled.append(torch.compiler.disable(attend, reason="attend runs its kernels as they are"))
     return _uncompiled[0]
@@ -158,6 +158,6 @@ class Attention:
         Only mask and bias matter: a query that contains NaN is valid, and its output and weights are NaN.
         """
         finite = self.logsumexp.isfinite()
-        if self.weights.rule.sinks is None and bool(finite.all()):  # a score was seen in every row
+        if self.weights.rule.sinks is None and bool(finite.all()):  # every query has at least one allowed key
             return finite
         return self.weights.valid

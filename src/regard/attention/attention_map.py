@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 
-FUNCTION_LIMIT = 1 << 24  # scores of a mask function that are written out: 16 MiB, a map of 4096 × 4096
+FUNCTION_LIMIT = 1 << 24  # largest L × S for which a mask function is saved as a tensor: 16 MiB
 MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
 
 
 def map_fields(map: Any) -> dict[str, Any]:
-    """Return the fields of a map that a file holds, for a `Packer`."""
+    """Return the fields of a map to save in a file, for a `Packer`."""
     if map.given is not None:
         return {"type": "map", "weights": map.given, "offset": map.offset, "ndim": map.ndim}
     rule, length, size = map.rule, map.query.shape[2], map.key.shape[2]
@@ -67,7 +67,7 @@ def map_fields(map: Any) -> dict[str, Any]:
     return {"type": "map", "query": map.query, "key": map.key, "rule": rule, "offset": map.offset, "ndim": map.ndim}
 
 
-MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
+MAX_ARRAY = 1 << 26  # largest number of weights that implicit conversion to an array computes
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -92,8 +92,8 @@ class AttentionMap(Showable):
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
-        row_max_sum: each query's (row maximum, row sum) from a kernel: a start for statistics, which check them.
-        known: statistics of all its axes that were computed with the output, to answer from.
+        row_max_sum: each query's (row maximum, row sum) from a kernel. Statistics check them before use.
+        known: statistics that were computed with the output, with all four axes.
         """
         self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
         self.offset, self.ndim = offset, ndim
@@ -105,7 +105,7 @@ class AttentionMap(Showable):
 
     @cached_property
     def near_rule(self) -> ScoreRule:
-        """Return the rule that weights are computed by: it gives the same weights, and scores near 0."""
+        """Return the rule for computing weights. It shifts each row's scores towards 0, which doesn't change them."""
         return self.rule if self.rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
 
     @cached_property
@@ -114,7 +114,7 @@ class AttentionMap(Showable):
 
     @staticmethod
     def of_weights(weights: Float[Tensor, "*B L S"], offset: int | None = None) -> "AttentionMap":
-        """Make a map of weights with 2 to 4 axes that a program computed. Rows need not sum to 1 (`GivenMap`).
+        """Make a map of weights that your code computed, with 2 to 4 axes. Rows need not sum to 1 (see `GivenMap`).
 
         offset: position of query 0 among the keys; by default 0 if L = S, else None for cross-attention.
 
@@ -171,7 +171,7 @@ class AttentionMap(Showable):
         return self._as_tensor().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        """Name the device of the weights, for `__dlpack__`."""
+        """Return the device of the weights for `__dlpack__`."""
         return torch.empty(0, device=self.device).__dlpack_device__()
 
     def _as_tensor(self) -> Tensor:
@@ -240,14 +240,14 @@ class AttentionMap(Showable):
 
     @property
     def sink_share(self) -> Float[Tensor, "..."]:
-        """Return the fraction of each query's attention to its head's sink, (B, H, L); the weights are the rest."""
+        """Return the fraction of each query's attention to its head's sink, (B, H, L). The weights sum to the rest."""
         row_max, row_sum = self._rows.of(*self._everything()[:3])
         share = sink_share(self.rule, slice(0, self.full_shape[1]), row_max, row_sum)
         return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """Return which queries can attend to a key, (B, H, L), with or without a sink."""
+        """Return which queries can attend to a key, (B, H, L). Sinks don't matter."""
         return self._shown(valid_rows(self.query, self.key, self.rule))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
@@ -309,7 +309,7 @@ class AttentionMap(Showable):
         return self
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
-        """Return the map of one text of a batch, (H, rows, cols), with weights of a softmax over cols only.
+        """Return the map of one text of a batch, (H, rows, cols). The softmax is over the keys cols only.
 
         Use it to remove padding: keys outside cols must be masked for all of these rows. The map keeps its statistics
         if all rows and columns are selected.
@@ -349,7 +349,7 @@ class AttentionMap(Showable):
 
         Raises:
             RegardError: the file can't be written.
-            ValueError: the mask is a function of too many positions to write out.
+            ValueError: the mask is a function and covers too many scores to save.
         """
         packer = Packer()
         write_tensor_file(file, MAP, packer.pack("map", map_fields(self)), packer.tensors)
@@ -383,7 +383,7 @@ class AttentionMap(Showable):
         return self._shown(full)
 
     def _compute(self, wanted: Statistics, progress: Progress | None = None, alike: int = 1) -> MapStatistics:
-        """Return statistics of the whole attention matrix, computed or from the known statistics."""
+        """Return statistics of the whole attention matrix, from the known statistics if they suffice."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
         if self._known is not None and (known := self._known.answer(wanted, *self.full_shape[2:])):
@@ -397,7 +397,7 @@ class AttentionMap(Showable):
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
     def _region(self, index: Any, tile: Any) -> Tensor:
-        """Compute the part of the attention matrix that a numpy-style index selects."""
+        """Compute the region of the attention matrix that a numpy-style index selects."""
         needed, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
         batch, heads, rows, cols = [slice(0, 1)] * hidden + needed
@@ -417,7 +417,7 @@ class AttentionMap(Showable):
         return weights
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
-        """Fill a region, a band of rows at a time, so that scratch memory is needed for one band only."""
+        """Compute a region one band of rows at a time, so temporary memory is needed for one band only."""
         sizes = [
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
             for x, n in zip((batch, heads, rows, cols), self.full_shape, strict=True)
@@ -429,7 +429,7 @@ class AttentionMap(Showable):
         what = f"a region of {' × '.join(map(str, sizes))} weights"
         require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
-        head_step = 1 if on_cpu else sizes[1]  # so that a head's keys are converted once
+        head_step = 1 if on_cpu else sizes[1]  # converts each head's keys only once
         row_step = max(1, budget // max(1, sizes[0] * head_step * sizes[3]))
         for h, r in product(range(0, sizes[1], head_step), range(0, sizes[2], row_step)):
             some_heads, band = run_of_index(heads, h, head_step), run_of_index(rows, r, row_step)

@@ -1,6 +1,6 @@
-"""Shrink one head's attention matrix to means of small equal cells, band by band, in one walk over its scores.
+"""Shrink one head's attention matrix to means of square cells, band by band, in one pass over its scores.
 
-The walk finds row maxima and row sums as well, which the map keeps: regions that are read later don't wait for them.
+The pass also stores row maxima and row sums in the map, so later reads of regions needn't compute them.
 """
 
 from collections.abc import Iterator
@@ -16,24 +16,24 @@ from regard.attention.kernels import cpu as compiled
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import forward as cpu
 
-CELL = 16  # queries and keys of a cell
-ROWS = 512  # queries that a thread computes at a time, a multiple of CELL
-BLOCKS = 4  # for each thread, between two checks whether the walk is still wanted
-WEIGHTS = 1 << 26  # of a band, if whole rows are read
+CELL = 16  # number of queries, and of keys, per cell
+ROWS = 512  # queries per task of a thread, a multiple of CELL
+BLOCKS = 4  # tasks per thread in each yielded band
+WEIGHTS = 1 << 26  # largest number of weights per band if whole rows are computed
 
 
 def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "rows cols"]]]:
-    """Yield (first query, means of CELL × CELL weights) of a map of one head, band after band of queries.
+    """Yield (first query, means of CELL × CELL weights) for each band of queries of a map with one head.
 
-    Each band but the last has a multiple of ROWS queries.
-    The last cells of a row or column are means of as many weights as there are. In float32 or the map's own dtype.
+    The number of queries per band is a multiple of ROWS, except in the last band.
+    Cells at the right and bottom edge may average fewer weights. Means are in float32 or the map's dtype.
     start: the query to begin with, a multiple of CELL.
     """
     query, key, length = weights.query, weights.key, weights.query.shape[2]
     if region_scores.dtype_of(query, key) != torch.float32 or not cpu.fits(query, key, key, weights.rule):
         step = max(1, WEIGHTS // max(1, key.shape[2]) // ROWS) * ROWS
         alone = (slice(0, 1),) * (weights.ndim - 2)
-        for first in range(start, length, step):  # on any device and in any dtype: whole rows are read
+        for first in range(start, length, step):  # any device, any dtype
             region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
             yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
         return
@@ -50,7 +50,7 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
 
 
 def region_cell_means(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:
-    """Compute the means of cell × cell numbers; cells at the ends are means of fewer numbers."""
+    """Compute the means of cell × cell weights. Cells at the right and bottom edge may average fewer weights."""
     if cell == 1:
         return region
     return _mean_of_cell_rows(_mean_of_cell_rows(region, cell).mT, cell).mT.contiguous()

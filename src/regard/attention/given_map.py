@@ -1,7 +1,7 @@
-"""A map of weights that a program computed. They are read as they are and need not sum to 1.
+"""A map of weights that the model's own code computed. They are used unchanged and need not sum to 1.
 
-Hand-written softmaxes produce such weights. If a program removes sinks, masks after the softmax or mixes heads, rows
-may not sum to 1, and weights may be below 0. There are no queries and keys, so memory is L × S.
+Hand-written softmaxes produce such weights. If the code removes sinks, masks after the softmax or mixes heads, rows
+may not sum to 1, and weights may be negative. There are no queries and keys, so memory is L × S.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ OF_SCORES = ("query", "key", "rule", "near_rule", "scores", "row_max_sum", "sink
 
 
 class GivenMap(AttentionMap):
-    """Weights (B, H, L, S) that a program computed. Regions, `rows` and `dense` return them bit for bit.
+    """Weights (B, H, L, S) that the model's own code computed. Regions, `rows` and `dense` return them bit for bit.
 
-    Statistics use the weights as they are, with two exceptions: `entropy` and `distance` divide each row by its sum.
+    Statistics use the weights unchanged, except that `entropy` and `distance` first divide each row by its sum.
     They are NaN in rows with a weight below 0. `top` treats a key with weight 0 as masked.
     """
 
@@ -59,7 +59,7 @@ class GivenMap(AttentionMap):
         return self._weights_tile(batch, slice(None), rows, slice(None))
 
     def dense(self, *, differentiable: bool = False, dtype: torch.dtype | None = None) -> Float[Tensor, "..."]:
-        """Return all weights as one tensor. differentiable: with the autograd graph of the program."""
+        """Return all weights as one tensor. differentiable: keep the autograd graph in which they were computed."""
         if dtype is not None and (dtype != torch.float32 or differentiable):
             return super().dense(differentiable=differentiable, dtype=dtype)  # which raises the error
         weights = self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
@@ -80,7 +80,7 @@ class GivenMap(AttentionMap):
         return self.given[batch][:, heads][:, :, rows][..., cols].to(self.dtype, copy=True)
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
-        result: Tensor = tile(batch, heads, rows, cols)  # reading needs no scratch
+        result: Tensor = tile(batch, heads, rows, cols)  # needs no temporary memory
         return result
 
     def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
@@ -134,7 +134,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
 
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
-    """Return the map (h, L, S) of some heads, renumbered from 0. None for all of them."""
+    """Return the map (h, L, S) of the selected heads, renumbered from 0. heads: None for all."""
     count = weights.full_shape[1]
     if heads is None or list(heads) == list(range(count)):
         return weights
@@ -145,7 +145,7 @@ def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> 
 
 
 def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[int]:
-    """Return the key heads of some of a map's `count` query heads, as few as equal groups of query heads can share."""
+    """Return the key heads for some of `count` query heads, without repeats if each serves the same number of them."""
     behind = [head * groups // count for head in heads]
     needed = sorted(set(behind))
     run_length = len(heads) // len(needed)

@@ -1,4 +1,4 @@
-"""Statistics of a whole attention matrix: the request, the result, and the choice of keys and cells.
+"""Statistics of a whole attention matrix: the request, the result, and helpers for top keys and pooled cells.
 
 They need O(L + S) memory. If requested with the call, they are computed together with the output
 (`kernels/cpu/forward_statistics.py`), otherwise in a separate pass (`kernels/statistics.py`).
@@ -14,27 +14,27 @@ from torch import Tensor
 
 from regard.attention.masks import positions
 
-# Called while a pass runs, from any thread: with the share of the matrix that was just done.
+# Called during a pass, from any thread, with the fraction of the matrix that was just completed.
 Progress = Callable[[float], None]
 
 
 def merge_top_k(top: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
-    """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked.
+    """Merge the k largest (score, key) pairs so far with a tile. Ties go to the smaller key; masked keys become -1.
 
-    top: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: the number of pairs.
+    top: the pairs from earlier tiles, None at the start. scores: (..., c) of the keys in cols. count: k.
     """
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
-    if top is not None:  # these keys come first: they are smaller than the tile's
+    if top is not None:  # earlier keys come first, so that ties go to them
         scores, index = torch.cat([top[0], scores], -1), torch.cat([top[1], index], -1)
     values, best = scores.topk(min(count + 1, scores.shape[-1]), dim=-1)
     if not bool(((values[..., :-1] > values[..., 1:]) | (values[..., 1:] == -torch.inf)).all()):
-        values, best = scores.sort(dim=-1, descending=True, stable=True)  # ties, or NaN: several times the work
+        values, best = scores.sort(dim=-1, descending=True, stable=True)  # for ties or NaN; several times slower
     values = values[..., :count]
     return values, index.gather(-1, best[..., :count]).masked_fill_(values == -torch.inf, -1)
 
 
 def picture_cells_of_run(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
-    """Return the cell of each position of a run, on device; cell p covers [p·size // parts, (p + 1)·size // parts)."""
+    """Return the cell of each position in a run. Cell p covers positions [p·size // parts, (p + 1)·size // parts)."""
     return ((positions(run, device) + 1) * parts - 1) // size
 
 
@@ -50,10 +50,10 @@ def spread_nan(
     received: Float[Tensor, "B H S"] | None,
     pooled: Float[Tensor, "B H P Q"] | None,
 ) -> None:
-    """Write NaN, in place, to what has a part in the weights of queries whose weights are NaN.
+    """Write NaN, in place, to all statistics that depend on queries with NaN weights.
 
-    values: the largest weights. received: the sums by key. pooled: a picture of P × Q cells. None: not computed. Of a
-    query in nan_rows every weight is NaN, also of keys that it may not attend to, and passes leave out tiles of these.
+    values: the largest weights. received: the sums per key. pooled: P × Q cells. None: not computed. Every weight of a
+    query in nan_rows is NaN, even for masked keys. Passes skip fully masked tiles, so the NaN is written here.
     """
     if not bool(nan_rows.any()):
         return
@@ -138,7 +138,7 @@ class MapStatistics:
         return self.only(wanted)
 
     def only(self, wanted: Statistics) -> "MapStatistics":
-        """Leave out the statistics that aren't requested, but keep the sinks' share."""
+        """Return only the requested statistics and the sink share."""
         top = wanted.top
         return MapStatistics(
             None if top is None or self.values is None else self.values[..., :top],
@@ -160,7 +160,7 @@ class KernelResult(NamedTuple):
     """Output and softmax statistics of one attention call, and the name of the kernel that computed them.
 
     If a query can't attend to any key, output is 0, and logsumexp is the sink's score, or -inf without a sink.
-    row_max_sum: (row maximum, row sum): a weight is exp(score - maximum) / sum, including sinks. None if not kept.
+    row_max_sum: (row maximum, row sum), including sinks. A weight is exp(score - maximum) / sum. None if not kept.
     statistics: the requested statistics, or None.
     """
 

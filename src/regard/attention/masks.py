@@ -1,7 +1,7 @@
 """Masks: the keys that a query can attend to, without an L × S tensor.
 
-A `Mask` is a conjunction of up to five kinds of condition, each small: a band of positions (causal, sliding window),
-keys that exist (padding), boolean tensors of any broadcastable shape, functions of positions, and ablated edges. It is
+A `Mask` is a conjunction of up to five kinds of conditions: a band of positions (causal, sliding window), padding
+(keys that exist), boolean tensors of any broadcastable shape, functions of positions, and ablated edges. It is
 evaluated tile by tile. True means "may attend" everywhere.
 """
 
@@ -14,17 +14,17 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-Index = slice | Tensor  # a run start:stop, or a vector of positions
+Index = slice | Tensor  # a range start:stop or a vector of positions
 
 AXES = ("batch", "heads", "queries", "keys")
 
 
 @dataclass(frozen=True)
 class Edges:
-    """All edges from some queries to some keys, in some heads of some texts.
+    """All edges from the selected queries to the selected keys, in the selected heads and texts.
 
-    The numbers of each axis are sorted; None means all. They stay on the host, so regard can skip tiles without such
-    edges and needn't wait for a device. shape: (B, H, L, S) of the call with these edges.
+    The numbers of each axis are sorted; None means all. They stay in CPU memory, so regard can skip tiles without such
+    edges without synchronizing with a GPU. shape: (B, H, L, S) of the call with these edges.
     """
 
     shape: tuple[int, int, int, int]
@@ -34,16 +34,16 @@ class Edges:
     keys: tuple[int, ...] | None = None
 
     def numbers(self, axis: str) -> tuple[int, ...]:
-        """Return the numbers along one of `AXES`, also if they are all there are."""
+        """Return the numbers along one of `AXES`, listing all of them if the field is None."""
         numbers: tuple[int, ...] | None = getattr(self, axis)
         return tuple(range(self.shape[AXES.index(axis)])) if numbers is None else numbers
 
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "#b #h #r #c"] | None:
-        """Compute a tensor that is True at these edges of a tile, every axis at its size or 1; None without any.
+        """Compute a tensor that is True at these edges of a tile. Each axis has its size or 1. None without edges.
 
-        batch, heads, rows, cols: the tile's texts, heads, queries and keys. device: where the tensor is made.
+        batch, heads, rows, cols: the tile's texts, heads, queries and keys. device: of the result.
         """
         whole = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
@@ -74,7 +74,7 @@ class Edges:
 
 
 def _edge_positions_in_index(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
-    """Return which positions of an index are among the numbers; None if no position of a run is."""
+    """Return which positions of an index are among the numbers. None if the index is a slice without any of them."""
     if isinstance(index, Tensor):
         return torch.isin(index, torch.tensor(numbers, device=device))
     start, stop, _ = index.indices(size)
@@ -104,7 +104,7 @@ class Mask:
     keys: (B, S) or (1, S), False for keys that don't exist.
     dense: boolean tensors of four axes, each B|1, H|1, L|1, S|1.
     functions: f(i, j) -> bool for query positions i (r, 1) and key positions j (1, c).
-    removed: sets of ablated edges, of a call of one shape.
+    removed: sets of ablated edges, all for calls of the same shape.
     """
 
     low: int | None = None
@@ -135,7 +135,7 @@ class Mask:
 
     @property
     def is_causal(self) -> bool:
-        """Return whether the mask is only key j <= query i, which fused kernels call causal if L <= S."""
+        """Return whether the only condition is key j <= query i, which fused kernels call causal if L <= S."""
         return self.only_band and self.low is None and self.high == 0
 
     @property
@@ -144,7 +144,7 @@ class Mask:
         return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":
-        """Drop limits that have no effect on `length` queries and `size` keys. None if no condition is left."""
+        """Drop band limits that have no effect on `length` queries and `size` keys. None if no condition is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low
         high = None if self.high is None or self.high >= size - 1 else self.high
         if low is None and high is None and self.only_band:
@@ -160,11 +160,11 @@ class Mask:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "b h r c"] | None:
-        """Compute the mask of a tile, with each axis at its size or 1. None if all of it is allowed.
+        """Compute the mask of a tile. Each axis has its size or 1. None if everything is allowed.
 
         Args:
             batch, heads, rows, cols: the tile's texts, heads, queries and keys.
-            device: where the tensor is made.
+            device: of the result.
         """
         allowed: Tensor | None = None
 
@@ -264,16 +264,16 @@ def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
 
 
 def run_of_index(index: Index, start: int, count: int) -> Index:
-    """Return an index of `count` positions of an index, from number `start` on."""
+    """Return the part of an index with up to `count` positions from its entry `start` on."""
     if not isinstance(index, slice):
         return index[start : start + count]
     return slice(index.start + start, min(index.start + start + count, index.stop))
 
 
 def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-    """Return the part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
+    """Return a tile's part of a broadcastable (B|1, H|1, L|1, S|1) tensor. Axes of size 1 stay 1.
 
-    batch, heads, rows, cols: the tile's texts, heads, queries and keys. Slices give views, vectors copies.
+    batch, heads, rows, cols: the tile's texts, heads, queries and keys. Slices return views, vectors copies.
     """
     for axis, index in enumerate((batch, heads, rows, cols)):
         if tensor.shape[axis] > 1:
@@ -282,14 +282,14 @@ def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index)
 
 
 def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
-    """Return one text's part of a (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1). batch: the text's number."""
+    """Return one text's part of a (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1). batch: the text's index."""
     tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
     tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor
 
 
 def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
-    """Evaluate a function on a tile: one True or False counts for all of it."""
+    """Evaluate a mask function on a tile. A single True or False applies to the whole tile."""
     answer: Any = function(i, j)
     if isinstance(answer, bool):
         answer = torch.tensor(answer, device=i.device)

@@ -5,8 +5,8 @@ with regard.record() as calls:
         regard.attend(query, key, value)
 calls["encoder.layer.3", 0].weights[0, :, 5]
 
-Records keep detached copies. A `CallHook` receives the query and key of the graph and may replace the output, which a
-differentiated pass needs.
+Records keep detached tensors. A `CallHook` receives query and key with their autograd graph and may replace the
+output. Gradient passes need this.
 """
 
 import re
@@ -30,7 +30,7 @@ from regard.shown import Showable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HOW = {  # calls that `regard.watch` saw, by kernel
+HOW = {  # descriptions of calls that `regard.watch` recorded, by kernel
     "sdpa": "scaled_dot_product_attention",
     "flex": "flex_attention",
     "softmax(q·k)": "by hand, softmax of q·k",
@@ -41,14 +41,14 @@ HOW = {  # calls that `regard.watch` saw, by kernel
 KEEPABLE = ("value", "output", "logsumexp")
 
 _path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
-call_namer: ContextVar[Callable[[], str] | None] = ContextVar("regard_call_namer", default=None)  # outside of scopes
+call_namer: ContextVar[Callable[[], str] | None] = ContextVar("regard_call_namer", default=None)  # outside scopes
 open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())  # outermost first
 
 
 class LazyMap:
-    """A map that is made when you first read it. shape: the map's shape.
+    """A map that is created when you first read it. shape: the map's shape.
 
-    Reading it raises an error if one of its tensors has changed since.
+    Reading it raises an error if one of its tensors has changed since the call.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LazyMap:
         self._map: AttentionMap | None = None
 
     def read(self) -> AttentionMap:
-        """Return the attention map, made at the first reading. Raises RegardError if one of its tensors has changed."""
+        """Return the attention map, created on first read. Raises RegardError if one of its tensors has changed."""
         if self._versions != self._tensor_versions():
             raise RegardError(f"{self._path}: its tensors changed after the call: watch with copy=True")
         self._map = self._map or self._make()
@@ -71,12 +71,12 @@ class LazyMap:
 
 @dataclass(frozen=True, eq=False)
 class Call(Showable):
-    """One recorded attention call, detached. Tensors that were not kept are None.
+    """One recorded attention call, detached. Tensors that weren't kept are None.
 
     weights: a map that refers to query and key. value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
-    ablations: the ablations of this call. The weights are without the ablated edges; an ablated head keeps its weights
-    and has output 0. where: the file and line of the call, if `regard.watch` recorded it. labels: of queries and keys,
-    if a file has them (`regard.trace.labelled_map.Labels`).
+    ablations: the ablations of this call. Ablated edges have weight 0. An ablated head keeps its weights and has
+    output 0. where: file and line of the call, if `regard.watch` recorded it. labels: the query and key labels
+    (`regard.trace.labelled_map.Labels`), if the call was read from a file with labels.
     """
 
     path: str
@@ -105,7 +105,7 @@ class Call(Showable):
 
     @property
     def layer(self) -> int | None:
-        """Return the layer number of the call: the first number in its path, or None."""
+        """Return the layer number of the call: the first number in its path, or None without a number."""
         return layer_of_call_path(self.path)
 
 
@@ -113,9 +113,9 @@ MAX_LISTED_CALLS = 8
 
 
 class Calls(Showable, dict[tuple[str, int], Call]):
-    """The recorded calls in the order they were made, keyed by (path, n-th call of that path).
+    """The recorded calls in execution order, keyed by (path, n-th call of that path).
 
-    `calls["layers.3"]` is the call of a path that has only one.
+    If a path has a single call, `calls["layers.3"]` returns it.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         """Write queries, keys, masks and biases, or given weights, to a safetensors file for `regard.open`.
 
         Values and outputs are left out. tokens, key_tokens: labels, as in `regard.plot`. Raises RegardError if labels
-        don't fit a call or there are no calls, ValueError if a mask function is too large to write out.
+        don't fit a call or there are no calls, ValueError if a mask function covers too many scores to save.
         """
         from_above("save_calls")(self, file, tokens, key_tokens)
 
@@ -164,22 +164,22 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         return []
 
     def wants(self, path: str) -> bool:
-        """Return whether attention calls under this path are recorded."""
+        """Return whether calls with this path are recorded."""
         return self._layers is None or layer_of_call_path(path) in self._layers
 
     def add(
         self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
         where: str = "", **tensors: Tensor | None,
     ) -> None:  # fmt: skip
-        """Keep one call. Calls that aren't kept count too, so numbers don't depend on the layers kept.
+        """Record one call. Skipped calls are counted too, so call numbers don't depend on the selected layers.
 
         Args:
             path: of the module that made it.
             kernel: the name of the kernel that computed it.
-            weights: its attention map, or a function that makes it.
+            weights: its attention map, or a `LazyMap` that creates it.
             ablations: the ablations of this call.
             where: file and line.
-            tensors: by `KEEPABLE` names, those that are known.
+            tensors: the available tensors, by their `KEEPABLE` names.
         """
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
@@ -230,7 +230,7 @@ def scope(path: str) -> Iterator[None]:
 
 
 def wanted_statistics() -> Statistics | None:
-    """Return the statistics that the innermost open record requests for a call made now, if it keeps it, or None."""
+    """Return the statistics requested by the innermost `record` block that records the current call, or None."""
     records = open_records.get()
     if not any(calls.statistics for calls in records):
         return None
@@ -239,13 +239,13 @@ def wanted_statistics() -> Statistics | None:
 
 
 def current_call_path() -> str:
-    """Return the path of an attention call that is made now."""
+    """Return the path of the current attention call."""
     scopes, namer = _path.get(), call_namer.get()
     return namer() if namer is not None and not scopes else ".".join(scopes)
 
 
 def layer_of_call_path(path: str) -> int | None:
-    """Return the first number that is a whole part of a dotted path; None if there is none."""
+    """Return the first component of a dotted path that is a number; None if there is none."""
     match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(match[1]) if match else None
 
@@ -262,7 +262,7 @@ class CallHook(Protocol):
     def after(
         self, weights: AttentionMap, value: Float[Tensor, "B G S E"], output: Float[Tensor, "B H L E"]
     ) -> Float[Tensor, "B H L E"]:
-        """Return the output of the attention call, as it is or replaced."""
+        """Return the attention call's output, unchanged or replaced."""
 
 
 open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)  # the innermost

@@ -1,14 +1,14 @@
-"""The definition of attention, in float64, one matrix at a time: everything else is tested against it.
+"""The definition of attention in float64, step by step with full matrices. All other code is tested against it.
 
     scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
-    weights = softmax(scores), a sink joining the denominator only
+    weights = softmax(scores), where a sink joins the denominator only
     output  = weights @ value
 
 Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, D query/key width, E value width.
 Read `attend.py` next, then `attention_map.py`.
 
-Source of the scaled dot product: Vaswani et al. 2017, "Attention Is All You Need"; of the sinks: Xiao et al. 2023,
-"Efficient Streaming Language Models with Attention Sinks", in the form of one learned score per head.
+Scaled dot product: Vaswani et al. 2017, "Attention Is All You Need". Sinks: Xiao et al. 2023, "Efficient Streaming
+Language Models with Attention Sinks", here as one learned score per head.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from torch import Tensor
 class Reference:
     """Every intermediate tensor of one attention call, in float64.
 
-    valid: whether mask and bias leave a query something to attend to, whatever its scores are. For a query with a score
-    of NaN or +inf, the weights on all keys, the output and the logsumexp are NaN.
+    valid: whether mask and bias allow a query at least one key, regardless of its scores. For a query with a score of
+    NaN or +inf, the weights on all keys, the output and the logsumexp are NaN.
     """
 
     output: Float[Tensor, "B H L E"]
@@ -52,7 +52,7 @@ def attention(
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]
-    if heads != key.shape[1]:  # repeating each head once copies, too, which is large for a long text
+    if heads != key.shape[1]:  # skipped if equal: repeat_interleave would copy, which is large for a long text
         key = key.repeat_interleave(heads // key.shape[1], dim=1)  # (B, H, S, D)
         value = value.repeat_interleave(heads // value.shape[1], dim=1)  # (B, H, S, E)
 
@@ -81,35 +81,35 @@ def attention(
     not_forbidden = allowed if bias is None else allowed & (bias != -torch.inf)
     valid = not_forbidden.expand(scores.shape).any(-1)  # (B, H, L)
     joined = torch.cat([scores, sink], dim=-1)  # (B, H, L, S + 1)
-    nothing = (joined == -torch.inf).all(-1)  # neither a key nor a sink; a sink alone takes all
+    nothing = (joined == -torch.inf).all(-1)  # neither a key nor a sink
     shares = joined.masked_fill(nothing[..., None], 0.0).softmax(-1).masked_fill(nothing[..., None], 0.0)
     weights = shares[..., :-1]
     logsumexp = joined.logsumexp(-1).masked_fill(
         shares.isnan().any(-1), torch.nan
-    )  # torch says +inf of a score of +inf
+    )  # torch returns +inf for a score of +inf
     return Reference(weights @ value, logsumexp, valid, scores, weights, shares[..., -1])
 
 
 def top(scores: Float[Tensor, "B H L S"], k: int) -> Int[Tensor, "B H L k"]:
-    """Return the k keys with the largest scores, ties to the smaller key; -1 where fewer keys are allowed."""
+    """Return the k keys with the largest scores. Ties go to the smaller key. -1 fills up if fewer keys are allowed."""
     order = scores.sort(dim=-1, descending=True, stable=True)
     return order.indices[..., :k].masked_fill(order.values[..., :k] == -torch.inf, -1)
 
 
 def entropy(weights: Float[Tensor, "B H L S"], sink_share: Float[Tensor, "B H L"]) -> Float[Tensor, "B H L"]:
-    """Compute the entropy of each query's distribution in nats; a sink's share counts as one more outcome."""
+    """Compute the entropy of each query's distribution in nats. The sink counts as one more key."""
     return torch.special.entr(weights).sum(-1) + torch.special.entr(sink_share)
 
 
 def received(weights: Float[Tensor, "B H L S"]) -> Float[Tensor, "B H S"]:
-    """Sum the weights that each key gets from all queries."""
+    """Sum the weights that each key receives from all queries."""
     return weights.sum(-2)
 
 
 def distance(scores: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor, "B H L"]:
-    """Compute the mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing.
+    """Compute the mean |i - j| in positions, weighted by attention; 0 for a query that can't attend to any key.
 
-    The weights count as if they summed to 1, so they are those without a sink, however much it takes.
+    The weights on keys are normalized to sum to 1, so a sink has no effect.
     """
     length, size = scores.shape[-2:]
     nothing = (scores == -torch.inf).all(-1, keepdim=True)
@@ -120,7 +120,7 @@ def distance(scores: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor,
 
 
 def pooled(weights: Float[Tensor, "B H L S"], rows: int, cols: int) -> Float[Tensor, "B H rows cols"]:
-    """Compute the mean weight of each cell of a rows × cols picture; cell p is [p·n // parts, (p + 1)·n // parts)."""
+    """Compute the mean weight of each of rows × cols cells. Cell p covers [p·n // parts, (p + 1)·n // parts)."""
     length, size = weights.shape[-2:]
     if not rows or not cols:
         return weights.new_zeros(*weights.shape[:-2], rows, cols)

@@ -1,12 +1,12 @@
 """Compute the weights of a region from its scores and from its queries' row maxima and row sums.
 
-A weight is exp(score - row maximum) / row sum. How far it is from float64 depends on the scores:
+A weight is exp(score - row maximum) / row sum. Its precision depends on how the scores are computed:
 
-- maps below LARGE_MAP weights per head, and all maps on GPUs: products in float64, whose rounding float32 can't show;
+- maps below LARGE_MAP weights per head, and all maps on GPUs: products in float64, so float32 weights are exact;
 - larger maps on CPUs: products in float32, as exact as softmax(query @ keyᵀ) in PyTorch. Products of different shapes
-  may round a score differently, above all narrow ones, so that a weight could come out above 1: it is clamped.
+  may round a score differently, above all narrow ones, so a weight could exceed 1. It is clamped to 1.
 
-Row maxima and row sums are kept from when they are first needed: O(L) memory.
+Row maxima and row sums are computed when first needed and then kept, in O(L) memory.
 """
 
 import math
@@ -36,18 +36,18 @@ from regard.attention.scores import (
     working_dtype,
 )
 
-CACHED = 1 << 18  # scores that are read at a time on a CPU: 2 MiB in float64 stay in its cache
-LARGE_MAP = 1 << 20  # weights of a head from which on a map is large
-MIN_QUERIES = 64  # fewer queries count as so many: most of their time would go into keys in float64
-MAX_KEPT = 1 << 24  # weights that are kept while contexts last
-BAND = 512  # queries whose row maxima and row sums are computed at a time
-MIN_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
+CACHED = 1 << 18  # scores computed at a time on a CPU: 2 MiB in float64 fit into its cache
+LARGE_MAP = 1 << 20  # number of weights per head from which a map counts as large
+MIN_QUERIES = 64  # lower bound for the query count: with fewer, converting keys to float64 would take most of the time
+MAX_KEPT = 1 << 24  # largest number of weights kept inside `weights_kept`
+BAND = 512  # number of queries whose row maxima and row sums are computed at a time
+MIN_SIDE = 16  # number of rows and columns from which rounding in matrix products doesn't depend on the shape
 
 
 def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> torch.dtype:
-    """Return the dtype that a map's scores, row maxima and row sums are computed in."""
+    """Return the dtype in which a map's scores, row maxima and row sums are computed."""
     large = query.device.type == "cpu" and max(query.shape[2], MIN_QUERIES) * key.shape[2] >= LARGE_MAP
-    return working_dtype(query) if large or query.device.type == "mps" else torch.float64  # which mps has not
+    return working_dtype(query) if large or query.device.type == "mps" else torch.float64  # MPS has no float64
 
 
 def scores(
@@ -72,7 +72,7 @@ def scores(
 
 
 def _widened(run: Index, size: int) -> Index:
-    """Widen a run to at least MIN_SIDE positions around it, as far as there are."""
+    """Widen a run to at least MIN_SIDE positions, or to the whole axis if it is shorter."""
     if not isinstance(run, slice):
         return run
     start = max(0, min(run.start, size - MIN_SIDE))
@@ -85,7 +85,7 @@ def weights(
     row_sum: Float[Tensor, "b h r"],
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp."""
+    """Compute the weights of a region in dtype. The difference of score and maximum is rounded to dtype before exp."""
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None]).clamp_(max=1.0)
 
@@ -102,7 +102,7 @@ def weights_of_whole_rows(
         on_keys = row_max
         row_max, row_sum = add_sink_to_rows(on_keys, row_sum, sink)
         factor = softmax_rescaling(on_keys, row_max)
-    divisor = torch.where(row_sum == 0, 1.0, row_sum) / factor  # infinite for a query that sees no key
+    divisor = torch.where(row_sum == 0, 1.0, row_sum) / factor  # infinite for a query that can't attend to any key
     return exponentials.div_(divisor.to(dtype)[..., None]), row_max, row_sum
 
 
@@ -116,7 +116,7 @@ class RowSums:
     _kept: tuple[Tensor, Tensor, Tensor] | None = None
 
     def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-        """Return (row maximum, row sum) of queries, computed if they aren't known yet."""
+        """Return (row maximum, row sum) of queries. Missing ones are computed."""
         row_max, row_sum, known = self._tables()
         if not bool(known[batch][:, heads][:, :, rows].all()):
             self._compute(batch, heads, _widened(rows, self.query.shape[2]))
@@ -134,7 +134,7 @@ class RowSums:
             of = texts.flatten().tolist(), numbers.flatten().tolist(), rows
             cpu.forward_rows(self.query, self.key, None, self.rule, *of, result)
         else:
-            together = max(1, CACHED // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads
+            together = max(1, CACHED // max(1, min(BAND, len(queries)) * self.key.shape[2]))  # heads per step
             for b, some in product(texts.flatten().tolist(), numbers.flatten().split(together)):
                 for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part
@@ -145,13 +145,13 @@ class RowSums:
     def keep(
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
-        """Keep row_max and row_sum of some queries, including sinks, computed from all their scores."""
+        """Store row maxima and row sums of some queries, computed from all their scores and sinks."""
         where = (batch, heads, rows) if {type(batch), type(heads)} == {slice} else self._table_index(batch, heads, rows)
         kept_max, kept_sum, known = self._tables()
         kept_max[where], kept_sum[where], known[where] = row_max, row_sum, torch.tensor(True)
 
     def _table_index(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the index of some queries in the tables of row maxima and row sums."""
+        """Return the index of these queries in the tables of row maxima and row sums."""
         texts, numbers, queries = (positions(index, self.query.device) for index in (batch, heads, rows))
         return texts[:, None, None], numbers[:, None], queries
 
@@ -165,9 +165,9 @@ class RowSums:
 
 
 def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[list[Index], tuple[Any, ...]]:
-    """Split an index into the needed part of every axis and the index that turns that part into the answer.
+    """Split an index into the needed part of each axis and the index that turns that part into the result.
 
-    For any tensor x of this shape, `x[np.ix_(needed)][finish]` equals `x[index]`. Takes integers, slices (any step),
+    For any tensor x of this shape, `x[np.ix_(needed)][finish]` equals `x[index]`. Supports integers, slices (any step),
     `...`, None, and integer or boolean vectors (list, array or tensor).
     """
     parts = list(index) if isinstance(index, tuple) else [index]
@@ -261,9 +261,9 @@ _weights_left: ContextVar[int] = ContextVar("regard_weights_left", default=MAX_K
 
 @contextmanager
 def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
-    """Compute all weights of small maps once, and answer from them while the context lasts.
+    """Compute all weights of small maps once and read regions from them inside the block.
 
-    Contexts inside others share their budget.
+    Nested blocks share one budget.
     """
     kept, left = list[Any](), _weights_left.get()
     token = _weights_left.set(left)
@@ -271,7 +271,7 @@ def weights_kept(maps: Iterable[Any]) -> Iterator[None]:
         for weights in maps:
             if weights.given is not None or weights._kept is not None or math.prod(weights.full_shape) > left:
                 continue
-            if dtype_of(weights.query, weights.key) == torch.float64:  # the same by regions of any shape
+            if dtype_of(weights.query, weights.key) == torch.float64:  # results don't depend on the region's shape
                 weights._kept = weights._blocks(*weights._everything(), weights._weights_tile)
                 left -= weights._kept.numel()
                 kept.append(weights)

@@ -1,16 +1,16 @@
-"""Compute scores, a tile at a time: everything that reads the attention matrix goes through here.
+"""Compute scores one tile at a time. All code that reads the attention matrix uses this module.
 
     scores = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
 
-A `ScoreRule` holds what turns queries and keys into scores; `score_tile` computes any region of them in fp32 or better;
-`query_blocks` and `key_blocks` cut the matrix into tiles.
+A `ScoreRule` holds the scale, softcap, bias, mask and sinks. `score_tile` computes any region of the scores in fp32 or
+better. `query_blocks` and `key_blocks` cut the matrix into tiles.
 `softmax_weights` turns scores into weights, and `row_max_sum` updates a row block by block:
 
     row_max = max(scores)
     row_sum = sum(exp(scores - row_max)), including a sink's score
     weight  = exp(score - row_max) / row_sum
 
-When the maximum rises from m to m', the sum so far is multiplied by exp(m - m') (Milakov & Gimelshein 2018, "Online
+If the maximum rises from m to m', the sum so far is multiplied by exp(m - m') (Milakov & Gimelshein 2018, "Online
 normalizer calculation for softmax"). A row without any allowed key has row maximum -inf, row sum 0 and weights 0.
 """
 
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.attention.masks import Index, Mask, crop_axes, select
 
-# A tile is held small enough to stay near the cores: 2^20 fp32 scores are 4 MiB on a CPU; a GPU wants more at a time.
+# On a CPU, a tile should fit into the cache: 2^20 fp32 scores are 4 MiB. GPUs need larger tiles.
 TILE_ROWS, TILE_COLS = 512, 1024
 TILE_SCORES = {"cpu": 1 << 20, "other": 1 << 25}
 
@@ -33,7 +33,7 @@ class ScoreRule:
     """How scores are computed from queries and keys.
 
     bias: (B|1, H|1, L|1, S|1) added to the scaled, capped scores. sinks: (H,) scores that join the denominator only.
-    row_bias: (B|1, H|1, L|1, 1) subtracted from the bias, by `subtract_row_bias` alone: weights don't depend on it.
+    row_bias: (B|1, H|1, L|1, 1) subtracted from the bias, set only by `subtract_row_bias`. It doesn't change weights.
     """
 
     scale: float
@@ -44,25 +44,25 @@ class ScoreRule:
     row_bias: Float[Tensor, "#B #H #L 1"] | None = None
 
     def tile_bias(self, batch: Index, heads: Index, rows: Index, cols: Index, dtype: torch.dtype) -> Tensor:
-        """Return what a rule with a bias adds to a tile's scores, every axis at its size or 1."""
+        """Return the bias of a tile, minus `row_bias`. Each axis has the tile's size or 1."""
         assert self.bias is not None
         bias = select(self.bias, batch, heads, rows, cols).to(dtype)
         return bias if self.row_bias is None else bias - select(self.row_bias, batch, heads, rows, cols).to(dtype)
 
     @property
     def only_band(self) -> bool:
-        """Whether nothing but a band of positions forbids a score, and nothing is added to it."""
+        """Return whether there is no bias and the mask is at most a band of positions."""
         return self.bias is None and (self.mask is None or self.mask.only_band)
 
     def detached(self) -> "ScoreRule":
-        """Return the same rule outside any graph of gradients."""
+        """Return the same rule with detached tensors."""
         if self.bias is None and self.sinks is None:
             return self
         bias = None if self.bias is None else self.bias.detach()
         return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "ScoreRule":
-        """Return the rule of one text of a batch, its queries and keys renumbered from 0."""
+        """Return the rule for one text of a batch, with queries and keys renumbered from 0."""
         if self.bias is None and self.mask is None:
             return self
         bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
@@ -77,15 +77,15 @@ class ScoreRule:
         return replace(self, bias=bias, sinks=sinks, mask=None if self.mask is None else self.mask.to(device))
 
 
-# Biases from FAR on are worth subtracting; up to FARTHEST, float64 still distinguishes a query's scores.
+# Only larger biases than FAR are worth subtracting. Below FARTHEST, float64 can still distinguish a query's scores.
 FAR, FARTHEST = 16.0, 1e9
 
 
 def subtract_row_bias(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> ScoreRule:
     """Return the rule with each query's largest allowed bias in `row_bias`: equal weights, scores near 0.
 
-    float32 rounds a score of 10,000 by 5e-4, and with it the product of query and key. The rule stays as it is if no
-    bias is large, and if it has sinks: their scores are the same for all queries.
+    float32 rounds a score of 10,000 by 5e-4, which loses digits of query · key. The rule is returned unchanged if no
+    bias is large or if it has sinks, whose scores are the same for all queries.
     """
     bias = rule.bias
     if bias is None or rule.sinks is not None or not bool(_is_far(bias).any()):
@@ -93,7 +93,7 @@ def subtract_row_bias(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S
     bias = bias.detach().to(torch.promote_types(bias.dtype, torch.float32))
     if rule.mask is None:
         largest = bias.amax(-1, keepdim=True)
-    else:  # only allowed keys count, a tile at a time
+    else:  # only over allowed keys, one tile at a time
         largest = bias.new_full((*query.shape[:3], 1), -torch.inf)
         for b, h, r in query_blocks(query, key):
             for cols in key_blocks(query, key, rule, b, h, r):
@@ -109,7 +109,7 @@ def _is_far(bias: Tensor) -> Tensor:
 
 
 def working_dtype(*tensors: Tensor) -> torch.dtype:
-    """Return the dtype that scores are computed in: float64 for float64, else float32."""
+    """Return the dtype in which scores are computed: float64 for float64, else float32."""
     return torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
 
 
@@ -121,7 +121,7 @@ def score_tile(
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
     k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0
-    if dtype != query.dtype:  # head after head: a product of heads that lie in one another takes five times as long
+    if dtype != query.dtype:  # contiguous heads: products of interleaved heads take five times as long
         q, k = (tensor.to(dtype, memory_format=torch.contiguous_format) for tensor in (q, k))
     scores = grouped_product(q * rule.scale, k.mT)
     if rule.softcap is not None:
@@ -135,7 +135,7 @@ def score_tile(
 def valid_rows(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
 ) -> Bool[Tensor, "B H L"]:
-    """Compute where mask and bias leave a query at least one score above -inf. No product is needed for it."""
+    """Compute which queries have a key that mask and bias allow. This needs no product of query and key."""
     shape, size, mask = query.shape[:3], key.shape[2], rule.mask or Mask()
     if mask.only_band and rule.bias is None:
         low, high = -shape[2] if mask.low is None else mask.low, size if mask.high is None else mask.high
@@ -144,7 +144,7 @@ def valid_rows(
     parts = [*mask.dense, *([] if rule.bias is None else [rule.bias])]
     parts += [] if mask.keys is None else [mask.keys[:, None, None]]
     batch, heads = (max((t.shape[n] for t in parts), default=1) if not mask.removed else shape[n] for n in range(2))
-    few = query[:batch, :heads]  # the others have the same
+    few = query[:batch, :heads]  # the mask is the same for the others
     valid = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
     for b, h, r in query_blocks(few, key[:, :1]):
         for cols in key_blocks(few, key, rule, b, h, r):
@@ -157,7 +157,7 @@ def valid_rows(
 
 
 def key_heads_of_index(grouped: Tensor, heads: int, index: Index) -> Tensor:
-    """Return the key or value heads (B, g, S, ·) of the query heads of an index: a view where groups are whole."""
+    """Return the key or value heads (B, g, S, ·) for the indexed query heads: a view if it covers whole groups."""
     groups = grouped.shape[1]
     share = heads // groups
     if isinstance(index, slice):
@@ -171,7 +171,7 @@ def key_heads_of_index(grouped: Tensor, heads: int, index: Index) -> Tensor:
 
 
 def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[Tensor, "b h r c"]:
-    """Compute a @ b where consecutive heads of a share one head of b, without repeating b."""
+    """Compute a @ b if consecutive heads of a share one head of b, without repeating b."""
     batch, heads, rows, inner = a.shape
     groups = b.shape[1]
     if groups == heads:
@@ -181,7 +181,7 @@ def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) ->
 
 
 def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tensor, "*n r c"]:
-    """Compute a @ b in the dtype they have: autocast, which would compute it in half precision, is kept out."""
+    """Compute a @ b in their own dtype. Autocast would use half precision and is disabled."""
     if not torch.is_autocast_enabled(a.device.type):
         return a @ b
     with torch.autocast(a.device.type, enabled=False):
@@ -189,9 +189,9 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
 
 
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
-    """Yield the blocks of keys that some queries may reach, each small enough for a tile.
+    """Yield blocks of the keys that these queries may attend to. Each block fits into a tile.
 
-    query, key, rule: of the whole call. batch, heads, rows: which texts, heads and queries.
+    query, key, rule: of the whole call. batch, heads, rows: the texts, heads and queries.
     """
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):
@@ -207,13 +207,13 @@ def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads:
 
 
 def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, slice]]:
-    """Yield blocks (batch, heads, rows) that cover all queries in order, each small enough for TILE_COLS keys."""
+    """Yield blocks (batch, heads, rows) that cover all queries in order. A tile fits a block with TILE_COLS keys."""
     batch, heads, length = query.shape[:3]
     if 0 in (batch, heads, length):
         return
     lines = max(1, score_tile_budget(query) // max(1, min(TILE_COLS, key.shape[2])))
     rows = max(1, min(length, TILE_ROWS, lines))
-    share = max(1, heads // max(1, key.shape[1]))  # a block takes whole groups of heads, or one head
+    share = max(1, heads // max(1, key.shape[1]))  # a block has whole groups of heads, or a single head
     head_step = min(heads, max(1, lines // rows // share * share))
     batch_step = min(batch, max(1, lines // (heads * rows))) if head_step == heads else 1
     for b in range(0, batch, batch_step):
@@ -227,7 +227,7 @@ def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, sli
 
 
 def score_tile_budget(tensor: Tensor) -> int:
-    """Return how many scores a tile may hold on this tensor's device."""
+    """Return the number of scores that a tile may hold on this tensor's device."""
     return TILE_SCORES["cpu" if tensor.device.type == "cpu" else "other"]
 
 
@@ -239,7 +239,7 @@ def row_max_sum(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
     rows: Index, dtype: torch.dtype | None = None, known: Sequence[Float[Tensor, "b h r c"]] = (),
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:  # fmt: skip
-    """Compute (row maximum, row sum) of queries over all their keys, including sinks.
+    """Compute (row maximum, row sum) of queries over all keys, including sinks.
 
     query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries. known: their scores, if computed.
     """
@@ -262,12 +262,12 @@ def softmax_weights(scores: Float[Tensor, "b h r c"], row_max: Tensor, row_sum: 
 
 
 def softmax_rescaling(old_max: Tensor, new_max: Tensor) -> Tensor:
-    """Compute what a sum of exp(score - old_max) is multiplied by for new_max; 0 if nothing was summed."""
+    """Compute the factor from a sum of exp(score - old_max) to one with new_max; 0 if nothing was summed yet."""
     return torch.where(old_max == -torch.inf, 0.0, torch.exp(old_max - finite_max(new_max)))
 
 
 def finite_max(row_max: Tensor) -> Tensor:
-    """Replace the -inf of wholly masked rows by 0, so that a row maximum may be subtracted."""
+    """Replace -inf by 0, so that the maximum of a fully masked row can be subtracted."""
     return torch.where(row_max == -torch.inf, 0.0, row_max)
 
 
@@ -277,13 +277,13 @@ def sink_column(rule: ScoreRule, heads: Index, dtype: torch.dtype) -> Float[Tens
 
 
 def add_sink_to_rows(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
-    """Join a sink's score to row maxima and row sums: it is all there is where a query can't attend to any key."""
+    """Include a sink's score in row maxima and row sums. A query that can't attend to any key has only the sink."""
     new_max = torch.maximum(row_max, sink)
     with_sink = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(sink - finite_max(new_max))
     return new_max, torch.where(new_max == -torch.inf, 0.0, with_sink)
 
 
 def sink_share(rule: ScoreRule, heads: Index, row_max: Tensor, row_sum: Tensor) -> Tensor | None:
-    """Compute the part of queries' attention that their head's sink takes, (b, h, r); None without sinks."""
+    """Compute the fraction of each query's attention to its head's sink, (b, h, r); None without sinks."""
     sink = sink_column(rule, heads, row_max.dtype)
     return None if sink is None else torch.where(row_sum == 0, 0.0, torch.exp(sink - row_max) / row_sum)

@@ -1,1 +1,1 @@
-"""Kernels: each computes output and logsumexp of one attention call; `dispatch` chooses among them."""
+"""Kernels that compute output and logsumexp of one attention call. `dispatch` chooses one of them."""

@@ -1,7 +1,7 @@
-"""The kernel that computes every call: any mask, bias, dtype and device, in memory O(L + S), with its own gradient.
+"""The general kernel, for any mask, bias, dtype and device. It needs O(L + S) memory and has its own backward pass.
 
-Forward: blocks of queries against blocks of keys with a running row maximum and row sum, as in Rabe & Staats 2021,
-"Self-attention Does Not Need O(n²) Memory". Backward: scores are computed again, as in Dao et al. 2022,
+Forward: blocks of queries × blocks of keys with a running row maximum and row sum, as in Rabe & Staats 2021,
+"Self-attention Does Not Need O(n²) Memory". Backward: scores are recomputed, as in Dao et al. 2022,
 "FlashAttention".
 """
 
@@ -48,7 +48,7 @@ def forward(
 
 
 class _Blockwise(torch.autograd.Function):
-    """Autograd function of a call: tensors that take a gradient are separate arguments, the rest is in the rule."""
+    """Autograd function of a call. Tensors that need gradients are separate arguments, everything else is in `rule`."""
 
     @staticmethod
     def forward(
@@ -75,7 +75,7 @@ class _Blockwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
+        if torch.is_grad_enabled():  # in a backward pass, only with create_graph=True
             raise RuntimeError(
                 "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
                 "weights.dense(differentiable=True) @ value"
@@ -117,7 +117,7 @@ def _blockwise_forward(
             weighted = weighted * softmax_rescaling(before, row_max)[..., None]
         weighted = weighted / torch.where(row_sum == 0, 1.0, row_sum)[..., None]
         output[batch, heads, rows] = weighted.to(output.dtype)
-        logsumexp[batch, heads, rows] = finite_max(row_max) + torch.log(row_sum)  # -inf where the sum is of nothing
+        logsumexp[batch, heads, rows] = finite_max(row_max) + torch.log(row_sum)  # -inf for an empty sum
     return output, logsumexp
 
 
@@ -142,7 +142,7 @@ def backward(
     for batch, heads, rows in query_blocks(query, key):
         grad = grad_output[batch, heads, rows].to(dtype)  # (b, h, r, E)
         lse = logsumexp[batch, heads, rows]
-        delta = (grad * output[batch, heads, rows].to(dtype)).sum(-1)  # (b, h, r): what the softmax takes back
+        delta = (grad * output[batch, heads, rows].to(dtype)).sum(-1)  # (b, h, r): Σ weight · grad_weight
         q = query[batch, heads, rows].to(dtype)
         sink = sink_column(rule, heads, dtype)
         if grad_sinks is not None and sink is not None:
@@ -192,7 +192,7 @@ def _add_group_sums(
 def _tile_dropout_factors(
     weights: Tensor, dropout: float, seed: int, batch: slice, heads: slice, rows: slice, cols: slice
 ) -> Tensor:
-    """Draw dropout's factors for a tile: 0 or 1 / (1 - dropout), the same whenever the tile is visited."""
+    """Draw the dropout factors of a tile, 0 or 1 / (1 - dropout). They are the same in forward and backward."""
     if dropout >= 1:
         return torch.zeros_like(weights)
     tile_seed = hash((seed, batch.start, heads.start, rows.start, cols.start)) % 2**62

@@ -1,11 +1,11 @@
-"""Call PyTorch's fused CUDA kernels, each with its limits and its layout of the logsumexp.
+"""Call PyTorch's fused CUDA kernels, which differ in their limits and their logsumexp layout.
 
-They are chosen only for calls in which every query may attend to something, because each of them returns something else
-(0, -inf or +inf) for a wholly masked row. All of them give gradients to query, key and value.
+They are used only if every query can attend to a key, because they return different values (0, -inf or +inf) for fully
+masked rows. All of them compute gradients of query, key and value.
 
-No kernel is used unchecked: before its first use for a dtype, width and mask on a device, it computes a small random
-case, which is compared with the blockwise kernel, and the case again with NaN in one query, whose output alone has to
-be NaN. A kernel that differs or raises isn't used; `refused` says why. A query with NaN has logsumexp NaN or +inf.
+Before a kernel's first use for a dtype, width and mask on a device, regard compares it with the blockwise kernel on a
+small random case. The case is repeated with NaN in one query, where only that query's output may be NaN. A kernel that
+differs or raises isn't used, and `refused` gives the reason. A query with NaN has logsumexp NaN or +inf.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,13 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
 HALF = (torch.float16, torch.bfloat16)
-# How far a kernel may be from the blockwise kernel, on outputs of about 1: some roundings of its dtype. A wrong mask
-# or a wrong group of heads is off by tenths.
-TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may run in TF32 where allowed
+# Allowed difference from the blockwise kernel for outputs of about 1: a few roundings of the dtype. With a wrong mask
+# or a wrong key head, outputs differ by tenths.
+TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may use TF32
 
 
 class Kind(NamedTuple):
-    """The kind of call that a kernel is checked for, once each."""
+    """A kind of call. A kernel is checked once for each kind."""
 
     kernel: str
     device: torch.device
@@ -36,14 +36,14 @@ class Kind(NamedTuple):
     grouped: bool
 
 
-_checked: dict[Kind, str | None] = {}  # why a kind isn't used, None if it is
+_checked: dict[Kind, str | None] = {}  # the reason if the kernel isn't used, else None
 
 
 def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
-    """Choose the fused kernel that is right for query, key, value, rule and dropout; None if none is.
+    """Choose a fused kernel that supports this call. None if no kernel does.
 
-    It is "cudnn", "flash" or "efficient": cuDNN is the fastest on Hopper and later, flash before. Both take half
-    precision only; efficient takes float32.
+    It is "cudnn", "flash" or "efficient". cuDNN is the fastest on Hopper and later, flash on earlier GPUs. Both support
+    only half precision; efficient is for float32.
     """
     if query.device.type != "cuda" or dropout > 0 or rule.softcap is not None or rule.sinks is not None:
         return None
@@ -67,7 +67,7 @@ def forward(
     value: Float[Tensor, "B G S D"],
     rule: ScoreRule,
 ) -> KernelResult:
-    """Compute output and logsumexp by the kernel that `choose` named for query, key, value and rule."""
+    """Compute output and logsumexp with the kernel that `choose` returned."""
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     ops, causal, scale = torch.ops.aten, rule.mask is not None, rule.scale
     if kernel == "cudnn":
@@ -88,12 +88,12 @@ def forward(
 
 
 def refused() -> list[str]:
-    """List the kernels that failed their check on this machine so far, and why."""
+    """List the kernels that failed their check in this process, with the reasons."""
     return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {why}" for kind, why in _checked.items() if why]
 
 
 def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
-    """List the fused CUDA kernels that take this dtype and width, the fastest first."""
+    """List the fused CUDA kernels that support this dtype and width, the fastest first."""
     width = query.shape[3]
     if query.dtype in HALF and width % 8 == 0 and width <= 256:
         hopper = torch.cuda.get_device_capability(query.device) >= (9, 0)
@@ -102,14 +102,14 @@ def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
 
 
 def _why_kernel_refused(kind: Kind) -> str | None:
-    """Return why a kernel isn't used for a kind of call; None if it passed its check, which is made once."""
+    """Return why a kernel isn't used for a kind of call, or None if it passed its check. The check runs once."""
     if kind not in _checked:
         _checked[kind] = _check_cuda_kernel(kind)
     return _checked[kind]
 
 
 def _check_cuda_kernel(kind: Kind) -> str | None:
-    """Compare a kernel with the blockwise kernel on a small random case; return how it fails, None if it doesn't."""
+    """Compare a kernel with the blockwise kernel on a small random case. Returns the failure, or None if it passes."""
     generator = torch.Generator().manual_seed(0)
     heads, length = 4, 67
     shapes = ((heads, length), (heads // 2 if kind.grouped else heads, length))

@@ -1,4 +1,4 @@
-"""Choose the kernel that computes one attention call: the fastest that is right for its arguments, device and dtype."""
+"""Choose the fastest kernel that supports a call's arguments, device and dtype."""
 
 import torch
 from jaxtyping import Float
@@ -10,12 +10,12 @@ from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.map_statistics import KernelResult, Statistics
 from regard.attention.scores import ScoreRule, subtract_row_bias
 
-# The CPU tiles win from about 700 × 700 scores per head; against slower kernels than PyTorch's they win much earlier,
-# and only loading them (half a second, some seconds once after an installation) counts against them.
+# The CPU tiles are faster than PyTorch's kernel from about 700 × 700 scores per head. They beat other kernels much
+# earlier, unless loading them takes longer: half a second, or some seconds after an installation.
 CPU_QUERIES, CPU_KEYS, CPU_SCORES, CPU_SCORES_IN_ALL = 64, 256, 1 << 19, 1 << 20
 
-# How many times as fast as the BLAS of torch oneDNN has to be for the tiles to win where PyTorch's kernel can do the
-# call without writing a mask out: at 2.2 (AMD EPYC) they take half its time, at 0.9 (Intel Xeon) 1.4 to 2.3 of it.
+# The smallest speed ratio of oneDNN to torch's BLAS at which the tiles beat PyTorch's kernel, if that needs no mask
+# tensor. At 2.2 (AMD EPYC), the tiles take half its time; at 0.9 (Intel Xeon), 1.4 to 2.3 times its time.
 CPU_SPEED = 1.4
 
 
@@ -26,7 +26,7 @@ def compute(
     rule: ScoreRule,
     dropout: float = 0.0,
 ) -> KernelResult:
-    """Compute one attention call by the fastest kernel that is right for it. Gradients flow to the output."""
+    """Compute one attention call with the fastest kernel that supports it. The output is differentiable."""
     if query.device.type == "cuda" and (name := cuda.choose(query, key, value, rule, dropout)):
         return cuda.forward(name, query, key, value, rule)
     causal = rule.mask is not None and rule.mask.is_causal and query.shape[2] <= key.shape[2]
@@ -35,7 +35,7 @@ def compute(
     if cpu.fits(query, key, value, rule, dropout) and _cpu_tiles_win(query, key, rule, causal, sdpa):
         if not gradient:
             return cpu.forward(query, key, value, rule)
-        if not sdpa:  # where PyTorch's kernel fits, its backward outweighs what the forward would gain
+        if not sdpa:  # PyTorch's faster backward outweighs the tiles' faster forward
             return blockwise.forward(query, key, value, rule, tiles=True)
     if sdpa:
         return sdpa_cpu.forward(query, key, value, rule, causal)
@@ -51,7 +51,7 @@ def compute_with_statistics(
     wanted: Statistics | None,
     offset: int | None,
 ) -> KernelResult:
-    """Compute one attention call and the wanted statistics of its weights: in one sweep if that is the fastest."""
+    """Compute one attention call and the requested statistics, in one pass if that is the fastest."""
     if wanted is None:
         return compute(query, key, value, rule, dropout)
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
@@ -76,23 +76,23 @@ def add_statistics(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Return a call's result with the wanted statistics of its weights, computed in a separate pass."""
+    """Compute the requested statistics in a separate pass and return the call's result with them."""
     inputs = query.detach(), key.detach(), rule.detached()
     return result._replace(statistics=statistics.compute(*inputs, wanted, offset, result.row_max_sum))
 
 
 def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> bool:
-    """Return whether autograd will need the backward of the call of query, key, value and rule."""
+    """Return whether any tensor of the call needs a gradient."""
     tensors = (query, key, value, rule.bias, rule.sinks)
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
 def _cpu_tiles_win(query: Tensor, key: Tensor, rule: ScoreRule, causal: bool, sdpa: bool) -> bool:
-    """Return whether the CPU's own tiles are the faster kernel. sdpa: whether PyTorch's kernel fits the call."""
+    """Return whether the CPU tiles are the faster kernel. sdpa: whether PyTorch's kernel supports the call."""
     length, size, heads = query.shape[2], key.shape[2], query.shape[0] * query.shape[1]
     if not sdpa and heads * length * size >= CPU_SCORES_IN_ALL:
         return True
-    enough_tasks = heads * length >= 4 * CPU_QUERIES * torch.get_num_threads()  # two of 128 queries for each worker
+    enough_tasks = heads * length >= 4 * CPU_QUERIES * torch.get_num_threads()  # two tasks of 128 queries per worker
     allowed = length * size // (2 if causal else 1)
     if not (enough_tasks and length >= CPU_QUERIES and size >= CPU_KEYS and allowed >= CPU_SCORES):
         return False
@@ -101,7 +101,7 @@ def _cpu_tiles_win(query: Tensor, key: Tensor, rule: ScoreRule, causal: bool, sd
 
 
 def kernels() -> dict[str, str]:
-    """Describe every kernel by name: "available" with what it is for, or why it isn't available here."""
+    """Describe each kernel by name: "available" and its use, or why it isn't available on this machine."""
     product = "oneDNN" if matmul.product() is matmul.onednn else "the BLAS of torch"
     size = "from about 700 x 700 unmasked scores a head"
     tiles = size if matmul.speed() >= CPU_SPEED else f"masks and rules that sdpa-cpu cannot have, {size}"

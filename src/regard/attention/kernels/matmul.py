@@ -1,4 +1,4 @@
-"""Choose the matrix product that kernels spend most of their time in: oneDNN's or torch's BLAS, by a table of CPUs."""
+"""Choose the matrix product for the CPU tiles, from oneDNN or torch's BLAS, by a table of CPUs."""
 
 import functools
 import os
@@ -13,37 +13,37 @@ from regard.errors import RegardError
 
 Product = Callable[[Tensor, Tensor], Tensor]
 
-# How many times as fast oneDNN's product of attention's tiles is as the BLAS of torch, by kind of CPU, MKL and oneDNN
-# (`python -m benchmarks.products` measures it). Looked up, never timed while something is computed: on machines of one
-# kind the same product is taken, and results have the same bits.
+# Speed ratio of oneDNN to torch's BLAS for the products of attention tiles, by CPU kind, MKL and oneDNN version
+# (`python -m benchmarks.products` measures it). It is a fixed table, because timing at run time could choose different
+# products on machines of the same kind, and so change bits of results.
 SPEEDS = {
     ("AMD avx512_vp2intersect", "2024.2", "3.12"): 2.2,  # Zen 5
     ("AMD avx512_bf16", "2024.2", "3.12"): 1.1,  # Zen 4
     ("Intel amx_tile", "2024.2", "3.12"): 1.0,  # Sapphire Rapids and later
 }
-# Instruction sets that distinguish kinds of CPU, the newest first: as the libraries choose their code.
+# Instruction sets by which the libraries choose their code, the newest first.
 INSTRUCTION_SETS = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
-MARGIN = 1.2  # how many times as fast torch's own product has to be to be chosen: both round attention's tiles alike
-VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table
+MARGIN = 1.2  # torch's BLAS is chosen only if it is this many times as fast as oneDNN
+VARIABLE = "REGARD_PRODUCT"  # overrides the table
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """Compute x @ yᵀ by oneDNN. Copy a y whose rows aren't adjacent in memory, in either order: it is very slow."""
+    """Compute x @ yᵀ with oneDNN. Make y contiguous (in either order) first: otherwise this is very slow."""
     return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
 
 
 def packed_for_onednn(y: Float[Tensor, "C K"], rows: int) -> Tensor:
-    """Return y in oneDNN's order for products with so many rows, to be passed in y's place; it can't be sliced."""
+    """Return y in oneDNN's layout for products with this many rows. Pass it instead of y; it can't be sliced."""
     return torch.ops.mkldnn._reorder_linear_weight(y, rows)
 
 
 def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """Compute x @ yᵀ by the BLAS that torch was built with."""
+    """Compute x @ yᵀ with the BLAS that torch was built with."""
     return torch.mm(x, y.t())
 
 
 def product() -> Product:
-    """Return the product for attention's tiles: the one that the environment names, or the table's."""
+    """Return the product for attention tiles, from the environment variable or else from the table."""
     name = os.environ.get(VARIABLE)
     if not name:
         return blas if speed() * MARGIN < 1 else onednn
@@ -55,12 +55,12 @@ def product() -> Product:
 
 @functools.cache
 def speed() -> float:
-    """Look up how many times as fast as torch's BLAS oneDNN is on this CPU; 0 if the table lacks it or it fails."""
+    """Look up the speed ratio of oneDNN to torch's BLAS on this CPU. 0 if it is unknown or oneDNN doesn't work."""
     return SPEEDS.get((cpu_kind(), *library_versions()), 0.0) if onednn_works() else 0.0
 
 
 def cpu_kind() -> str:
-    """Name this CPU's maker and its newest instruction set: "AMD avx512_bf16"; "" if torch can't."""
+    """Return this CPU's maker and newest instruction set, such as "AMD avx512_bf16". "" if torch can't detect it."""
     try:
         capabilities = torch.cpu.get_capabilities()
     except (AttributeError, RuntimeError):
@@ -80,10 +80,10 @@ def library_versions() -> tuple[str, str]:
 
 @functools.cache
 def onednn_works() -> bool:
-    """Return whether this build of torch has oneDNN's product and it gives the right answer."""
+    """Return whether this build of torch has oneDNN's product with correct results."""
     x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
         forms, expected = (y, packed_for_onednn(y, 2)), blas(x, y)
         return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, form), expected) for form in forms)
-    except (AttributeError, RuntimeError):  # another build of torch lacks the operators, or refuses
+    except (AttributeError, RuntimeError):  # some builds of torch lack the operators or reject the call
         return False

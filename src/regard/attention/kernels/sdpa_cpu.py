@@ -1,8 +1,8 @@
-"""Call PyTorch's fused kernel on CPUs, behind `scaled_dot_product_attention`, and avoid its errors.
+"""Call PyTorch's fused CPU kernel, which `scaled_dot_product_attention` uses, and avoid its errors.
 
-It takes one additive mask tensor or a causal flag, and gets each of these wrong by itself: no queries or no keys end
-the process, a query strided in its last dimension is read wrongly, a wholly masked row has a logsumexp of 0, and so has
-a row of up to 15 keys whose scores are all NaN. A key with NaN reaches queries that an additive mask keeps it from.
+It supports one additive mask tensor or a causal flag. It has these errors: it crashes without queries or keys, misreads
+a query that isn't contiguous in its last dimension, and returns logsumexp 0 for a fully masked row or a row of up to 15
+keys whose scores are all NaN. With an additive mask, NaN in a masked key spreads to the queries.
 """
 
 import math
@@ -15,16 +15,16 @@ from regard.attention.kernels import blockwise
 from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
-MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kernel that wants a tensor (16 MiB)
+MASK_LIMIT = 1 << 22  # largest number of scores for which the mask is computed as a tensor (16 MiB)
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, causal: bool) -> bool:
-    """Return whether the kernel gives the right answer for a call of query, key, value, rule and dropout.
+    """Return whether the kernel computes this call correctly.
 
-    It needs D == E, at least one query and key, no gradient for the bias; its logsumexp of bfloat16 and float16 is off
-    by 5e-5.
+    It needs D == E, at least one query and key, and a bias without gradient. Half precision isn't used, because its
+    logsumexp is off by 5e-5.
 
-    causal: whether the mask of the rule is what the kernel calls causal: key j <= query i, and L <= S.
+    causal: whether the rule's mask is causal in the kernel's sense (key j <= query i and L <= S).
     """
     if query.device.type != "cpu" or query.dtype not in (torch.float32, torch.float64) or dropout > 0:
         return False
@@ -36,7 +36,7 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
         return False
     if rule.bias is None and (rule.mask is None or causal):
         return True
-    # Edges ablated in some texts or heads give each an L × S matrix of its own; the caller's masks are as large anyway.
+    # Ablated edges may need one L × S mask per text or head. Masks passed by the caller are already that large.
     matrices, removed = 1, () if rule.mask is None else rule.mask.removed
     for axis, name in enumerate(("batch", "heads")):
         matrices *= query.shape[axis] if any(getattr(edges, name) is not None for edges in removed) else 1
@@ -52,7 +52,7 @@ def forward(
 ) -> KernelResult:
     """Compute output and logsumexp of a call that `fits`. Gradients flow to the output.
 
-    A call in which some score is NaN or infinite is left to the blockwise kernel.
+    If a score is NaN or infinite, the blockwise kernel computes the call.
 
     query, key, value, rule: of the call. causal: as in `fits`.
     """
@@ -70,15 +70,15 @@ def forward(
     output, logsumexp = torch._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p=0.0, is_causal=causal, attn_mask=additive, scale=rule.scale
     )
-    # By one pass over B · H · L numbers: logsumexp is 0 where the kernel saw no score above -inf, and NaN where one is
-    # NaN, which is right but with an additive mask.
+    # This needs only B · H · L numbers: logsumexp is 0 for rows without a score above -inf, and NaN for rows with a NaN
+    # score. NaN is correct unless there is an additive mask.
     if additive is None:
         plain = int(torch.count_nonzero(logsumexp)) == logsumexp.numel()
     else:
         plain = math.isfinite(float(logsumexp.detach().abs().log().sum()))
     if not plain:
         empty = torch.zeros_like(logsumexp, dtype=torch.bool)
-        if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
+        if additive is not None:  # the kernel returns logsumexp 0.0, not -inf, for these
             empty = (additive == -torch.inf).all(-1).expand_as(empty)
         if _not_finite(query, key, rule, output, logsumexp, empty):
             return blockwise.forward(query, key, value, rule)
@@ -88,12 +88,12 @@ def forward(
 
 
 def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, logsumexp: Tensor, empty: Tensor) -> bool:
-    """Return whether scores that a query may attend to are NaN or infinite.
+    """Return whether any score of an allowed key is NaN or infinite.
 
-    empty (B, H, L): rows of which mask and bias leave nothing. If a bias does, the score is still NaN if the product of
-    query and key is: the kernel doesn't report this.
+    empty (B, H, L): rows that mask and bias fully mask. If a bias of -inf masks a key, its score is still NaN if
+    query · key is NaN, which the kernel doesn't report.
     """
     if rule.bias is not None and bool(empty.any()) and not math.isfinite(float(query.sum()) + float(key.sum())):
         return True
-    nought = (logsumexp == 0) & ~output.any(-1)  # the sum of a row with a score has some value in it, or is exactly 1
+    nought = (logsumexp == 0) & ~output.any(-1)  # a real logsumexp is hardly ever exactly 0 with output 0
     return bool(((~logsumexp.isfinite() | nought) & ~empty).any())

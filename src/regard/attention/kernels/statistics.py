@@ -31,7 +31,7 @@ from regard.attention.scores import (
     working_dtype,
 )
 
-# Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
+# Number of scores from which the compiled CPU pass is worth loading, which takes half a second once.
 CPU_SCORES = 1 << 20
 
 
@@ -45,10 +45,10 @@ def compute(
     progress: Progress | None = None,
     alike: int = 1,
 ) -> MapStatistics:
-    """Compute the wanted statistics by the fastest routine for these arguments."""
+    """Compute the requested statistics with the fastest routine for these arguments."""
     rule = subtract_row_bias(query, key, rule)
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
-        rows = kernel_rows if rule.row_bias is None else None  # those are of the scores as they are
+        rows = kernel_rows if rule.row_bias is None else None  # kernel rows belong to scores without row_bias
         result = compiled.statistics.compute(query, key, rule, wanted, offset, rows, progress)
     else:
         result = blockwise(query, key, rule, wanted, offset, progress)
@@ -62,9 +62,9 @@ def with_distances_beside_sinks(
     result: MapStatistics,
     offset: int | None,
 ) -> MapStatistics:
-    """Compute again the distances of queries whose sink takes all: their weights are too small to be averaged.
+    """Recompute the distances of queries whose sink takes all attention. Their weights are too small to average.
 
-    A distance is of the weights on keys, as if they summed to 1; so it is the same without the sink, where they do.
+    Distances use weights normalized over the keys, so computing them without the sink gives the same result.
 
     query, key, rule, offset: as in `compute`. result: the statistics, with the sinks.
     """
@@ -86,7 +86,7 @@ def blockwise(
     offset: int | None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute statistics on any device, tile by tile: row maxima and row sums first, then sums over the weights.
+    """Compute statistics on any device, tile by tile. Row maxima and row sums come first, then sums over weights.
 
     query, key, rule, wanted, offset, progress: as in `compute`.
     """
@@ -152,9 +152,9 @@ def blockwise(
 def pool_tile_weights(
     picture: Tensor, weights: Tensor, rows: slice, cols: slice, length: int, size: int, parts: tuple[int, int]
 ) -> None:
-    """Add a tile's weights to the cells of the picture that it touches.
+    """Add a tile's weights to the pooled cells that it overlaps.
 
-    picture: (b, h, *parts), sums. rows, cols: the tile's, of length queries and size keys.
+    picture: (b, h, *parts), sums of weights. rows, cols: the tile's queries and keys, out of length and size.
     """
     across = picture_cells_of_run(rows, length, parts[0], weights.device)
     down = picture_cells_of_run(cols, size, parts[1], weights.device)

@@ -1,4 +1,4 @@
-"""Run torch's operations on worker threads, one thread each, while torch's own thread count stays as it was."""
+"""Run torch operations on single-threaded worker threads without changing torch's thread count."""
 
 import os
 import threading
@@ -16,15 +16,15 @@ _here = threading.local()  # .working is set in worker threads
 
 
 def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Run tasks on as many workers as the caller's torch has threads; return their results in order.
+    """Run tasks on as many workers as the caller's torch has threads. Returns their results in order.
 
-    Workers are in inference mode if the caller is (they don't inherit it), never in autograd or autocast. Raises what
-    a task raised, once no task is running any more.
+    Workers use inference mode if the caller does (they don't inherit it), and never autograd or autocast. Raises what
+    a task raised, after all tasks have ended.
     """
     inference = torch.is_inference_mode_enabled()
-    if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
+    if getattr(_here, "working", False):  # a nested call: waiting for the pool it occupies could deadlock
         return [_run_without_gradient(task, inference) for task in tasks]
-    with _lock:  # a pool is started on first use: as many workers as the caller has threads
+    with _lock:  # pools are started on first use
         number = torch.get_num_threads()
         if number not in _pools:
             _pools[number] = start_worker_threads(number)
@@ -35,9 +35,9 @@ def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def worker_thread_count() -> int:
-    """Return how many threads the caller's torch has.
+    """Return the number of torch threads of the caller.
 
-    Read with the lock held: a thread that is new to torch takes the current number, which is 1 while a pool starts.
+    The lock is needed: a thread new to torch takes over the current number, which is 1 while a pool starts.
     """
     with _lock:
         return torch.get_num_threads()
@@ -49,14 +49,14 @@ def _run_without_gradient(task: Callable[[], T], inference: bool) -> T:
 
 
 def start_worker_threads(number: int) -> ThreadPoolExecutor:
-    """Start as many workers, all at once, that each run torch's operations alone; torch's thread count stays as it is.
+    """Start `number` worker threads that each run torch operations on one thread. torch's thread count is restored.
 
     `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
     that have not used torch yet. So every worker first takes its number (get), then sets its own to 1; afterwards the
     number for everybody else is put back.
     """
     threads_before = torch.get_num_threads()
-    started = threading.Barrier(number)  # no worker can take two of the first tasks, so all of them start
+    started = threading.Barrier(number)  # no worker can take two of the first tasks, so all workers start
     pool = ThreadPoolExecutor(number, thread_name_prefix="regard", initializer=_initialise_worker_thread)
     try:
         wait([pool.submit(started.wait) for _ in range(number)])
@@ -72,11 +72,11 @@ def _initialise_worker_thread() -> None:
 
 
 def _forget_worker_threads() -> None:
-    """Forget pools and lock in a forked child: it has no worker threads, and nobody releases a lock it inherited."""
+    """Forget pools and lock in a forked child. It has no worker threads, and no thread would release the lock."""
     global _lock
     _lock = threading.Lock()
     _pools.clear()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+if hasattr(os, "register_at_fork"):  # Windows can't fork
     os.register_at_fork(after_in_child=_forget_worker_threads)

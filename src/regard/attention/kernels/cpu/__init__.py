@@ -1,7 +1,7 @@
-"""The fast path on CPUs: products by oneDNN, everything between them in one Numba pass, one worker thread per task.
+"""The fast path on CPUs: oneDNN products, with one Numba pass between them, and one worker thread per task.
 
-`forward` computes output, row maxima and row sums; `statistics` those of the whole matrix. Both walk the same `tiles`.
-A module is imported when it is first used: Numba takes half a second to load.
+`forward` computes output, row maxima and row sums. `statistics` computes those of the whole matrix. Both use `tiles`.
+Modules are imported on first use, because Numba takes half a second to load.
 """
 
 from typing import TYPE_CHECKING

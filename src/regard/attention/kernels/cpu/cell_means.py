@@ -1,7 +1,7 @@
-"""Compute means of CELL × CELL weights, and the row sums of the same queries, in one walk over their scores.
+"""Compute means of CELL × CELL weights and the queries' row sums in one pass over their scores.
 
-An online softmax (Milakov & Gimelshein 2018) whose sums are kept apart by CELL keys: each stays relative to the row
-maximum of its tile until the last one is known.
+This is an online softmax (Milakov & Gimelshein 2018) with a separate sum for every CELL keys. Each sum is relative to
+the row maximum up to its tile until the final row maximum is known.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from regard.attention.kernels.cpu.vector import LANES, LOG2_E, LOWEST, add_up, c
 from regard.attention.kernels.matmul import product
 from regard.attention.scores import ScoreRule
 
-CELL = LANES  # queries and keys of a cell: a row's weights are one vector, or two
+CELL = LANES  # number of queries, and of keys, per cell: one or two vectors per row
 TILE = tiles.COLS // CELL
 
 
@@ -23,7 +23,7 @@ def tiled_cell_means(
 ) -> tuple[Float[Tensor, "rows cols"], Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Compute (means, row maxima, row sums) of queries [start, stop) of one head, in float32, on the calling thread.
 
-    Cells at the ends are means of as many weights as there are.
+    Cells at the right and bottom edge may average fewer weights.
     """
     head = tiles.HeadTiles(query, key, rule, 0, 0, product())
     rows, size = stop - start, len(key)
@@ -43,13 +43,13 @@ def tiled_cell_means(
     means[:, -1] /= size - (means.shape[1] - 1) * CELL
     means[:-1] /= CELL
     means[-1] /= rows - (len(means) - 1) * CELL
-    means[np.flatnonzero(np.isnan(row_sum)) // CELL] = np.nan  # of such a query every weight is NaN, out of reach too
+    means[np.flatnonzero(np.isnan(row_sum)) // CELL] = np.nan  # all its weights are NaN, even outside the band
     return torch.from_numpy(means), torch.from_numpy(row_max), torch.from_numpy(row_sum)
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
 def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
-    """Add exp(score - row_max) of a tile to row_sum, and write its sum over each CELL columns to sums."""
+    """Add exp(score - row_max) of a tile to row_sum, and write the sum over every CELL columns to sums."""
     rows, cols = scores.shape
     line = np.empty(TILE * CELL, np.float32)  # a row's exponentials
     for r in range(rows):
@@ -78,12 +78,12 @@ def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
 def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
-    """Turn a tile's sums of exponentials into weights, and add them to cells."""
+    """Convert a tile's sums of exponentials to weights and add them to cells."""
     for n in range(len(shifts)):
         for r in range(len(row_max)):
             shift = shifts[n, r]
             if shift == LOWEST or row_sum[r] == np.float32(0.0):
-                continue  # the row sees no key up to here
+                continue  # the row has no allowed key up to this tile
             factor = exp2((shift - row_max[r]) * LOG2_E) / row_sum[r]
             line, into = sums[r, n * TILE : (n + 1) * TILE], cells[r // CELL, n * TILE :]
             for c in range(min(TILE, len(into))):

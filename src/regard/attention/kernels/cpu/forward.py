@@ -1,4 +1,4 @@
-"""The blockwise forward on CPUs: about half the time of PyTorch's fused kernel where oneDNN's products beat MKL's.
+"""The blockwise forward on CPUs. It takes about half the time of PyTorch's fused kernel if oneDNN is faster than MKL.
 
 Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and row sum of Milakov & Gimelshein 2018.
 """
@@ -18,13 +18,13 @@ from regard.attention.map_statistics import KernelResult
 from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-FLOOR = -1e37  # scores from here down count as no score at all
+FLOOR = -1e37  # scores at or below this count as masked
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
-    """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty.
+    """Return whether `forward` supports a call: on a CPU, up to float32, no dropout, no empty tensors.
 
-    Nor may all biases of a query be about the smallest float32, which means "no score yet" in the passes.
+    A query's biases may not all be near the lowest float32, which means "no score yet" in the passes.
 
     query, key, value, rule, dropout: of the call, as in `dispatch.compute`.
     """
@@ -35,16 +35,16 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
     if rule.bias is None:
         return True
     low = rule.bias <= FLOOR
-    on_it = low & (rule.bias != -torch.inf)  # a query may have none above the floor; its other keys may be masked
+    on_it = low & (rule.bias != -torch.inf)  # a query whose other keys are masked may have only these
     return not (bool(on_it.any()) and (rule.mask is not None or bool((low.all(-1) & on_it.any(-1)).any())))
 
 
 def forward(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
 ) -> KernelResult:
-    """Compute output, logsumexp, row maxima and row sums, the last three in float32. No gradients.
+    """Compute output, logsumexp, row maxima and row sums, the last three in float32, without gradients.
 
-    Row maximum and row sum apart are the only form in which scores of thousands keep their precision.
+    Only separate row maxima and row sums keep the precision of scores in the thousands.
 
     query, key, value, rule: of a call that `fits`, as in `dispatch.compute`.
     """
@@ -66,10 +66,10 @@ def forward_rows(
     rows: slice,
     result: KernelResult,
 ) -> None:
-    """Write the results of `forward` for some queries of some heads and texts to a result of the whole call.
+    """Write the results of `forward` for the selected texts, heads and queries into the result of the whole call.
 
-    query, key, value, rule: as in `forward`; without a value only row maxima and row sums are written.
-    texts, heads, rows: whose queries, and which.
+    query, key, value, rule: as in `forward`. Without a value, only row maxima and row sums are computed.
+    texts, heads, rows: the selected texts, heads and queries.
     """
     call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()
     task, multiply, workers = partial(_forward_rows_of_head, *call), product(), threads.worker_thread_count()
@@ -79,7 +79,7 @@ def forward_rows(
             partial(task, b, h, rows.start + start, rows.start + stop, multiply, result)
             for b in texts
             for h in heads
-            for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
+            for start, stop in reversed(parts)  # longest first: with a causal mask, this is the last
         ]
     )
 
@@ -96,7 +96,7 @@ def _forward_rows_of_head(
     multiply: Callable[[Tensor, Tensor], Tensor],
     result: KernelResult,
 ) -> None:
-    """Compute queries [start, stop) of one head, one block of rows after another, each against all its keys."""
+    """Compute queries [start, stop) of one head in blocks of rows, each with all its keys."""
     assert result.row_max_sum is not None
     tiles, vector = compiled.tiles, compiled.vector
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum

@@ -1,16 +1,16 @@
-"""Output and all statistics of an attention call in one sweep on CPUs: two products and one exponential a score.
+"""Output and all statistics of an attention call in one pass on CPUs, with two products and one exponential per score.
 
-A worker takes a strip of queries × all keys that they may see. It stays in the cache until its rows are normalised:
+A worker processes a strip: some queries × all keys in their band. The strip stays in the cache until it is normalized:
 
     1. scores = query · keyᵀ, one product; softcap, bias and mask in place
-    2. one pass turns them into weights and reads off every statistic
+    2. one pass converts them to weights and computes all statistics
     3. output = weights · value, one product, divided by the row sums
 
-A forward and a pass of statistics after it (`forward.py`, `statistics.py`) take three products and two exponentials.
+A forward and a separate statistics pass (`forward.py`, `statistics.py`) take three products and two exponentials.
 
-A strip is R queries × W keys. Shapes beside these: T keys asked of top, N bands of rows that each lie in one row of the
-pooled picture, Q its columns.
-A weight here is exp(score - row maximum), not yet divided by its row's sum. Row r uses columns [low + r, high + r).
+Shapes: a strip has R queries × W keys, top has T keys, and the pooled picture has Q columns. Rows are grouped into N
+bands. All rows of a band belong to the same row of the pooled picture.
+A weight in this module is exp(score - row maximum), not divided by the row sum. Row r uses columns [low + r, high + r).
 """
 
 import math
@@ -30,16 +30,16 @@ from regard.attention.kernels.matmul import onednn, packed_for_onednn, product
 from regard.attention.map_statistics import KernelResult, MapStatistics, Statistics, cell_sizes, spread_nan
 from regard.attention.scores import ScoreRule
 
-LANES = 16  # numbers of a vector of AVX-512
-GROUP = 256  # columns of a group; lane j of it has columns j, j + 16, j + 32, …: its maximum needs no shuffle
-PART = 1024  # columns summed up in float32 before they join a float64 sum
-TOGETHER = 8  # rows that are added to their band at once, so that it is read and written once for all of them
-FLOOR = np.float32(-127.0)  # of log2 weight: below it the weight is 0, and 0 · -inf must not be added
+LANES = 16  # float32 values per AVX-512 vector
+GROUP = 256  # columns per group; lane j has columns j, j + 16, j + 32, …, so its maximum needs no shuffle
+PART = 1024  # columns summed in float32 before the sum is added to a float64 sum
+TOGETHER = 8  # rows added to their band at once, which is then read and written only once for all of them
+FLOOR = np.float32(-127.0)  # log2 weights below this are weight 0, and 0 · -inf must not be added
 
 
 @compiled()
 def _strip_lane_maxima(row, chunks):
-    """Write the largest score of each lane of each whole group of a row."""
+    """Write the largest score of each lane, for each complete group of a row."""
     for g in range(len(row) // GROUP):
         part, into = row[g * GROUP : (g + 1) * GROUP], chunks[g * LANES : (g + 1) * LANES]
         for j in range(LANES):
@@ -52,7 +52,7 @@ def _strip_lane_maxima(row, chunks):
 
 @compiled()
 def _exponentiate_strip_row(row, row_max, away):
-    """Turn scores into weights, in place; return the sums of weight, weight · log2 weight and weight · away."""
+    """Convert scores to weights, in place. Returns the sums of weight, weight · log2 weight and weight · away."""
     s = e = d = np.float32(0.0)
     for j in range(len(row)):
         t = (row[j] - row_max) * LOG2_E
@@ -66,7 +66,7 @@ def _exponentiate_strip_row(row, row_max, away):
 
 @compiled()
 def _insert_top_score(value, key, values, keys):
-    """Put a score among a row's top, by falling score, ties by rising key, if it belongs there."""
+    """Insert a score into a row's top list if it is large enough. Order: descending score, then ascending key."""
     at = len(values) - 1
     if not (value > values[at] or (value == values[at] and key < keys[at])):
         return
@@ -78,10 +78,10 @@ def _insert_top_score(value, key, values, keys):
 
 @compiled()
 def _top_of_strip_row(row, start, chunks, lanes, values, keys):
-    """Find a row's top (scores, keys), keys counted from start, and return its largest score.
+    """Write a row's top scores and keys, with keys counted from start. Returns the row's largest score.
 
-    Of the 16 lanes' maxima over the whole row at least T reach the T-th largest of them, so nothing below that is among
-    the T largest scores: some 11 candidates are left of thousands, and few groups have one.
+    The T-th largest of the 16 lane maxima is a lower bound for the T largest scores. Of thousands of scores, about 11
+    candidates reach this bound, in few groups.
     """
     groups, wanted = len(row) // GROUP, len(values)
     most = LOWEST
@@ -132,7 +132,7 @@ def _strip_row_has_nan(row):
 
 @compiled()
 def _add_eight_strip_rows(a, b, c, d, e, f, g, h, inverse, band):
-    """Add eight rows' weights, each times its own factor, to the sums of their columns."""
+    """Add the weights of eight rows, each row times its factor, to the column sums."""
     i0, i1, i2, i3 = inverse[0], inverse[1], inverse[2], inverse[3]
     i4, i5, i6, i7 = inverse[4], inverse[5], inverse[6], inverse[7]
     for j in range(len(band)):
@@ -143,7 +143,7 @@ def _add_eight_strip_rows(a, b, c, d, e, f, g, h, inverse, band):
 
 @compiled()
 def _add_one_strip_row(row, inverse, band):
-    """Add one row's weights to the sums of their columns."""
+    """Add the weights of one row, times its factor, to the column sums."""
     for j in range(len(band)):
         band[j] += row[j] * inverse
 
@@ -156,7 +156,7 @@ def read_off_strip_statistics(
     strip, start, low, high, place, away, band_edges, cells, sink, chunks, band, received, cell_edges, picture, values,
     keys, entropy, distance, shares, inverse, row_max, row_sum, logsumexp,
 ):  # fmt: skip
-    """Turn a strip's scores (R, W) into weights relative to their row's maximum, in place, and write all statistics."""
+    """Convert a strip's scores (R, W) to weights relative to the row maximum, in place, and write all statistics."""
     size = strip.shape[1]
     lanes = np.empty(LANES, np.float32)
     for n in range(len(band_edges) - 1):
@@ -164,11 +164,11 @@ def read_off_strip_statistics(
         band_first, band_last = size, 0
         while r < band_edges[n + 1]:
             together = TOGETHER if r + TOGETHER <= band_edges[n + 1] else 1
-            finite, first, last = True, size, 0  # columns beyond [first, last) are 0 in all rows taken together
+            finite, first, last = True, size, 0  # columns outside [first, last) are 0 in all these rows
             for i in range(r, r + together):
                 a = min(size, max(0, low + i))
                 b = max(a, min(size, high + i))
-                # whole groups, as far as there are: unused columns in them get the score -inf, those beyond weight 0
+                # extended to complete groups: unused columns inside get score -inf, columns outside get weight 0
                 begin, end = a // GROUP * GROUP, min(size, -(-b // GROUP) * GROUP)
                 strip[i, :begin] = np.float32(0.0)
                 strip[i, begin:a] = np.float32(-np.inf)
@@ -179,7 +179,7 @@ def read_off_strip_statistics(
                 _strip_lane_maxima(row, chunks)
                 values[i, :], keys[i, :] = LOWEST, -1
                 most = _top_of_strip_row(row, start + begin, chunks, lanes, values[i], keys[i])
-                if most == LOWEST and not _strip_row_has_nan(row):  # it sees no key
+                if most == LOWEST and not _strip_row_has_nan(row):  # no allowed key
                     row[:] = np.float32(0.0)
                     alone = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
                     shares[i], row_sum[i], row_max[i], logsumexp[i] = alone, alone, sink, sink
@@ -187,7 +187,7 @@ def read_off_strip_statistics(
                     values[i, :] = np.float32(0.0)
                     continue
                 s, e, d, j = 0.0, 0.0, 0.0, 0
-                while j < len(row):  # the rest of a loop over vectors has sums of its own: large ones would swallow it
+                while j < len(row):  # the loop's remainder has separate sums, as adding it to large ones loses digits
                     stop = min(len(row), j + PART) // 32 * 32
                     stop = stop if stop > j else len(row)
                     at = place - i + begin + j
@@ -224,7 +224,7 @@ def read_off_strip_statistics(
                     band[first:last],
                 )
             else:
-                for i in range(r, r + together):  # NaN · 0 is NaN: a row with it may not reach columns it does not use
+                for i in range(r, r + together):  # NaN · 0 is NaN, so skip the columns that a NaN row doesn't use
                     a = min(size, max(0, low + i))
                     b = max(a, min(size, high + i))
                     _add_one_strip_row(strip[i, a:b], inverse[i], band[a:b])
@@ -236,13 +236,13 @@ def read_off_strip_statistics(
             )
 
 
-STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # scores of a strip: with the key packed once a head; with a part of it
-MIN_STRIP_ROWS, MAX_STRIP_ROWS = 64, 256  # rows of a strip
-BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
+STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # largest strip, in scores, with a packed key or slices of the key
+MIN_STRIP_ROWS, MAX_STRIP_ROWS = 64, 256  # rows per strip
+BAND = 64  # rows summed in float32 before they are added to the columns' float64 sums
 
 
 def fits(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> bool:
-    """Return whether the strips of a call that the CPU's forward fits are small enough to stay in the cache."""
+    """Return whether the strips of a call fit into the cache. `forward.fits` must be true as well."""
     longest, size = query.shape[2], key.shape[2]
     if rule.mask is None or (rule.mask.low is None and rule.mask.high is None):
         return MIN_STRIP_ROWS * size <= STRIP_SLICED
@@ -259,7 +259,7 @@ def compute(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Compute output, row maxima and sums, and the wanted statistics of a call that `fits`. No gradients."""
+    """Compute output, row maxima, row sums and the requested statistics of a call that `fits`, without gradients."""
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
@@ -281,7 +281,7 @@ def compute(
     sums = threads.run_on_worker_threads([partial(task, *arguments) for arguments in tasks])
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *geometry.parts, dtype=torch.float64)
-    for (b, h, _, _), (own_received, own_picture) in zip(tasks, sums, strict=True):  # in this order, whoever was first
+    for (b, h, _, _), (own_received, own_picture) in zip(tasks, sums, strict=True):  # in a fixed order
         received[b, h] += torch.from_numpy(own_received)
         picture[b, h] += torch.from_numpy(own_picture)
     picture /= cell_sizes(length, geometry.parts[0], picture.device)[:, None] * cell_sizes(
@@ -295,10 +295,10 @@ def compute(
 
 @dataclass(frozen=True)
 class _Geometry:
-    """Where distances and the picture's cells lie. parts: rows and columns of the picture, P and Q.
+    """Distances and cell edges for the statistics. parts: rows and columns of the pooled picture, P and Q.
 
-    away: |distance| of row r and key j at origin - r + j. row_cells (L,): each query's row of the picture. row_edges:
-    the queries at which its rows begin but the first. cell_edges (Q + 1,): the keys at which its columns begin.
+    away: |distance| of row r and key j, at index origin - r + j. row_cells (L,): each query's row of the picture.
+    row_edges: the first query of each row of the picture except row 0. cell_edges (Q + 1,): first key of each column.
     """
 
     parts: tuple[int, int]
@@ -318,7 +318,7 @@ class _Geometry:
         return _Geometry(parts, away, origin, row_cells, row_edges[1:-1], cell_edges)
 
     def band_edges(self, first: int, last: int) -> np.ndarray:
-        """Return the edges of a strip's bands: where a row of the picture ends, and every BAND rows."""
+        """Return the edges of a strip's bands. A band ends with a row of the picture and has at most BAND rows."""
         between = self.row_edges[np.searchsorted(self.row_edges, first) : np.searchsorted(self.row_edges, last)]
         return np.unique(np.concatenate([np.arange(first, last, BAND), between, [last]]))
 
@@ -327,9 +327,9 @@ def _strip_rows_of_head(
     head: tiles.HeadTiles, value: Float[Tensor, "S E"], geometry: _Geometry, results: tuple[Tensor, tuple[Tensor, ...]],
     start: int, stop: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Compute queries [start, stop) of one head, a strip after another; return what keys and the picture received.
+    """Compute queries [start, stop) of one head, strip by strip. Returns their sums by key and for the picture.
 
-    results: output (B, H, L, E), and what else is written row by row: values and keys (B, H, L, T), the rest (B, H, L).
+    results: output (B, H, L, E), and the results per row: values and keys (B, H, L, T), the others (B, H, L).
     """
     output, of_rows = results
     size = len(head.key)
@@ -338,7 +338,7 @@ def _strip_rows_of_head(
     band = np.zeros(size, np.float32)
     sink = np.float32(-np.inf if head.rule.sinks is None else head.rule.sinks[head.head].item())
     strips, ready = _strips(head, start, stop)
-    # the largest first: memory that is given back serves the smaller ones, larger ones would need new pages each time
+    # the largest first: smaller strips then reuse its memory, while growing ones would need new pages each time
     for first, last, begin, end in sorted(strips, key=lambda strip: strip[2] - strip[3]):
         query = (head.query[first:last].float() * head.rule.scale).contiguous()
         scores = head.product(query, head.key[begin:end] if ready is None else ready)
@@ -356,14 +356,14 @@ def _strip_rows_of_head(
         mixed = head.product(scores, value[begin:end].t())
         output[block].copy_(mixed.mul_(torch.from_numpy(inverse)[:, None]))
         sort_nan_rows(head, first, last, np.isnan(row_sum), torch.from_numpy(keys))
-        del scores, mixed  # before the next strip's, which takes their place: two together are new pages each time
+        del scores, mixed  # free their memory for the next strip, which would need new pages otherwise
     return received, picture
 
 
 def _strips(head: tiles.HeadTiles, start: int, stop: int) -> tuple[list[tuple[int, int, int, int]], Tensor | None]:
     """Split queries [start, stop) into strips (first, last) with their keys (begin, end).
 
-    Beside them the key as oneDNN packs it for strips of all keys, where there are such only: it can't be sliced.
+    If all strips use all keys, also return the key in oneDNN's packed layout, which can't be sliced; else None.
     """
     size, strips, at = len(head.key), [], start
     reached = head.reach(start, stop)
@@ -375,7 +375,7 @@ def _strips(head: tiles.HeadTiles, start: int, stop: int) -> tuple[list[tuple[in
         rows = max(MIN_STRIP_ROWS, min(MAX_STRIP_ROWS, fitting))
         last = min(stop, at + rows)
         begin, end = head.reach(at, last)
-        # whole groups of columns where there are such: what a row sees of them beyond its own keys gets the weight 0
+        # extended to complete groups of columns: extra columns get weight 0
         begin = min(begin, size - 1) // GROUP * GROUP
         end = max(begin + 1, min(size, -(-end // GROUP) * GROUP))
         strips.append((at, last, begin, end))

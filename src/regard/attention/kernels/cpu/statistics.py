@@ -1,9 +1,9 @@
-"""Compute all statistics of the attention matrix in one pass on CPUs, in O(L + S) memory per worker.
+"""Compute all statistics of the attention matrix in one pass on CPUs, with O(L + S) memory per worker.
 
-The pass may begin with the row maxima and row sums of a forward; its own sums then show whether those were right.
+The pass can start from the row maxima and row sums of a forward. Its own sums then check these.
 
-Shapes: R rows and C columns of a tile, N bands of rows that each lie in one row of the pooled picture, T keys asked of
-top, Q columns of the picture. A weight here is exp(score - shift), not yet divided by its row's sum.
+Shapes: R rows and C columns of a tile, T keys of top, Q columns of the pooled picture, and N bands of rows, each inside
+one row of the picture. A weight in this module is exp(score - shift), not yet divided by the row sum.
 """
 
 import math
@@ -23,15 +23,15 @@ from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
 
-CHUNK = 16  # columns that top looks at together: one vector of AVX-512; 32 and 64 were slower
+CHUNK = 16  # columns compared at once for top: one AVX-512 vector; 32 and 64 were slower
 
 
 @compiled()
 def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
-    """Compute four rows' sums of weight, weight · log2 weight and weight · distance, and their largest scores.
+    """Compute the sums of weight, weight · log2 weight and weight · distance, and the largest scores, of four rows.
 
-    Their weights are added to the band. Four together, because the band is then read and written once for four rows,
-    and four sums don't wait for each other.
+    Their weights are added to the band. With four rows at once, the band is read and written once for all of them, and
+    the four sums are independent instructions.
     """
     a, b, c, d = shift[0], shift[1], shift[2], shift[3]
     f, g, h, k = inverse[0], inverse[1], inverse[2], inverse[3]
@@ -65,7 +65,7 @@ def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
 
 @compiled()
 def _sums_of_one_row(x, band, shift, inverse, place):
-    """Compute the same for one row: for rows and columns that a band of positions leaves over from groups of four."""
+    """Compute the same for one row, if there is no full group of four rows or they use different columns."""
     s = e = d = np.float32(0.0)
     m = LOWEST
     for j in range(len(band)):
@@ -81,7 +81,7 @@ def _sums_of_one_row(x, band, shift, inverse, place):
 
 @compiled()
 def _next_largest_of_row(row, begin, end, value, place):
-    """Return the largest number of row[begin:end] after (value, place), by falling value, then by rising place."""
+    """Return the entry of row[begin:end] after (value, place), ordered by descending value, then ascending place."""
     part = row[begin:end]
     most = LOWEST
     for j in range(len(part)):
@@ -92,10 +92,10 @@ def _next_largest_of_row(row, begin, end, value, place):
 
 @compiled()
 def _update_top_from_tile(row, start, chunks, values, keys):
-    """Update a row's top (scores, keys) with the columns start, start + 1, … of a tile.
+    """Update a row's top scores and keys with the columns start, start + 1, … of a tile.
 
-    The tile's columns are taken by falling score, ties by rising key, until one doesn't beat what is kept. So each
-    comes after all its equals, and most rows of most tiles end at once.
+    Columns are inserted in order of descending score, then ascending key, until one doesn't beat the kept scores. So
+    each is inserted after its equals, and in most tiles most rows stop at once.
     """
     size, last = len(row), len(values) - 1
     count = size // CHUNK
@@ -104,7 +104,7 @@ def _update_top_from_tile(row, start, chunks, values, keys):
         for j in range(CHUNK):
             most = larger(most, row[n * CHUNK + j])
         chunks[n] = most
-    value, place = np.float32(np.inf), -1  # what was taken last
+    value, place = np.float32(np.inf), -1  # the last inserted entry
     if count * CHUNK < size:
         chunks[count] = _next_largest_of_row(row, count * CHUNK, size, value, place)
         count += 1
@@ -136,14 +136,14 @@ def _update_top_from_tile(row, start, chunks, values, keys):
     "i8[:,::1])"
 )
 def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
-    """Add a tile of scores to its rows' sums, largest weights, and its bands' columns."""
+    """Add a tile of scores to the row sums, the largest scores, the top lists and the bands' column sums."""
     cols = scores.shape[1]
     top_k = values.shape[1]
     for n in range(len(band_edges) - 1):
         r, end = band_edges[n], band_edges[n + 1]
         while r < end:
             together = 4 if r + 4 <= end else 1
-            # columns that all of these rows use: from the last row's first to the first row's last
+            # columns that all these rows use: from the last row's first to the first row's last column
             a = min(cols, max(0, low + r + together - 1))
             b = max(a, min(cols, high + r))
             m = (LOWEST, LOWEST, LOWEST, LOWEST)
@@ -193,7 +193,7 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
 
 @compiled()
 def flush_band(band, received, edges, picture):
-    """Move a band's column sums into received and into its row of the picture (Q,); edges (Q + 1,) are of its cells."""
+    """Move a band's column sums into received and its picture row (Q,). edges (Q + 1,): of the picture's cells."""
     for j in range(len(band)):
         received[j] += band[j]
     for q in range(len(edges) - 1):
@@ -214,9 +214,9 @@ def flush_tile_bands(bands, first, last, cells, received, edges, picture):
 
 @compiled("i8(f4[::1], f4[::1], f4, f8, f8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[:,::1], i8[:,::1])")
 def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, distance, shares, values, keys):
-    """Turn the sums into statistics, and count the rows whose row maximum or row sum they refute.
+    """Convert the sums to statistics. Returns the number of rows whose row maximum or row sum was wrong.
 
-    Such a row's weights and sink share don't sum to 1, or one of its scores is far above its row maximum.
+    In such a row, weights and sink share don't sum to 1, or a score is far above the row maximum.
     """
     refuted = 0
     for r in range(len(row_max)):
@@ -247,9 +247,9 @@ Block = tuple[int, int, slice]  # batch, head, rows
 KernelRows = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
-CELLS = 64  # rows of the picture in a block at most: each needs a number for every key while the block lasts
-TOLERANCE = 4e-6  # how far the sum of a row may be from 1: what summing 10^5 weights in float32 loses
-MAX_KEPT_SCORES = 1 << 21  # of a block, kept between summing them up and using the sums (8 MiB)
+CELLS = 64  # largest number of picture rows per block: each needs a temporary number for every key
+TOLERANCE = 4e-6  # allowed difference of a row's sum from 1: the rounding error of 10^5 weights in float32
+MAX_KEPT_SCORES = 1 << 21  # scores of a block that are kept instead of recomputed after its row sums (8 MiB)
 
 
 def compute(
@@ -261,7 +261,7 @@ def compute(
     kernel_rows: KernelRows | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute the wanted statistics of any attention call that `forward.fits`."""
+    """Compute the requested statistics of any attention call that `forward.fits` accepts."""
     query, key, rule = query.detach(), key.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
@@ -269,7 +269,7 @@ def compute(
     parts = (1, 1) if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
     values, keys = torch.zeros(batch, heads, length, tops), torch.full((batch, heads, length, tops), -1)
     entropy, distance, shares = (torch.zeros(batch, heads, length) for _ in range(3))
-    of_rows = values, keys, entropy, distance, shares  # every task writes those of its own rows
+    of_rows = values, keys, entropy, distance, shares  # every task writes its own rows
     multiply = product()
     row_ranges = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
@@ -284,7 +284,7 @@ def compute(
     row_spans = threads.run_on_worker_threads([partial(task, *arguments) for arguments in tasks])
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *parts, dtype=torch.float64)
-    for (b, h, _, _), row_span in zip(tasks, row_spans, strict=True):  # in this order, whoever finished first
+    for (b, h, _, _), row_span in zip(tasks, row_spans, strict=True):  # in a fixed order
         received[b, h] += torch.from_numpy(row_span.received)
         picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
@@ -317,20 +317,20 @@ class _RowSpan:
         self.picture = np.zeros((self._picture_row(stop - 1) + 1 - self.cell, parts[1]))
         self.cell_edges = np.arange(parts[1] + 1) * self.size // parts[1]
         self.chunks = np.empty(COLS // CHUNK + 1, np.float32)
-        cell = length // parts[0]  # queries of the smallest row of the picture
+        cell = length // parts[0]  # queries in the smallest row of the picture
         self.rows = min(ROWS, CELLS * cell)
         self.bands = np.zeros((self.rows // BAND + self.rows // cell + 2, self.size), np.float32)
 
     def run(self) -> "_RowSpan":
-        """Compute the statistics of all blocks of rows, and return the span."""
+        """Compute the statistics of all blocks of rows. Returns the span itself."""
         for first in range(self.start, self.stop, self.rows):
             self._run_block(first, min(first + self.rows, self.stop))
         return self
 
     def _run_block(self, first: int, last: int) -> None:
-        """Compute a block of rows with the row sums of the forward, and again with its own if these refute them."""
+        """Compute a block of rows with the forward's row sums. If they are wrong, compute it again with its own."""
         block = self.head.batch, self.head.head, slice(first, last)
-        edges = [first]  # of bands: where a row of the picture ends, and every BAND rows
+        edges = [first]  # of bands: at ends of picture rows, and at least every BAND rows
         while edges[-1] < last:
             next_cell = (self._picture_row(edges[-1]) + 1) * self.length // self.parts[0]
             edges.append(min(last, next_cell, edges[-1] + BAND))
@@ -356,9 +356,9 @@ class _RowSpan:
     def _add_tiles(
         self, block: Block, band_edges: np.ndarray, tiles: Iterable[Tile], row_max: np.ndarray, row_sum: np.ndarray
     ) -> int:
-        """Add up all tiles of a block and write its rows' statistics; return how many rows refute their row sums."""
+        """Sum all tiles of a block and write its rows' statistics. Returns the number of rows with wrong row sums."""
         rows, first = len(row_max), block[2].start
-        empty = row_max == -np.inf  # what scores are lowered and weights multiplied by is finite for these rows too
+        empty = row_max == -np.inf  # shift and inverse must be finite for these rows too
         shift = np.where(empty, np.float32(0.0), row_max)
         inverse = np.divide(np.float32(1.0), row_sum, out=np.ones(rows, np.float32), where=~empty)
         sums, largest = np.zeros((3, rows)), np.full(rows, LOWEST, np.float32)
@@ -385,7 +385,7 @@ class _RowSpan:
 
 
 def sort_nan_rows(head: HeadTiles, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
-    """Write the top keys of the queries [start, stop) that have NaN, in the order in which torch sorts."""
+    """Write the top keys of those queries in [start, stop) that have NaN, in torch's sort order."""
     if keys.shape[-1] == 0 or not has_nan.any():
         return
     which = torch.from_numpy(np.flatnonzero(has_nan))

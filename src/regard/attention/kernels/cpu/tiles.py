@@ -1,7 +1,7 @@
-"""Compute the score tiles of one head, in the order in which worker threads use them.
+"""Compute the score tiles of one head in the order in which worker threads use them.
 
-A band (causal, sliding window) isn't written into a tile: it only says which columns of each row count, so that the
-common case pays for nothing else.
+A band (causal, sliding window) isn't written into the scores of a tile. It only limits the columns of each row, so the
+common case has no extra cost.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from torch import Tensor
 from regard.attention.kernels.matmul import Product
 from regard.attention.scores import ScoreRule
 
-ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
-TASKS_PER_WORKER = 4  # tasks for each worker if heads don't divide evenly
-BLOCKS, MIN_BLOCK_ROWS = 16, 256  # of rows: as many of a short call as keep several workers busy, and the smallest
-OPEN = 1 << 40  # a limit of columns that never binds
+ROWS, COLS = 512, 1024  # a tile of 2 MiB: fastest among 128 to 1024 rows and 256 to 4096 columns
+TASKS_PER_WORKER = 4  # tasks per worker if heads don't divide evenly
+BLOCKS, MIN_BLOCK_ROWS = 16, 256  # row blocks: enough in a short call to keep several workers busy; smallest size
+OPEN = 1 << 40  # a column limit that has no effect
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Scores of queries rows against keys cols. Row r may use columns [low + r, high + r) of them."""
+    """Scores of some queries (rows) and keys (columns). Row r may use columns [low + r, high + r)."""
 
     scores: Float[Tensor, "r c"]
     start: int
@@ -33,7 +33,7 @@ class Tile:
 
 @dataclass(frozen=True, eq=False)
 class HeadTiles:
-    """One query head of one batch entry: query (L, D), and key (S, D) contiguous in float32 for oneDNN's product."""
+    """One query head of one text: query (L, D), and key (S, D) as contiguous float32 for oneDNN's product."""
 
     query: Float[Tensor, "L D"]
     key: Float[Tensor, "S D"]
@@ -54,7 +54,7 @@ class HeadTiles:
         return (0, size) if mask is None else mask.key_range(start, stop, size)
 
     def tiles(self, start: int, stop: int, keys: tuple[int, int] | None = None) -> Iterator[Tile]:
-        """Yield the tiles of queries [start, stop) and keys (first, last), by default all in reach, in order."""
+        """Yield the tiles of queries [start, stop) in order. keys: (first, last), by default all in the band."""
         query = self.query[start:stop].float() * self.rule.scale
         query = query.contiguous()
         first, last = keys or self.reach(start, stop)
@@ -65,14 +65,14 @@ class HeadTiles:
             yield Tile(scores, begin, end, *self.band(start, begin))
 
     def band(self, start: int, begin: int) -> tuple[int, int]:
-        """Return (low, high): of keys from begin on, the band lets query start + r use columns [low + r, high + r)."""
+        """Return (low, high): query start + r may use columns [low + r, high + r), counted from key `begin`."""
         mask = self.rule.mask
         low = -OPEN if mask is None or mask.low is None else start + mask.low - begin
         high = OPEN if mask is None or mask.high is None else start + mask.high - begin + 1
         return low, high
 
     def apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
-        """Apply softcap, bias and every mask but the band to scores, in place."""
+        """Apply softcap, bias and all mask conditions except the band to scores, in place."""
         rule = self.rule
         if rule.softcap is not None:
             scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
@@ -87,17 +87,17 @@ class HeadTiles:
 
 
 def contiguous_float32_rows(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
-    """Return the rows as contiguous float32; a copy only if they aren't."""
+    """Return the rows as contiguous float32. Copies only if needed."""
     return tensor.float().contiguous()
 
 
 def rows_per_tile_block(lines: int, length: int) -> int:
-    """Return how many rows to compute at once, from the call alone: bits may depend on that number."""
+    """Return the rows per block. It depends only on the call, because the rounding may depend on it."""
     return max(min(MIN_BLOCK_ROWS, ROWS), min(ROWS, -(-lines * length // (BLOCKS * MIN_BLOCK_ROWS)) * MIN_BLOCK_ROWS))
 
 
 def split_into_thread_tasks(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
-    """Split the queries of each of `lines` heads into tasks (start, stop) of whole blocks, to finish together."""
+    """Split the queries of each of `lines` heads into tasks (start, stop) of whole blocks that end at similar times."""
     tasks = 1 if lines % threads == 0 else -(-TASKS_PER_WORKER * threads // lines)
     block = rows_per_tile_block(lines, length)
     step = -(-length // (tasks * block)) * block

@@ -1,10 +1,10 @@
 """Building blocks of the Numba passes: functions that LLVM compiles to vector instructions.
 
-Measured losers, kept out: Python's `max()` doesn't vectorise (2.4 against 33 G/s), `math.exp` calls a scalar library.
+Avoid Python's `max()`, which doesn't vectorize (2.4 instead of 33 G/s), and `math.exp`, which calls a scalar library.
 
-The passes of an online softmax turn a tile of scores into exp(score - row maximum), in place. Shapes: R rows and C
-columns of a tile, E value width. Row r uses columns [low + r, high + r) of a tile; rows that have seen no score yet
-have the row maximum LOWEST. Source of the running row maximum and row sum: Milakov & Gimelshein 2018, "Online
+The passes of an online softmax convert a tile of scores to exp(score - row maximum), in place. Shapes: R rows and C
+columns of a tile, E value width. Row r uses columns [low + r, high + r) of a tile. Before its first score, a row has
+the row maximum LOWEST. Source of the running row maximum and row sum: Milakov & Gimelshein 2018, "Online
 normalizer calculation for softmax".
 """
 
@@ -19,19 +19,19 @@ from numba import njit, types
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
 
-# Not "fast": NaN and infinity have to come through as they do in torch, so `nnan` and `ninf` stay out.
+# Not "fast", which includes `nnan` and `ninf`: NaN and infinity must propagate as in torch.
 FLAGS = {"reassoc", "contract", "nsz", "arcp"}
 
-LOWEST = np.float32(np.finfo(np.float32).min)  # stands for "no score yet"; finite, so that -inf - LOWEST is -inf
+LOWEST = np.float32(np.finfo(np.float32).min)  # means "no score yet"; finite, so that -inf - LOWEST is -inf
 LOG2_E = np.float32(1.4426950408889634)
 LN_2 = 0.6931471805599453
-LANES = 16  # float32 of the widest vector
+LANES = 16  # float32 values in the widest vector
 
 
 def compiled(signature: str | list[str] | None = None, **options: Any) -> Callable[[Any], Any]:
-    """Compile a pass without the GIL, cached on disk: at once if it has a signature, else when it is called.
+    """Compile a pass that releases the GIL, with a disk cache: at once if it has a signature, else on the first call.
 
-    A type checker's wrapper, which the tests put around every function, is removed: Numba compiles what is inside.
+    The wrapper of a run-time type checker, which the tests add to every function, is removed before compiling.
     """
     settings = {"fastmath": FLAGS, "nogil": True, "error_model": "numpy", "boundscheck": False, **options}
     signatures = () if signature is None else (signature,)
@@ -44,7 +44,7 @@ def compiled(signature: str | list[str] | None = None, **options: Any) -> Callab
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
-            return compiler(*signatures, **settings)(inner)  # without a cache: no folder can be written to
+            return compiler(*signatures, **settings)(inner)  # no writable folder for the cache
 
     return decorate
 
@@ -62,7 +62,7 @@ def _simd_float_from_bits(typing: Any, x: Any) -> Any:
 
 
 def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
-    """Return the larger of two float32, NaN if one of them is."""
+    """Return the larger of two float32 values, or NaN if either is NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         single = ir.FloatType()
@@ -73,7 +73,7 @@ def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
 
 
 def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any:
-    """Return 16 bits, each set if a number of row[start : start + 16] isn't below bound; NaN is below all."""
+    """Return 16 bits, each set if the value in row[start : start + 16] is at least bound. NaN counts as below."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         many, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)
@@ -91,12 +91,12 @@ def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any
 def _use_widest_simd(typing: Any) -> Any:
     """Let the compiler use the widest vectors in a function.
 
-    LLVM keeps to 256 bits on Intel's CPUs, whose first models with 512 ran slower at them. llvmlite lists no attribute
-    of this kind, so that its `add` would refuse it: a function's attributes are a set of strings.
+    LLVM limits itself to 256 bits on Intel CPUs, because early models with 512 ran slower. llvmlite's `add` rejects
+    this attribute because it isn't in its list, so it is added to the underlying set of strings.
     """
 
     def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        if isinstance(builder.function.attributes, set):  # as far as is known: else it stays at 256
+        if isinstance(builder.function.attributes, set):  # otherwise vectors have 256 bits
             set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
@@ -104,11 +104,11 @@ def _use_widest_simd(typing: Any) -> Any:
 
 
 def _simd_sums_of_sixteen(typing: Any, numbers: Any, start: Any, sums: Any, at: Any) -> Any:
-    """Write to sums[at : at + 16] the sum of each 16 of numbers[start : start + 256].
+    """Write the sums of every 16 values of numbers[start : start + 256] to sums[at : at + 16].
 
-    Sixteen vectors are added to one by halves, with two shuffles an addition; one by one LLVM takes four times as many.
+    Sixteen vectors are added pairwise with two shuffles per addition. LLVM's own code has four times as many shuffles.
     """
-    here = range(0, 16, 4)  # the first of each four
+    here = range(0, 16, 4)  # the first of every four
     steps = (
         ([n + m for n in here for m in (0, 16, 1, 17)], [n + m for n in here for m in (2, 18, 3, 19)]),
         ([n + m for n in here for m in (0, 1, 16, 17)], [n + m for n in here for m in (2, 3, 18, 19)]),
@@ -143,15 +143,15 @@ bits: Any = intrinsic(_simd_float_bits)  # a float32's bits as an int32
 number: Any = intrinsic(_simd_float_from_bits)  # and back
 larger: Any = intrinsic(_simd_larger_float)
 at_least: Any = intrinsic(_simd_bits_above_bound)
-lowest_bit: Any = trailing_zeros  # the number of the lowest bit that is set
+lowest_bit: Any = trailing_zeros  # index of the lowest set bit
 
 
 @compiled(inline="always")
 def exp2(t):
     """Compute 2^t for t <= 0 in float32: relative error below 1e-7, exactly 1 at 0, exactly 0 below -126, NaN for NaN.
 
-    A polynomial for the fraction (minimax, degree 6); the whole part is added to its exponent. Rounding happens once:
-    fraction and exponent have to come from the same whole number. A function that calls it uses the widest vectors.
+    A minimax polynomial of degree 6 computes the fraction's power; the integer part is added to its exponent. Both use
+    the same rounded integer. Functions that call this use the widest vectors.
     """
     force_wide_simd()
     bounded = larger(t, np.float32(-127.0))
@@ -170,13 +170,13 @@ def exp2(t):
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], f4[:,::1], b1)")
 def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, first):
-    """Turn scores into exp(score - row_max), 0 in unused columns; update row_max, row_sum and weighted."""
+    """Convert scores to exp(score - row_max), 0 in unused columns, and update row_max, row_sum and weighted."""
     rows, cols = scores.shape
     width = weighted.shape[1]
     for r in range(rows):
         a = min(cols, max(0, low + r))
         b = max(a, min(cols, high + r))
-        row = scores[r, a:b]  # a slice of its own: only indices from 0 on spare LLVM the test for negative ones
+        row = scores[r, a:b]  # with a slice, LLVM needn't test for negative indices
         best = LOWEST
         for j in range(len(row)):
             best = larger(best, row[j])
@@ -201,9 +201,9 @@ def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, fi
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1])")
 def update_tile_row_sums(scores, low, high, row_max, row_sum):
-    """Update row_max and row_sum (R,) with a tile of scores (R, C), which stay as they are.
+    """Update row_max and row_sum (R,) with a tile of scores (R, C), which aren't changed.
 
-    Row r uses columns [low + r, high + r) of them.
+    Row r uses columns [low + r, high + r).
     """
     rows, cols = scores.shape
     for r in range(rows):
@@ -224,7 +224,7 @@ def update_tile_row_sums(scores, low, high, row_max, row_sum):
 
 @compiled("void(f4[::1], f4[::1], f4)")
 def add_sink(row_max, row_sum, sink):
-    """Add the sink's score (-inf for none) to row_max and row_sum: rows that see no key have nothing else."""
+    """Add the sink's score (-inf without a sink) to row_max and row_sum. Fully masked rows have only the sink."""
     for r in range(len(row_max)):
         if row_max[r] == LOWEST:
             row_max[r] = sink
@@ -237,7 +237,7 @@ def add_sink(row_max, row_sum, sink):
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1], f4[::1])")
 def divide_tile_by_sums(weighted, pending, row_max, row_sum, sink, output, logsumexp):
-    """Write output (R, E) and logsumexp (R,), and join the sink (-inf for none) to row_max and row_sum.
+    """Write output (R, E) and logsumexp (R,), and add the sink (-inf without a sink) to row_max and row_sum.
 
     weighted + pending (R, E): exponentials @ value over all tiles.
     """
