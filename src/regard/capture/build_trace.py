@@ -1,8 +1,8 @@
-"""Build the trace of each text from a captured pass of a batch, without its padding.
+"""Build the trace of each text, without padding, from the captured pass of a batch.
 
-Traces are views of the batch's tensors: nothing is copied, and a batch's memory is freed with the last of its traces. A
-pass has one `_Side`, that of an encoder-decoder two: a text, and the stack of layers that read it. `_Calls` takes from
-a side's attention calls what they hold of a text: its own calls, and for a decoder those to the encoder.
+Traces are views of the batch's tensors without copies, so a batch's memory is freed with its last trace. A `_Side` is a
+text and the stack of layers that read it. Encoder-decoders have two sides, other models one. `_Calls` selects one text
+from a side's attention calls: from self-attention, or for a decoder from cross-attention.
 """
 
 from collections import Counter
@@ -43,18 +43,18 @@ WHOLE_TEXT = (
     "Tokens before the first change were recomputed, because this model can't reuse their keys and values alone."
 )
 REUSED = (FROM_WITHIN, WHOLE_TEXT)
-# From these differences on, weights and outputs aren't the model's own. Float32 rounding stays far below both; a
-# misread mask or scale is far above.
+# From these differences on, weights or outputs don't match the model's own. Float32 rounding is far below both limits,
+# and a misread mask or scale far above.
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5
 
 
 @dataclass
 class CapturedPass:
-    """One forward pass of a batch, and everything that was captured from it.
+    """One forward pass of a batch and everything that was captured in it.
 
-    calls, stacks, attention_outputs: those to show. call_ids: of its attention calls, None for joined passes. earlier:
-    for a pass that began within the text, an earlier pass's results for the tokens before. notes: for every trace's
-    status. labels: of a classifier.
+    calls, stacks, attention_outputs: those that traces show. call_ids: of the attention calls, None for joined passes.
+    earlier: for a pass that began within the text, the results for the tokens before it. notes: for the status of each
+    trace. labels: of a classifier.
     """
 
     name: str
@@ -76,7 +76,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     """Build the trace of text n, for a model that reads one sequence."""
     stacks = list(captured.stacks.values())
     if isinstance(item := captured.sources[n], ModelInput) and item.text:
-        # the stack that read the text comes after the one that read its picture
+        # the stack that read the text comes after the one that read its image
         stacks = [stack for stack in stacks if stack.hidden_states[0].shape[1] == len(item.tokens)][-1:]
     stack = max(stacks, key=lambda stack: stack.count, default=None)
     if stack is None:
@@ -91,7 +91,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
 
 
 def pair_of(captured: CapturedPass, n: int) -> PairTrace:
-    """Build the traces of text n and its target, for an encoder-decoder; the decoder's has the cross-attention."""
+    """Build the traces of text n and its target for an encoder-decoder. The target's trace has the cross-attention."""
     assert captured.targets is not None
     if len(captured.stacks) != 2:
         paths = ", ".join(captured.stacks) or "none"
@@ -119,16 +119,16 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
 
 
 def check_finite(states: Mapping[int, Tensor], name: str) -> None:
-    """Check that a model's states are finite, by number; the error names the first layer that isn't."""
+    """Check that a model's states, by number, are finite. The error names the first layer with NaN or infinity."""
     for number, state in states.items():
-        # a finite sum has finite terms, and is faster to check; an infinite sum may have them too
+        # fast check first: a finite sum implies finite terms, but finite terms may overflow in the sum
         if not bool(torch.isfinite(state.sum()) or torch.isfinite(state).all()):
             where = "enters layer 0" if number == 0 else f"leaves layer {number - 1}"
             raise RegardError(f"model {name!r}: what {where} holds NaN or infinity, nothing after it means anything")
 
 
 def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
-    """Check that a stack's tokens are the input's: with an added token, all weights would be off."""
+    """Check that a stack has as many tokens as the input. If the model added tokens, positions would be wrong."""
     expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
     expected -= 0 if captured.earlier is None else captured.earlier.past
     if expected != length:
@@ -139,9 +139,9 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
 
 
 class _Side:
-    """One text of a batch, number n, and the stack of layers that read it; an encoder-decoder has two sides.
+    """Text n of a batch and the stack of layers that read it. An encoder-decoder has two sides.
 
-    run: the rows of the text's tokens, without padding. longest: the number of rows with padding.
+    run: the text's tokens without padding, as a slice. longest: the number of tokens with padding.
     """
 
     def __init__(self, captured: CapturedPass, n: int, texts: list[Encoded], stack: LayerStack) -> None:
@@ -156,7 +156,7 @@ class _Side:
         last: Float[Tensor, "B L M"] | None,
         logits: Float[Tensor, "B ..."] | None,
     ) -> Trace:
-        """Build the text's trace. calls: those among its own tokens. last: the stack's output after a final norm."""
+        """Build the text's trace. calls: its self-attention calls. last: the stack's output after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
             given, name = f"layers: got {', '.join(map(str, sorted(keep.layers)))}", captured.name
@@ -205,7 +205,7 @@ class _Side:
         )
 
     def _notes(self, calls: "_Calls", states: Mapping[int, Tensor]) -> Iterator[str]:
-        """Yield the status's notes: what was left out, which layers attend and to what, and model peculiarities."""
+        """Yield notes for the status: what was left out, which layers have attention, and model peculiarities."""
         capture, depth, made = self.captured.capture, calls.depth, list(calls.calls.values())
         keep, model, comparison = capture.keep, self.captured.model, capture.comparison
         if keep.layers == NO_LAYERS:
@@ -253,7 +253,7 @@ class _Side:
         states = {number: state[n, run] for number, state in self.stack.numbered.items()}
         check_finite(states, self.captured.name)
         last_hidden_state = states[self.stack.count - 1]
-        if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, as in DETR
+        if last is not None and last.shape[1] != self.longest:  # a decoder with learned queries, such as DETR's
             why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
             raise RegardError(f"model {self.captured.name!r}: {why}: it cannot be traced")
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
@@ -267,13 +267,13 @@ class _Side:
 
 
 class _Calls:
-    """The attention calls of one kind that a side's layers made, by (layer, which of its calls).
+    """A side's calls of one kind, self-attention or cross-attention, by (layer, n-th call of the layer).
 
-    depth: the number of layers. made: the numbers of all calls, including those that weren't kept.
+    depth: the number of layers. made: the keys of all calls, including those that weren't kept.
     """
 
     def __init__(self, side: _Side, keys: _Side, *, cross: bool | None) -> None:
-        """Find a side's calls. keys: the side they attend to. cross: whether it is the other side; None for all."""
+        """Find a side's calls. keys: the side they attend to. cross: whether that is the other side; None for all."""
         captured, self._side, self._keys, self._cross = side.captured, side, keys, bool(cross)
         counts: Counter[int] = Counter()
         numbers: dict[tuple[str, int], CallNumber] = {}
@@ -282,15 +282,15 @@ class _Calls:
                 numbers[path, nth] = layer, counts[layer]
                 counts[layer] += 1
         self.depth = side.stack.count - 1
-        # If no layer is kept, some may not have run at all, so that nothing is known of which have attention.
+        # If no layer is kept, some layers may not have run, so it is unknown which of them have attention.
         nothing = captured.capture.keep.layers == NO_LAYERS
         self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
         self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
 
     def of_text(self, *names: str) -> tuple[Any, Any, Any]:
-        """Return the text's maps, values and attention outputs, as a trace holds them under these names.
+        """Return the text's maps, values and attention outputs for a trace. names: their attributes in the trace.
 
-        There are no outputs if they weren't kept.
+        The outputs are None if they weren't kept.
         """
         captured, n, run = self._side.captured, self._side.n, self._side.run
         keep = captured.capture.keep
@@ -298,12 +298,12 @@ class _Calls:
         values: dict[CallNumber, Tensor | None] = {}
         outputs: dict[CallNumber, AttentionOutput | UnverifiedOutput] = {}
         for number, call in self.calls.items():
-            size = call.weights.shape[-1]  # of keys; all are kept if a model attends to more than the tokens
+            size = call.weights.shape[-1]  # number of keys; padding isn't cropped if there are other keys than tokens
             keys = self._keys.run if size == self._keys.longest else slice(0, size)
             weights = call.weights.crop(n, run, keys)
             if self._cross:
-                weights.offset = None  # distances between two sequences mean nothing, of equal length or not
-            if keep.statistics is not None:  # computed with the call, where it had no padding; else now
+                weights.offset = None  # distances between two sequences have no meaning
+            if keep.statistics is not None:  # for texts without padding, they were computed with the call
                 weights.keep_statistics(keep.statistics, len(captured.calls))
             maps[number] = weights
             values[number] = None if call.value is None else call.value[n, :, keys]
@@ -313,14 +313,14 @@ class _Calls:
         return self._by_layer(names[0], maps), self._by_layer(names[1], values), attention_outputs
 
     def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Any:
-        """Return one item per layer: a tuple if each made one kept call, else a sequence that raises for the others."""
+        """Return a tuple if each layer made one call and all are kept, else a sequence that raises for missing ones."""
         one_each = [(n, 0) for n in range(self.depth)]
         if list(items) == one_each:
             return tuple(items.values())
         return LayerSubset(name, self.depth, items, made=None if list(self.made) == one_each else self.made)
 
     def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
-        """Return the heads' outputs in calls where they were ablated or patched; None if they aren't known."""
+        """Return the head outputs of calls with ablated or patched heads. None if they weren't kept."""
         changed: dict[tuple[bool, int], Tensor] = {}
         for (layer, _), call in self.calls.items():
             if any(isinstance(ablation, (HeadAblation, CallPatch)) for ablation in call.ablations):

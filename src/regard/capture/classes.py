@@ -1,4 +1,4 @@
-"""Read a classifier's class names and logits, and shape its inputs."""
+"""Read a classifier's class names and logits, and reshape its inputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,16 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-SPAN = ("start", "end")  # the classes of a token for extractive question answering
-CHOICE = ("choice",)  # multiple choice: each text is one of the choices, and has one number
-SHOWN = 5  # labels that a note names
+SPAN = ("start", "end")  # classes per token in extractive question answering
+CHOICE = ("choice",)  # multiple choice: each text is one choice and has one logit
+SHOWN = 5  # maximum number of labels in a note
 
 
 def class_names(model: Any) -> tuple[str, ...]:
-    """Return the names of a classifier's classes, in the order of its logits. A model of another kind has none.
+    """Return a classifier's class names in the order of its logits, () for other models.
 
-    They are those of `config.id2label`. A model for question answering has "start" and "end", and one for multiple
-    choice has "choice", the score of the choice that it reads.
+    The names come from `config.id2label`. Question-answering models have "start" and "end". Multiple-choice models have
+    "choice", the score of the text that the model reads.
     """
     kinds = " ".join(base.__name__ for base in type(model).__mro__) + " "
     if "ForQuestionAnswering " in kinds or "ForMultipleChoice " in kinds:
@@ -34,9 +34,9 @@ def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | N
 
 
 def probabilities(logits: Float[Tensor, " C"], labels: Sequence[str], model: Any) -> Float[Tensor, " C"] | None:
-    """Return the probabilities of labels or tokens, (C,); None for logits without a choice: a score, starts and ends.
+    """Return the probabilities of labels or tokens, (C,). None for a single score or start and end logits.
 
-    Labels that exclude each other sum to 1 (softmax). Labels that may hold at once are independent (sigmoid).
+    Mutually exclusive labels use softmax. Multi-label classifiers use a sigmoid per label.
     """
     if len(labels) == 1 or labels == SPAN:
         return None
@@ -51,7 +51,7 @@ def one_choice(inputs: Mapping[str, Any], classes: Sequence[str]) -> dict[str, A
 
 
 def logits_note(labels: Sequence[str], logits: Tensor | None) -> tuple[str, ...]:
-    """Return a note on the labels of a whole text with the largest logits; nothing for other logits."""
+    """Return a note with the largest logits of a classifier of whole texts, () for other logits."""
     if logits is None or logits.ndim != 1 or not labels:
         return ()
     best = sorted(zip(logits.tolist(), labels, strict=True), reverse=True)

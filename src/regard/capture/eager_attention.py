@@ -1,6 +1,6 @@
-"""Check and take the attention weights that a model reports itself, if it computes attention in its own code.
+"""Check and use the attention weights that a model reports, if it computes attention in its own code.
 
-Such attention doesn't go through `attend`, so nothing is lazy: the model writes its weights out, in O(L × S) memory.
+Such attention doesn't go through `attend`, so maps aren't lazy: the model computes all weights, with O(L × S) memory.
 regard accepts them if they are distributions over the tokens and a factor of a product in the forward pass, and if the
 pass without them gives the same result. Anything else raises an error that names it.
 """
@@ -29,9 +29,9 @@ NOTE = (
 ROUNDED = "The model rounds its weights to half precision. They are rescaled so that each row sums to 1."
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
-SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred roundings of float32
-# How far states may differ, relative to the largest, to count as the same: kernels sum in other orders, layer after
-# layer; a model that computes something else is off by far more.
+SUMS = 1e-5  # allowed difference of a row's sum from 1: about a hundred float32 roundings
+# Largest difference of equal states, relative to the largest value. Rounding differences of kernels add up over layers,
+# but a different computation differs by far more.
 SAME = 1e-4
 
 
@@ -39,10 +39,10 @@ def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | No
     """Return every config in a model of these modules, with its attention setting."""
     candidates: list[Any] = []
     for module in modules:
-        if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
+        if "config" in vars(module) or hasattr(type(module), "config"):  # a failing getattr of a module is slow
             candidates.append(getattr(module, "config", None))
     configs: dict[int, Any] = {}
-    for config in candidates:  # which grows by the configs of submodels
+    for config in candidates:  # the list grows by the configs of submodels
         if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
             configs[id(config)] = config
             candidates += [getattr(config, name, None) for name in config.sub_configs]
@@ -56,12 +56,12 @@ def settings_put_back(modules: Iterable[nn.Module]) -> Iterator[list[Any]]:
     try:
         yield [config for config, _ in before]
     finally:
-        for config, name in before:  # each its own: a submodel may not support the whole model's setting
+        for config, name in before:  # individually: a submodel may not support the model's setting
             config._attn_implementation_internal = name
 
 
 class Products(OperationMode):
-    """Keeps the factors of every matrix product in a pass, and counts every softmax as an attention call."""
+    """Keep the factors of every matrix product in a pass, and count every softmax as an attention call."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Products(OperationMode):
         return func(*args, **kwargs)
 
     def has(self, weights: Tensor) -> bool:
-        """Return whether a tensor, or a view or a copy of it, was a factor."""
+        """Return whether a tensor, or a view or copy of it, was a factor of a product."""
         place = weights.untyped_storage().data_ptr()
         alike = [factor for factor in self.factors if factor.numel() == weights.numel()]
         return any(factor.untyped_storage().data_ptr() == place for factor in alike) or any(
@@ -120,7 +120,7 @@ def reported_calls(
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
         reported_states = None if changed else getattr(output, states, None)
         stack = _stack_of_reported_states(stacks, len(reported), reported_states, field, name)
-        stack = by_path.setdefault(stack.path, stack)  # a decoder's own calls and those to the encoder are of one stack
+        stack = by_path.setdefault(stack.path, stack)  # a decoder's self- and cross-attention share a stack
         for n, weights in enumerate(reported):
             what = f"model {name!r}: {REASON}, and its {field}[{n}]"
             _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, what)
@@ -137,9 +137,9 @@ def reported_calls(
 
 
 def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
-    """Make a map of weights that are known: their logarithms are a bias, queries and keys are zero.
+    """Make a map of known weights. Their logarithms are the bias; queries and keys are zero.
 
-    itself: whether queries and keys are of one sequence.
+    itself: whether queries and keys are in the same sequence.
     """
     weights = weights if weights.dtype == torch.float64 else weights.float()
     batch, heads, length, size = weights.shape
@@ -148,7 +148,7 @@ def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> 
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Check that a model's result doesn't change when it is asked for its weights."""
+    """Check that a model's result doesn't change if it returns its weights."""
     with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
     difference = _difference_from_plain(output[0], plain)
@@ -157,7 +157,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     says = f"model {name!r}: its result changes by {difference:.0e} when its weights are asked for"
     with quiet(), torch.no_grad(), reporting(model, Capture()):
         eagerly = model(**inputs)[0]
-    if _difference_from_plain(output[0], eagerly) is None:  # as Falcon's with ALiBi does
+    if _difference_from_plain(output[0], eagerly) is None:  # such as Falcon with ALiBi
         raise RegardError(
             f"{says}: its eager attention, which returns weights, differs from the "
             f"{model.config._attn_implementation!r} it runs with. To trace it as it runs eagerly, "
@@ -167,7 +167,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
 
 
 def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
-    """Return the difference between a result and that of a plain pass, or None if it is rounding."""
+    """Return the difference of a result from the plain pass, or None if it is only rounding."""
     difference = float((result - plain).abs().max())
     limit = _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0)
     return None if difference <= limit else difference
@@ -176,7 +176,7 @@ def _difference_from_plain(result: Tensor, plain: Tensor) -> float | None:
 def _stack_of_reported_states(
     stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str
 ) -> LayerStack:
-    """Return the stack of `count` layers whose states are those that the model reports."""
+    """Return the stack of `count` layers with the states that the model reports."""
     are_tensors = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
     states = [state.detach() for state in states] if are_tensors and len(states) == count + 1 else None
     for stack in stacks.values():
@@ -185,7 +185,7 @@ def _stack_of_reported_states(
         else:
             pairs = zip(stack.hidden_states[:-1], states, strict=False)
             same = len(stack.hidden_states) == count + 1 and all(
-                a.shape == b.shape  # and the same but for rounding; those that are all but 0 are compared with 1e-3
+                a.shape == b.shape  # equal except for rounding; 1e-3 is the scale for near-zero states
                 and float((a - b).abs().max()) <= _limit_for_dtype(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
                 for a, b in pairs
             )
@@ -196,19 +196,19 @@ def _stack_of_reported_states(
         raise RegardError(
             f"model {name!r}: {REASON}, and its {count} {field} belong to no stack of layers, found {layers}"
         )
-    # layers spread over several lists, as XLM's are; no module has this path
+    # for layers in several lists, such as XLM's; this isn't the path of a module
     return LayerStack(f"{field.replace('cross', 'decoder')} of no list", states, True)
 
 
 def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:
-    """Widen a limit meant for float32 to a narrower dtype's rounding."""
+    """Raise a float32 limit to the rounding error of a narrower dtype."""
     return max(limit, 8 * torch.finfo(dtype).eps)
 
 
 def _check_reported_weights(
     weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str
 ) -> None:
-    """Check that weights are a (B, H, L, S) tensor of distributions, and a factor of a product."""
+    """Check that weights are a (B, H, L, S) tensor of distributions and were a factor of a product."""
     rows, cols = sizes
     if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
         raise RegardError(f"{what} aren't weights (B, H, L, S), so it can't be traced")

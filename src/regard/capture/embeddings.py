@@ -1,4 +1,4 @@
-"""Record what a model adds up before its first layer: token, position and segment embeddings."""
+"""Record the embeddings that a model sums before its first layer: token, position and segment embeddings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,15 +13,15 @@ from torch import Tensor, nn
 from regard.capture.state import ModuleIndex, of_transformers
 
 POSITIONAL = ("position", "wpe", "pos_emb")
-FITS = 1e-5  # largest error of an accepted fit, relative to the largest input: rounding in float32,
-UNITS = 2  # or so many units in half precision
+FITS = 1e-5  # largest error of an accepted fit, relative to the largest input, in float32
+UNITS = 2  # the same limit in half precision, in units of its eps
 
 
 @dataclass
 class EmbeddingParts:
-    """The embedding parts of a batch, (B, L, W) each at the width of their sum; None for parts a model doesn't have.
+    """The embedding parts of a batch, each (B, L, W), where W is the width of their sum. None for missing parts.
 
-    input: their sum as the model computes it, where it enters the first norm or layer. Parts are scaled as in the
+    input: the model's own sum, as it enters the first norm or layer. Parts are scaled as in the
     model.
     """
 
@@ -42,7 +42,7 @@ class EmbeddingParts:
         """Return the largest absolute difference between the sum of the parts and the input; None without an input."""
         if self.input is None or self.token_embeddings is None:
             return None
-        if self._difference is None:  # asked for by every text of a batch
+        if self._difference is None:  # computed once for all texts of a batch
             total, *others = self.named.values()
             for part in others:
                 total = total + part
@@ -69,11 +69,11 @@ class EmbeddingParts:
 
 @contextmanager
 def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
-    """Record the embedding parts of a forward pass, one group per tensor of token ids, in the order they are used.
+    """Record the embedding parts of a forward pass, one group per tensor of token ids, in order of use.
 
-    Token embeddings are what a table gives for the ids themselves. Other tables, and leaf modules called embeddings,
-    count if they run before the first norm at the same width: as positions by their name or because they count up along
-    the text, else as segments. The hooks are removed after the block.
+    Token embeddings are the outputs of a table for the token ids. Other tables, and leaf modules named embeddings, are
+    included if they run before the first norm and have the same width. They are position embeddings if their name says
+    so or their indices increase by 1, else segment embeddings. The hooks are removed after the block.
     """
     watch = _EmbeddingWatch(ids)
     tables, ends = index.once(_embedding_modules)
@@ -89,7 +89,7 @@ def record_embeddings(index: ModuleIndex, ids: Sequence[Int[Tensor, "B _"]]) -> 
 
 
 def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], list[nn.Module]]:
-    """Find the modules that may give a part, with their names, and those that may take the sum of the parts."""
+    """Find the named modules that may output a part, and the modules that may receive the sum of the parts."""
     tables, ends = [], []
     for name, module in model.named_modules():
         kind = type(module).__name__.lower()
@@ -103,9 +103,9 @@ def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], l
 
 @dataclass
 class _EmbeddingWatch:
-    """Hooks of embedding modules, and of modules that may take the sum. groups: one for each tensor of ids.
+    """Hooks of embedding modules and of modules that may receive the sum. groups: one per tensor of ids.
 
-    group: the current one, until its sum is seen. early: parts that may belong to it, seen before its ids' look-up.
+    group: the current group, until its sum is seen. early: parts seen before the token look-up of their group.
     """
 
     ids: Sequence[Int[Tensor, "B _"]]
@@ -127,7 +127,7 @@ class _EmbeddingWatch:
             return
         positional = any(word in name for word in POSITIONAL)
         if not positional and index is not None and index.ndim and index.shape[-1] > 1:
-            positional = bool((index.diff(dim=-1) == 1).all())  # indices that count up are positions
+            positional = bool((index.diff(dim=-1) == 1).all())  # consecutive indices are positions
         kind = "position_embeddings" if positional else "segment"
         if self.group is None:
             self.early.append((kind, output.detach()))
@@ -144,12 +144,12 @@ class _EmbeddingWatch:
 
 
 def most_positions_of_model(model: Any) -> int | None:
-    """Return the most tokens that a model has positions for, None if it has no such limit.
+    """Return the largest number of tokens that a model has positions for, or None without a limit.
 
-    Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
+    Tables with a padding position (as in RoBERTa) number tokens from the position after it, so they have fewer.
     """
-    others: tuple[str, ...] = ()  # paths of submodels that don't read the ids: of images, of sound
-    with suppress(NotImplementedError):  # models of images or sound alone have no table of ids
+    others: tuple[str, ...] = ()  # paths of submodels for images or sound, which don't read the ids
+    with suppress(NotImplementedError):  # models for only images or sound have no token embeddings
         table = model.get_input_embeddings()
         inside = {p: m for p, m in model.named_modules() if p and of_transformers(m, "PreTrainedModel")}
         others = tuple(f"{path}." for path, m in inside.items() if all(part is not table for part in m.modules()))
@@ -166,7 +166,7 @@ def most_positions_of_model(model: Any) -> int | None:
 
 
 def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
-    """Add an output to a group as a part, if it has the shape of the token embeddings."""
+    """Add an output to a group as a part if it has the shape of the token embeddings."""
     learned = group.token_embeddings
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return

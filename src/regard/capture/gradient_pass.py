@@ -1,7 +1,7 @@
-"""Run one text through a model with gradients of an outcome by the token embeddings and every layer's states.
+"""Run one text through a model and differentiate an outcome by the token embeddings and each layer's states.
 
-The model's own fused attention runs and is differentiated, so nothing of size n × n is made. For gradients by head,
-regard's attention runs, through PyTorch's fused kernels. Parameters get no gradient.
+The model's own fused attention is differentiated, so no n × n tensor exists. For gradients by head, regard's attention
+runs instead, with PyTorch's fused kernels. Parameters get no gradient.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ from regard.errors import RegardError
 from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
-# Replaces the token embeddings of the n-th text that the model looks up (an encoder's first).
+# Replaces the token embeddings of the n-th text that the model looks up (the encoder's is first).
 Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
 
 
 @dataclass(frozen=True, eq=False)
 class HeadCall:
-    """One attention call. output: of its heads, before W_O. value: one for each head, also if heads share them."""
+    """One attention call. output: of its heads, before W_O. value: repeated for each query head."""
 
     call: CallId
     output: Float[Tensor, "1 H L E"]
@@ -42,21 +42,21 @@ class HeadCall:
 
 @dataclass
 class HeadCalls:
-    """Hooks around attention calls (`recording.CallHook`) that keep what a trace shows of them, in order."""
+    """Hooks around attention calls (`recording.CallHook`). They keep the calls of the layers that a trace shows."""
 
     numbering: CallNumbering
     calls: list[HeadCall] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Repeat shared keys and values for each head, so that gradients can be told apart by head."""
+        """Repeat shared keys and values for each query head, so that each head has separate gradients."""
         shared = query.shape[1] // value.shape[1]
         if shared > 1:
             key, value = (tensor.repeat_interleave(shared, 1) for tensor in (key, value))
         return query, key, value
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Keep the call, if it is in a layer that a trace shows."""
+        """Keep the call if it is in a layer that a trace shows."""
         path = current_call_path()
         call = self.numbering(path, self._counts[path])
         self._counts[path] += 1
@@ -79,11 +79,11 @@ def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Itera
 
 @dataclass
 class GradientPass:
-    """The results of one pass, as parts of a graph that can be differentiated, per stack (an encoder's first).
+    """The differentiable results of one pass, per stack (the encoder's first).
 
-    embeddings: the token embeddings, as looked up or exchanged. states: the input of each layer, and the output of the
-    last, with the model's batch axis. last_hidden_state, logits: of the last stack. heads: each attention call, in
-    order, if requested.
+    embeddings: the token embeddings, as looked up or replaced. states: the input of each layer and the output of the
+    last, with a batch axis. last_hidden_state, logits: of the last stack. heads: the attention calls in order, if
+    requested.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class GradientPass:
     heads: list[HeadCall] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
-        """Differentiate an outcome by tensors of the pass; zeros for those that it doesn't depend on."""
+        """Differentiate an outcome by tensors of the pass. Tensors that it doesn't depend on have gradient 0."""
         if not outcome.requires_grad:
             raise RegardError("gradients: the outcome is a plain number; one of tensors, such as a logit, is needed")
         gradients = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)
@@ -107,7 +107,7 @@ def gradient_pass(
     session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None,
     *, heads: bool = False, written_masks: bool = False,
 ) -> GradientPass:  # fmt: skip
-    """Run a text, with the target of an encoder-decoder, through a model with gradients.
+    """Run a text, and for an encoder-decoder its target, through a model with gradients.
 
     exchange: replaces token embeddings. heads: whether to keep the output of each head.
     """
@@ -138,7 +138,7 @@ def gradient_pass(
 
 @contextmanager
 def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> Iterator[None]:
-    """Make the token embeddings that are looked up inside the block leaves of a graph."""
+    """Make the token embeddings inside the block leaves of the autograd graph, after `exchange` if given."""
 
     def leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
         rows = output[0].detach()
@@ -159,18 +159,18 @@ def _exchanged(model: Any, result: GradientPass, exchange: Exchange | None) -> I
 
 
 class _KeptStates(LayerHooks):
-    """Keeps the input of each layer, and the output of the last, for each stack."""
+    """Keep the input of each layer and the output of the last, per stack."""
 
     def __init__(self, model: nn.Module, stacks: Stacks) -> None:
         super().__init__(model, stacks)
         self.states: list[list[Tensor]] = [[] for _ in stacks]
 
     def entered(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep a layer's input in the differentiated pass, in place of the previous layer's output."""
+        """Keep a layer's input. It replaces the previous layer's output."""
         self.states[stack][layer:] = [states]
         return states
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Keep a layer's output in the differentiated pass, until another layer is entered."""
+        """Keep a layer's output until the next layer is entered."""
         self.states[stack][layer + 1 :] = [states]
         return states

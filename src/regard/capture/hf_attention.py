@@ -1,11 +1,11 @@
-"""Run a Hugging Face model with `regard.attend`: an attention and a mask function, registered under one name.
+"""Run a Hugging Face model with `regard.attend`, by an attention function and a mask function for transformers.
 
-Score rules are taken from the call's arguments. During a captured pass, a few query rows of every call are computed
-once more with the model's own eager function; the largest difference goes into the trace's status.
+Score rules come from the call's arguments. During a captured pass, a few query rows of each call are recomputed with
+the model's own eager function. The trace's status reports the largest difference.
 
-transformers describes a mask by a function of (batch, head, query, key), composed of a few known functions. They are
-recognised by the function that made them; an unknown function is evaluated as it is. A model that computes with its
-mask, as if it were a tensor, is recognised by `TensorMaskError`, which the specification raises.
+transformers describes a mask by a function of (batch, head, query, key), composed of a few known functions. regard
+recognizes these and evaluates unknown functions directly. If a model computes with its mask as a tensor, the mask
+specification raises `TensorMaskError`, and the pass is repeated with masks as tensors.
 """
 
 import sys
@@ -44,9 +44,9 @@ def _refuse_mask_as_tensor(*_: Any, **__: Any) -> NoReturn:
 
 @dataclass(frozen=True, eq=False)
 class ModelMask(Mask):
-    """A mask specification for a model, which may only pass it on to the attention function.
+    """A mask specification that a model can only pass on to the attention function.
 
-    key_count: how many keys it is for. skippable: whether PyTorch's kernels would skip a mask that allows all.
+    key_count: its number of keys. skippable: whether PyTorch's kernels would skip the mask if it allows all keys.
     """
 
     key_count: int = 0
@@ -54,12 +54,12 @@ class ModelMask(Mask):
 
     @classmethod
     def of(cls, mask: Mask, *, key_count: int, skippable: bool = False) -> "ModelMask":
-        """Make a mask specification one that a transformers model can be passed."""
+        """Convert a mask specification to one that transformers models accept."""
         same = {item.name: getattr(mask, item.name) for item in fields(Mask)}
         return cls(**same, key_count=key_count, skippable=skippable)
 
     def __bool__(self) -> bool:
-        return True  # some models ask whether there is a mask
+        return True  # some models test whether there is a mask
 
     def __and__(self, other: Any) -> Mask:
         return super().__and__(other) if isinstance(other, Mask) else _refuse_mask_as_tensor()
@@ -68,7 +68,7 @@ class ModelMask(Mask):
     def __torch_function__(cls, *_: Any, **__: Any) -> NoReturn:
         _refuse_mask_as_tensor()
 
-    # attributes that it does not have, indexing, arithmetic and comparison
+    # missing attributes, indexing, arithmetic and comparison
     __getattr__ = __getitem__ = __setitem__ = __len__ = __float__ = __int__ = _refuse_mask_as_tensor
     __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_mask_as_tensor
     __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse_mask_as_tensor
@@ -77,7 +77,7 @@ class ModelMask(Mask):
 
 
 def specification(function: MaskFunction, query_start: int, key_start: int) -> Mask | None:
-    """Return the mask that a transformers mask function describes, if it is composed of known patterns, else None.
+    """Convert a transformers mask function to a mask if it consists of known patterns, else return None.
 
     query_start, key_start: the positions of the first query and the first key of the call.
     """
@@ -108,19 +108,19 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
 NAME = "regard"
 
 
-CHECKED = 1 << 8  # plain masks that were compared with transformers' own: all texts of one length share a mask
+CHECKED = 1 << 8  # cache size for masks already compared with transformers' own: texts of equal length share a mask
 
 _checked_masks: OrderedDict[Any, None] = OrderedDict()
 
 
-# A call's number, module, query, key and value, scaling and other arguments; the result of `attend`, and rows of it.
+# (call number, module, (query, key, value), scaling, other arguments, result of `attend`, sampled rows of its output)
 _Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
 @contextmanager
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
-    """Run a model with regard's attention function inside the block, and restore its own setting after."""
+    """Run a model with regard's attention function inside the block, and restore its own setting afterwards."""
     token = _capture.set(capture)
     index = capture.index or ModuleIndex(model)
     try:
@@ -143,18 +143,18 @@ def attention(
     dropout: float = 0.0,
     **rest: Any,
 ) -> tuple[Float[Tensor, "B L H E"], None]:
-    """Compute attention as transformers' attention function: one call of `attend`, under the path of the module.
+    """Compute attention as transformers' attention function: one call to `attend`, with the module's path as scope.
 
     All arguments are as transformers passes them.
     """
-    if query.dtype != torch.float64 and torch.is_autocast_enabled(query.device.type):  # as for PyTorch's own attention
+    if query.dtype != torch.float64 and torch.is_autocast_enabled(query.device.type):  # as PyTorch's attention does
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
     capture = _capture.get()
-    if rest.get("sinks") is not None:  # Inkling 2's: a score for each query, where s_aux is one for each head
+    if rest.get("sinks") is not None:  # Inkling 2 has a sink score per query, but s_aux is one per head
         raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
     if isinstance(attention_mask, ModelMask):
-        if attention_mask.key_count != key.shape[2]:  # the model added keys, and did not add them to the mask
+        if attention_mask.key_count != key.shape[2]:  # the model added keys without extending the mask
             raise TensorMaskError(f"a Mask for {attention_mask.key_count} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
         if capture is not None and attention_mask.skippable and rest.get("is_causal") is None:
@@ -171,14 +171,14 @@ def attention(
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
     path = capture.index.paths.get(id(module), "") if capture is not None and capture.index is not None else ""
-    with scope(path), torch._C.DisableTorchFunction():  # what is done inside is not to be followed
+    with scope(path), torch._C.DisableTorchFunction():  # operations inside attention aren't followed
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.count_call(path)
-        widened = result.weights.query.shape[3] != query.shape[3]  # then rows of it were given
+        widened = result.weights.query.shape[3] != query.shape[3]  # then rows were patched
         if capture.keep.has_comparisons and not widened:
             rows = sampled_rows(query.shape[2]).to(query.device)
-            seen = result.output.index_select(2, rows)  # now: a model may write into its context
+            seen = result.output.index_select(2, rows)  # copied now: the model may overwrite its context
             call = capture.call_count, module, (query, key, value), scaling, rest, result, seen
             if capture.to_compare is not None:
                 capture.to_compare.append(call)
@@ -203,7 +203,7 @@ def mask(
     attention_mask: Bool[Tensor, "B S"] | None = None,
     **rest: Any,
 ) -> Mask | Tensor:
-    """Make the mask as transformers' mask function: a specification if the pattern is known, else its own tensor.
+    """Make the mask as transformers' mask function: a specification if the pattern is known, else a tensor.
 
     All arguments are as transformers passes them.
     """
@@ -213,7 +213,7 @@ def mask(
     known = specification(mask_function, *starts)
 
     def predicate(i: Tensor, j: Tensor) -> Any:
-        """Evaluate transformers' mask function for one text, tile by tile."""
+        """Evaluate transformers' mask function for one text."""
         batch = i.new_zeros(())
         return mask_function(batch, batch, i + starts[0], j + starts[1])
 
@@ -224,14 +224,14 @@ def mask(
         written = sdpa_mask(
             batch_size, queries, kv_length, query_start, starts[1], mask_function, attention_mask, **rest
         )
-        assert written is not None  # it may not be skipped
+        assert written is not None  # skipping is disabled above
         return written
 
     capture = _capture.get()
-    if capture is not None and capture.keep.written_masks:  # 0 and lowest numbers, as its eager attention gets it
+    if capture is not None and capture.keep.written_masks:  # additive, as eager attention receives it
         place = (batch_size, q_length, kv_length, *starts)
         return eager_mask(*place, mask_function, attention_mask, **rest)
-    if known is None:  # a pattern for each text of a batch: transformers' own tensor
+    if known is None:  # the pattern differs between texts
         return written_out(q_length, starts[0])
     if attention_mask is not None:
         start = int(kv_offset)
@@ -241,7 +241,7 @@ def mask(
     plain = attention_mask is None and mask_function in (causal_mask_function, bidirectional_mask_function)
     if plain and checked in _checked_masks:
         return ModelMask.of(known, key_count=kv_length, skippable=skippable)
-    for row in sampled_rows(q_length).tolist():  # compared with transformers' own tensor, so that no pattern is misread
+    for row in sampled_rows(q_length).tolist():  # a check that the pattern was recognized correctly
         expected = written_out(1, starts[0] + row)
         ours = known.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
@@ -254,9 +254,9 @@ def mask(
 
 
 def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
-    """Compare a few rows of calls, for some of their texts, with the model's own eager function.
+    """Compare a few rows of each call, for some texts of its batch, with the model's own eager function.
 
-    Rows of calls of one shape without mask and bias are computed together: the same numbers, faster.
+    Calls of the same shape without mask and bias are compared in one computation, which is faster.
     """
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for number, module, tensors, scaling, rest, result, context in calls:
@@ -265,7 +265,7 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
             continue
         texts = compared_batch_texts(number, tensors[0].shape[0])
         query, key, value = (tensor[texts] for tensor in tensors)
-        if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
+        if query.dtype.itemsize < 4:  # rounding of half precision would hide errors of the float32 weights
             query, key, value = query.float(), key.float(), value.float()
             capture.comparison.widened = True
         rows = sampled_rows(query.shape[2]).to(query.device)
@@ -282,7 +282,7 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
         try:
             with torch.autocast(query.device.type, enabled=False):
                 output, theirs = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
-        except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
+        except AttributeError:  # the function is for another module of this file, as in Phi 4's vision tower
             continue
         ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)
         out = (output.reshape(ours_out.shape) - ours_out).abs_()
@@ -294,7 +294,7 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
             continue
         ours = weights.rows(texts, rows)
         error, count = (theirs.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
-        if not plain:  # eager gives uniform weights if nothing may be attended to
+        if not plain:  # eager attention has uniform weights in fully masked rows
             seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
             error, out, count = error.transpose(1, 2)[seen], out[seen], int(seen.sum())
         if count:

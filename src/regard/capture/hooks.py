@@ -1,7 +1,7 @@
-"""Hook one forward pass of a model: its layers, attention to another sequence, and its last hidden states.
+"""Hook one forward pass of a model to record its layers, its cross-attention and its last hidden states.
 
-A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack if any of them called
-attention. An encoder-decoder has two stacks. This holds for any architecture.
+A layer is an item of an nn.ModuleList. The items of a list, in the order in which they ran, are a stack if any of them
+called attention. An encoder-decoder has two stacks. This works for any architecture.
 """
 
 import inspect
@@ -20,14 +20,14 @@ from regard.capture.state import FEW, Capture, LayerStack, ModuleIndex
 
 _Item = tuple[str, str, nn.Module]  # (path, path of its list, module)
 _Reader = tuple[str, nn.Module, tuple[str, ...]]
-# The argument names of attention modules that take keys from another sequence.
+# Argument names by which attention modules receive another sequence for keys and values.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
 def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleIndex | None:
-    """Return the index for a pass of few tokens, which uses or extends it; None for any other pass.
+    """Return the index for a pass of few tokens, which uses or extends its facts; None for other passes.
 
-    Modules do in this pass what they did in earlier passes, unless they have hooks that aren't regard's.
+    These facts hold for this pass too, unless modules have hooks that aren't regard's.
     """
     few = not capture.skipped_layers and capture.keep.layers is None and 0 < sum(x.numel() for x in ids) <= FEW
     for module in capture.index.modules if few and capture.index is not None else ():
@@ -38,9 +38,9 @@ def index_of_few(capture: Capture, ids: Sequence[Int[Tensor, "B _"]]) -> ModuleI
 
 @contextmanager
 def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[str, Tensor]]:
-    """Record the base model's last hidden state, and its encoder's, of the pass inside the block.
+    """Record the last hidden states of the base model and its encoder in the pass inside the block.
 
-    head_input: whether the language head's input may replace it, if the pass doesn't call the base model.
+    head_input: whether to use the language head's input if the pass doesn't call the base model.
     """
     last: dict[str, Tensor] = {}
 
@@ -50,10 +50,10 @@ def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[
                 last[name] = getattr(output, name)
 
     def keep_head_input(_module: Any, args: Any) -> None:
-        last.setdefault("last_hidden_state", args[0])  # some heads don't call their base model, as OPT's
+        last.setdefault("last_hidden_state", args[0])  # some models don't call their base model, such as OPT
 
     with ExitStack() as hooks:
-        for end in (model.base_model, model):  # what the model itself returns replaces what its base model returned
+        for end in (model.base_model, model):  # the model's own result overrides the base model's
             hooks.enter_context(end.register_forward_hook(keep_last))
         head = model.get_output_embeddings() if head_input else None
         if head is not None:
@@ -63,9 +63,9 @@ def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[
 
 @contextmanager
 def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack]]:
-    """Record a forward pass's stacks by path, and in capture.cross_paths which attention reads another sequence.
+    """Record a forward pass's stacks by path, and in capture.cross_paths the paths of cross-attention modules.
 
-    While a layer runs, capture.layer is its stack's path and its number.
+    While a layer runs, capture.layer is (path of its stack, layer number).
     """
     stacks: dict[str, LayerStack] = {}
     capture.stacks, capture.made, capture.layer = stacks, Counter(), None
@@ -73,7 +73,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     items, readers = (capture.index or ModuleIndex(model)).once(_watched_modules)
     for path, parent, module in items:
         hooks.enter_context(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
-        # also if it raises, or the item would seem to run for ever
+        # even if it raises, so that the item doesn't count as running forever
         hooks.enter_context(module.register_forward_hook(partial(watch.leave, path), always_call=True))
     for path, module, names in readers:
         hooks.enter_context(module.register_forward_pre_hook(partial(watch.crosses, path, names), with_kwargs=True))
@@ -87,7 +87,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
 
 def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
-    """Find the items of a model's module lists, and its attention modules with the names of their arguments."""
+    """Find the items of a model's module lists, and attention modules that may read another sequence."""
     items: list[_Item] = []
     readers: list[_Reader] = []
     for path, module in model.named_modules():
@@ -101,9 +101,9 @@ def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
 
 @dataclass
 class _LayerWatch:
-    """Hooks of the items of module lists, of which the outermost that runs is a layer, and of attention modules.
+    """Hooks of attention modules and of the items of module lists. The outermost running item is the layer.
 
-    running: for each item that runs now, the number of attention calls before it, and the state that entered it.
+    running: for each running item, the number of attention calls before it and the state that entered it.
     """
 
     capture: Capture
@@ -114,7 +114,7 @@ class _LayerWatch:
         entered = first_hidden_states((*args, *kwargs.values()))
         if not self.running:
             layers = capture.stacks.setdefault(stack, LayerStack(stack))
-            capture.layer = stack, max(layers.count - 1, 0)  # the number of the state that enters it
+            capture.layer = stack, max(layers.count - 1, 0)  # the number of the state that enters the layer
             capture.entered = entered
         self.running.append((capture.call_count, entered))
 

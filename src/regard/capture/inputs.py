@@ -1,4 +1,4 @@
-"""Check inputs that aren't text, such as pixels or sound, and name their tokens after the pass."""
+"""Check inputs other than text, such as pixels or sound, and name their tokens after the pass."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,10 @@ NUMBERED = "The input isn't text, so tokens are named by their number."
 
 @dataclass(frozen=True)
 class ModelInput(Encoded):
-    """Tensors of one item that a model takes as they are; without a text it has no tokens before the pass.
+    """Input tensors of one item. Without a text, its tokens are known only after the pass.
 
-    text, tokens: what the model reads with them. patches: how an image was cut; the number of the first patch's token
-    is known after the pass, unless the image is in a text.
+    text, tokens: the text that the model reads with them. patches: how an image was cut into patches. Unless the image
+    is in a text, the token of the first patch is known only after the pass.
     """
 
     tensors: Mapping[str, Tensor] | None = None
@@ -56,9 +56,9 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
 def named_tokens(
     item: ModelInput, config: Any, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
 ) -> ModelInput:
-    """Name the tokens that an item has in its stack of layers; for an encoder-decoder, in the first stack.
+    """Name the tokens of an item in its stack of layers, or for an encoder-decoder in the first stack.
 
-    Tokens of an image are named by their patches, others by their number.
+    Tokens of an image are named by their patches, others by their numbers.
     """
     if item.tokens:
         return replace(item, tensors=None)

@@ -1,27 +1,27 @@
-"""Run a forward pass as a linear function of the vectors that are written into its residual stream.
+"""Run a forward pass as a linear function of the vectors that components add to the residual stream.
 
-Every tensor of the pass is one of three kinds:
+Each tensor of the pass has one of three kinds:
 
-    linear     a linear function of leaves: what embeddings, attention, feed-forward layers and biases wrote
-    other      made of linear tensors by anything else: a norm's statistics, a gate, what a feed-forward layer gives
-    constant   made of neither: weights, rotary angles, masks
+    linear     a linear function of leaves (outputs of embeddings, attention, feed-forward layers, and biases)
+    other      a nonlinear function of linear tensors: a norm's statistics, a gate, a feed-forward layer's output
+    constant   independent of linear tensors: weights, rotary angles, masks
 
-Operations and their results (`operations` lists the operations):
+These are the results of each operation (`operations` lists the operations):
 
-    operation                                      gives
+    operation                                      result
     ---------------------------------------------  ------------------------------------------------------------------
-    a look-up in an embedding                      a leaf
-    attention                                      a leaf: its context, which its weights and values split by source
-    linear + other, linear + constant              the sum, the second term a leaf: feed-forward, or bias
-    linear x constant, W linear + b                linear, b a leaf
-    linear x other                                 linear, where the other is one number for each vector: a statistic
-                                                   that is held fixed; so is a gate of attention's output; else other
-    a norm                                         linear, with fixed statistics, its bias a leaf
-    an activation between the last layer and the   linear: each number times f(x) / x, which is held fixed
+    an embedding look-up                           a leaf
+    attention                                      a leaf, its context, later split by source with weights and values
+    linear + other, linear + constant              linear; the second term is a leaf: feed-forward or bias
+    linear x constant, W linear + b                linear; b is a leaf
+    linear x other                                 linear if the factor is held fixed: one number per vector (a norm's
+                                                   statistic), or a gate of attention's output; else other
+    a norm                                         linear with fixed statistics; its bias is a leaf
+    an activation between the last layer and the   linear: each component times f(x) / x, which is held fixed
     logits of a classifier
-    anything else that reads a linear tensor       other, which remembers the operation's name
+    anything else that reads a linear tensor       other, with the operation's name
 
-So the gradient of a linear tensor, times each leaf, summed, is that tensor; `score_path` relies on nothing else.
+So a linear tensor is the sum of its gradient by each leaf times that leaf. `score_path` uses only this property.
 """
 
 from collections import Counter
@@ -45,10 +45,10 @@ Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bia
 
 @dataclass(eq=False)
 class Leaf:
-    """The output that one component wrote into the residual stream. layer: its layer, None outside of layers.
+    """The output that one component added to the residual stream. layer: its layer, None outside layers.
 
-    sequence: the number of the ids that were looked up last before it. weights, value, cross: of attention, whose
-    context is the tensor, (1, H, L, E). cross: whether it attends to another sequence.
+    sequence: the number of the sequence of ids that was looked up last. For attention, tensor is the context,
+    (1, H, L, E), with its weights and value. cross: whether it is cross-attention.
     """
 
     kind: Kind
@@ -61,13 +61,13 @@ class Leaf:
 
 
 class ReachedError(Exception):
-    """Ends a pass at the wanted attention call, whose query and key are known: nothing after it is needed."""
+    """Raised to end a pass at the wanted attention call, because later operations aren't needed."""
 
 
 class LinearPass(operations.OperationMode):
-    """Makes leaves, and keeps all tensors made from them linear, up to one attention call, or to the end.
+    """Create leaves and keep tensors computed from them linear, up to one attention call or the end of the pass.
 
-    ids: what the model reads. wanted: the call, None for the whole pass. leaves: in the order they were written. query,
+    ids: the model's token ids. wanted: the call, None for the whole pass. leaves: in order of creation. query,
     key: of the wanted call, (1, H, L, D) and (1, G, S, D), None before it is reached.
     """
 
@@ -79,30 +79,30 @@ class LinearPass(operations.OperationMode):
         self.query: Tensor | None = None
         self.key: Tensor | None = None
         self.spoiled: str | None = None
-        self.holds_activations = False  # those of a classifier's head: see the table above
+        self.holds_activations = False  # in a classifier's head, see the table above
         self._ids, self._numbering, self._capture = ids, numbering, capture
-        self._others = WeakTensorKeyDictionary()  # tensors that are "other" -> the operation that made them so
-        self._written: dict[int, tuple[Tensor, str]] = {}  # storages that "other" numbers were written into, kept alive
-        self._attended = WeakTensorKeyDictionary()  # linear tensors that follow from attention's context alone
-        self._own: set[int] = set()  # ids of the leaves' tensors, which live as long as this does
+        self._others = WeakTensorKeyDictionary()  # "other" tensors -> the nonlinear operation
+        self._written: dict[int, tuple[Tensor, str]] = {}  # storages with "other" values; tensors kept alive
+        self._attended = WeakTensorKeyDictionary()  # linear tensors that depend only on attention contexts
+        self._own: set[int] = set()  # ids of the leaves' tensors, which are kept alive
         self._calls: Counter[str] = Counter()
         self._call: CallId | None = None
-        self._read: set[int] = set()  # the numbers of the ids that were looked up
-        self._passed: set[tuple[int, bool]] = set()  # (sequence, whether in a layer) of the leaves so far
+        self._read: set[int] = set()  # sequences of ids that were looked up
+        self._passed: set[tuple[int, bool]] = set()  # (sequence, whether in a layer) of all leaves so far
 
     def is_linear(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is a linear function of leaves. Parameters, with their own gradients, aren't."""
+        """Return whether a tensor is a linear function of leaves. Parameters that require gradients aren't."""
         return tensor.requires_grad and (not tensor.is_leaf or id(tensor) in self._own)
 
     def reason(self, tensor: Tensor) -> str | None:
-        """Return the operation that made a tensor "other" than linear, None if none did."""
+        """Return the operation that made a tensor "other", or None for other kinds."""
         reason: str | None = self._others.get(tensor)
         if reason is None and (written := self._written.get(storage_of(tensor))) is not None:
             reason = written[1]
         return reason
 
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Stop the linear pass at the wanted attention call; compute any other call without gradients."""
+        """Stop the pass at the wanted attention call, or prepare any other call to run without gradients."""
         with torch._C.DisableTorchFunction():
             path = current_call_path()
             self._call = self._numbering(path, self._calls[path])
@@ -113,7 +113,7 @@ class LinearPass(operations.OperationMode):
             return query.detach(), key.detach(), value.detach()
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
-        """Return the context of an attention call as a leaf of the linear pass."""
+        """Return the context of an attention call as a leaf."""
         with torch._C.DisableTorchFunction():
             leaf = self._make_leaf("attention", output)
             made = self.leaves[-1]
@@ -132,18 +132,18 @@ class LinearPass(operations.OperationMode):
         self.leaves.append(Leaf(kind, layer, sequence, leaf))
         self._own.add(id(leaf))
         with torch.enable_grad():
-            return leaf.clone()  # which may be written into
+            return leaf.clone()  # the model may write into it
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
         if name in operations.MOVES and name not in operations.JOINS:
-            read = read[:1]  # the other arguments give a position, shape or dtype
+            read = read[:1]  # other arguments are positions, shapes or dtypes
         if any(self.is_linear(tensor) for tensor in read):
             result = self._linear_result(func, name, args, kwargs)
             if result is not None:
                 made = list(operations.tensors_within(result))
                 for tensor in made:
-                    if not tensor.requires_grad:  # a detached tensor, an index
+                    if not tensor.requires_grad:  # detached tensors and indices
                         self._others[tensor] = "detach"
                 if all(tensor in self._attended for tensor in read if self.is_linear(tensor)):
                     for tensor in made:
@@ -152,7 +152,7 @@ class LinearPass(operations.OperationMode):
             reason: str | None = name
         else:
             reason = next((why for tensor in read if (why := self.reason(tensor)) is not None), None)
-        # A view that linear numbers are written into later (WRITES) has to be made with gradients on.
+        # Views need gradients enabled, because linear values may be written into them later (WRITES).
         with torch.set_grad_enabled(reason is None and not any(tensor.requires_grad for tensor in read)):
             result = func(*args, **kwargs)
         if reason is not None:
@@ -169,7 +169,7 @@ class LinearPass(operations.OperationMode):
         return result
 
     def _linear_result(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Return the result of a linear operation, None if it isn't linear."""
+        """Return the result of a linear operation, or None for other operations."""
         with torch.enable_grad():
             if name in operations.MOVES:
                 return func(*args, **kwargs)
@@ -208,7 +208,7 @@ class LinearPass(operations.OperationMode):
         return None
 
     def _write_linear(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Write linear numbers over others, as when an empty tensor is filled by pieces, or zeros over linear ones."""
+        """Write linear values or zeros into a tensor, for example into an empty one that is filled piece by piece."""
         target, value = args[0], args[-1]
         if kwargs or self.reason(target) is not None:
             return None
@@ -218,7 +218,7 @@ class LinearPass(operations.OperationMode):
         return args[0]
 
     def _write_result(self, target: Tensor, result: Tensor | None) -> Tensor | None:
-        """Write a linear result into a tensor, which then is linear; None if it doesn't fit."""
+        """Write a linear result into a tensor, which becomes linear. None if shape or dtype differ."""
         if result is None or result.shape != target.shape or result.dtype != target.dtype:
             return None
         self._others.pop(target, None)
@@ -232,7 +232,7 @@ class LinearPass(operations.OperationMode):
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
     def _sum_term(self, term: Any, other: Any) -> Any:
-        """Return a term of a sum, as a leaf unless it is linear itself."""
+        """Return a term of a sum if it is linear, else a leaf made from it."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
         if not isinstance(term, Tensor):
@@ -257,7 +257,7 @@ class LinearPass(operations.OperationMode):
             return None
         first, second = args
         x, factor = (first, second) if isinstance(first, Tensor) and self.is_linear(first) else (second, first)
-        if isinstance(factor, Tensor) and self.is_linear(factor):  # of two of them, attention's is the one that goes on
+        if isinstance(factor, Tensor) and self.is_linear(factor):  # of two linear factors, keep attention's
             if x is factor or divides:
                 return None
             if x not in self._attended:
@@ -266,7 +266,7 @@ class LinearPass(operations.OperationMode):
                 return None
         elif isinstance(factor, Tensor) and not (
             self.reason(factor) is None or operations.is_norm_statistic(factor, x) or x in self._attended
-        ):  # of what is made of linear tensors, a statistic and a gate of attention's output are held fixed
+        ):  # of "other" factors, only norm statistics and gates of attention's output are held fixed
             return None
         if divides and x is not first:
             return None
@@ -283,7 +283,7 @@ class LinearPass(operations.OperationMode):
         return self._add_bias(x @ weight if transposed else torch.nn.functional.linear(x, weight), bias)
 
     def _embedding_kind(self, args: Any, kwargs: Any) -> Kind:
-        """Return what a look-up embeds: the ids themselves, positions (they count up), or segments."""
+        """Return the kind of an embedding look-up: token ids, positions (indices that increase by 1), or segments."""
         index = operations.operation_arguments(("input", "weight"), args, kwargs)["input"]
         same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
         if same:

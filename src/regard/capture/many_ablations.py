@@ -1,12 +1,12 @@
-"""Run one text under many ablations, or other changes, in batches, without repeating unchanged computations.
+"""Run one text with many ablations or other changes, in batches, without repeating unchanged computations.
 
-A plain pass of the text alone keeps the output of every layer. In a batch whose changes all begin in layer k or later,
-the layers before k return that output again, for each row. If no token attends to later tokens, and all changes begin
-at token p or later, the pass begins at p, with the keys and values of the tokens before it (`regard.capture.prefix`).
+A plain pass of the text keeps the output of each layer. If all changes of a batch begin in layer k or later, the layers
+before k return these outputs for each row. If no token attends to later tokens and all changes begin at token p or
+later, the pass begins at p with the cached keys and values of the tokens before it (`regard.capture.prefix`).
 
-Each batch is checked: a row without changes, and all rows before their first change, have to be as in the plain pass.
-If layers pass on something besides their output, or keep more of earlier tokens than keys and values, the rows differ,
-or the pass fails; then all tokens, or all layers, are computed.
+Each batch is checked: a row without changes, and all rows before their first change, must match the plain pass. They
+differ, or the pass fails, if layers exchange more than their output, or if they depend on earlier tokens by more than
+keys and values. Then all tokens or all layers are computed.
 """
 
 import math
@@ -29,21 +29,21 @@ from regard.capture.state import shown_stacks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
-BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
-# Relative to a vector's length: how far a row without ablations may be from the plain pass. Batches of other sizes
-# round differently; a layer that lacks something from an earlier layer is off by far more.
+BATCH_TOKENS = 2048  # tokens of a whole batch; larger batches are hardly faster
+# Allowed difference of a row without ablations from the plain pass, relative to a vector's length. Batch sizes affect
+# rounding, but a layer that lacks something from an earlier layer differs by far more.
 SAME = 1e-4
-SMALL = 0.25  # of the largest batch: below it, sets of later starts join
-PASS_TOKENS = 64  # the cost of a pass besides its tokens, in tokens
+SMALL = 0.25  # batches below this fraction of the largest one are joined with sets that start later
+PASS_TOKENS = 64  # the fixed cost of a pass, expressed in tokens
 
-Start = tuple[int, int, int]  # where a set of changes begins: stack (1: a decoder's), layer in it, first token
+Start = tuple[int, int, int]  # the start of a set of changes: stack (1 is the decoder), layer, first token
 
 
 @dataclass(frozen=True)
 class LayerOutputs:
     """The output of each layer in a plain pass.
 
-    layers: the paths of each stack's layers, in the order they ran. outputs: by path. call_ids: of the pass's calls.
+    layers: the paths of each stack's layers, in execution order. outputs: by path. call_ids: of the pass's calls.
     """
 
     layers: tuple[tuple[str, ...], ...]
@@ -51,15 +51,15 @@ class LayerOutputs:
     call_ids: CallIds
 
     def before(self, start: Start) -> list[str]:
-        """Return the paths of the layers that run before an ablation of this start."""
+        """Return the paths of the layers that run before this start."""
         stack, layer, _ = start
-        if stack >= len(self.layers):  # a decoder's, which there is none of: the pass says so
+        if stack >= len(self.layers):  # there is no decoder; the pass raises the error
             return []
         return [path for layers in self.layers[:stack] for path in layers] + list(self.layers[stack][:layer])
 
     @contextmanager
     def repeated(self, model: nn.Module, paths: Sequence[str], rows: int, past: int) -> Iterator[None]:
-        """Have layers return their outputs of the plain pass, for `rows` rows and without the first `past` tokens."""
+        """Make layers return their plain-pass outputs, for `rows` rows and without the first `past` tokens."""
         layers = {path: model.get_submodule(path) for path in paths}
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
@@ -74,9 +74,9 @@ class LayerOutputs:
 
 
 class _RepeatedText:
-    """One text that is run many times, and the results of its plain pass.
+    """A text that is run many times, and the results of its plain pass.
 
-    plain: the outputs of its layers, None unless layers and attention calls correspond. keys: attention's keys and
+    plain: the outputs of its layers, None unless each attention call belongs to a layer. keys: the cached keys and
     values, None if no pass can begin within the text. keep: what to keep of each pass.
     """
 
@@ -94,7 +94,7 @@ class _RepeatedText:
         return self._passes.run([self._source] * len(sets), targets, sets, self.keep, reuse)
 
     def run_plain(self, *, within: bool) -> None:
-        """Run the plain pass. within: whether later passes are to begin within the text."""
+        """Run the plain pass. within: whether later passes may begin within the text."""
         passes, outputs = self._passes, dict[str, list[Any]]()
         reuse = PassReuse(context=partial(kept_layer_outputs, passes.model, outputs))
         targets = None if self._target is None else [self._target]
@@ -111,14 +111,14 @@ class _RepeatedText:
         takes = not passes.pairs and {"past_key_values", "use_cache"} <= passes.takes
         if not (within and takes and len(done.calls) == depth and all(map(attends_back, done.calls))):
             return
-        outputs.clear()  # before memory is needed for another pass
-        # the text once more, with a cache, which is kept if the states are the same
+        outputs.clear()  # free memory for the next pass
+        # run the text again with a cache, which is kept if the states are the same
         cached = KeptKeys()
         try:
             again = self.run([()], PassReuse(inputs=cached.inputs))
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception:  # a family that keeps something else in its cache: whatever that raises
+        except Exception:  # the architecture doesn't support this cache
             return
         if all(_same_layer_states(again.capture.last[name][0], plain[0]) for name, plain in self._last.items()):
             self.keys = cached.of(depth, len(self._source.tokens))
@@ -126,9 +126,9 @@ class _RepeatedText:
             self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
 
     def run_from(self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]) -> CapturedPass | None:
-        """Run sets of changes from a layer and a token on, after a first row without changes; return the pass.
+        """Run sets of changes from this start on, with an unchanged first row. Returns the pass.
 
-        firsts: the first token that each set changes. None if results differ that have to be those of the plain pass.
+        firsts: the first token that each set changes. Returns None if unchanged results differ from the plain pass.
         """
         assert self.plain is not None
         past, rows = start[2], [(), *sets]
@@ -150,7 +150,7 @@ class _RepeatedText:
             )
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
+        except Exception:  # a later layer needs more than an earlier layer's output
             same = False
         if not same:
             return None
@@ -163,7 +163,7 @@ class _RepeatedText:
 def ablated(
     passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
-    """Run a text once for each set of ablations; yield passes, each with its (number of the set, row of the batch)."""
+    """Run a text once per set of ablations. Yields passes with pairs of (set number, row in the batch)."""
     starts = [_start_of_changes(interventions, source if target is None else None) for interventions in sets]
     text = _RepeatedText(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
@@ -195,8 +195,8 @@ def ablated(
 
 
 def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
-    """Return whether a call's module belongs to the layer that made the call."""
-    if call is None:  # outside the layers that are shown: nothing of it is skipped
+    """Return whether the call's module is inside the layer that made the call."""
+    if call is None:  # outside the shown layers, which are never skipped
         return True
     stack = layers[0 if call.part in (None, "encoder") else 1]
     return call.layer < len(stack) and path.startswith(f"{stack[call.layer]}.")
@@ -204,8 +204,8 @@ def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[
 
 @contextmanager
 def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
-    """Keep the outputs of all items of module lists inside the block, in the order they run, by their paths."""
-    outputs.clear()  # of a pass that had to be made once more
+    """Keep the outputs of all items of module lists inside the block, by path, in execution order."""
+    outputs.clear()  # of a pass that had to be repeated
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             for number, item in enumerate(module) if isinstance(module, nn.ModuleList) else ():
@@ -215,9 +215,9 @@ def kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Itera
 
 
 def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
-    """Return a layer's output for one text as output for several rows, copied because it may be written into.
+    """Repeat a layer's output for one text for several rows, as a copy because the model may write into it.
 
-    It replaces the layer's forward, whatever that is called with.
+    It replaces the layer's forward and ignores its arguments.
     """
     if isinstance(output, Tensor):
         return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
@@ -227,7 +227,7 @@ def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
 
 
 def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Start:
-    """Return where a set of changes begins: stack, layer, first token. text: None to begin at token 0."""
+    """Return the start of a set of changes: stack, layer, first token. text: None to begin at token 0."""
     starts: list[tuple[tuple[int, int], int]] = []
     for change in interventions:
         first = 0
@@ -238,7 +238,7 @@ def _start_of_changes(interventions: Sequence[Any], text: Encoded | None) -> Sta
             part = change.part
             of_states = isinstance(change, Steer) or change.what == "hidden_states"
             layer = change.state if of_states else int(change.layer)
-            # a refusal of given weights names the token, as the pass counts it: there it has to be that of the text
+            # errors for patched weights count tokens from the start of the pass, which must be that of the text
             places = None if isinstance(change, Patch) and change.what == "weights" else change.at
             if text is not None and places is not None:
                 first = min(tokens_at("at", text.text, text.tokens, places), default=0)
@@ -253,10 +253,10 @@ def _same_layer_states(a: Tensor, b: Tensor) -> bool:
 
 
 def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield the numbers of at most `most` sets that run together from token 0, and the first start among them.
+    """Yield batches of at most `most` set numbers that run from token 0, each with its earliest start.
 
-    A batch has sets of one layer. If that makes a small batch, sets of the next layers join it: repeating layers for
-    them costs less than another pass.
+    A batch has sets of one layer. Sets of the next layers join a small batch, because computing more layers for them
+    costs less than another pass.
     """
     layers = [(stack, layer, 0) for stack, layer, _ in starts]
     order = sorted(range(len(layers)), key=lambda n: (layers[n], n))
@@ -272,13 +272,12 @@ def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tu
 
 
 def by_position(starts: Sequence[Start], length: int, depth: int, most: int) -> Iterator[tuple[list[int], Start]]:
-    """Yield the numbers of at most `most` sets that run together from their first token on, and where they begin.
+    """Yield batches of at most `most` set numbers that run from their earliest token on, each with its start.
 
-    Sets are ordered by layer, and within a layer by token; that order is cut where all passes together compute
-    least.
+    Sets are ordered by layer, then by token. The order is split into batches that minimize the cost of all passes.
     """
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
-    # least[n]: the cost of the first n sets in order; cut[n]: where their last batch begins
+    # least[n]: the lowest cost of the first n sets; cut[n]: the first set of their last batch
     least, cut = [0.0], [0]
     for stop in range(1, len(order) + 1):
         best, at, first = math.inf, stop - 1, length

@@ -1,12 +1,12 @@
-"""Learn a model's structure from plain passes, and translate interventions with it.
+"""Learn a model's structure from plain passes and use it to resolve interventions.
 
-The structure is its stacks of layers, the modules that give feed-forward outputs, and these outputs in a trace.
+The structure is its stacks of layers, the modules that compute feed-forward outputs, and these outputs for a trace.
 
-A feed-forward module is found in any architecture by watching one plain pass: a layer ends by adding the feed-forward
-output to the residual, alone or (parallel blocks) after it was added to the attention's. The module is the innermost
-one whose output is a term of such a sum, or becomes a term when multiplied by a number (Granite): a patch inserts the
-module's output in another run, which is multiplied alike. An output that is written into later (Llama 4 adds its
-experts to the shared one's output) is the output of a module further out.
+Feed-forward modules are found in any architecture by watching one plain pass. A layer ends by adding the feed-forward
+output to the residual, directly or (parallel blocks) after adding it to the attention output. The module is the
+innermost module whose output is a term of such a sum, possibly multiplied by a number (Granite). A patch inserts the
+output before this factor. If a module's output is written into later (Llama 4 adds its experts to the shared expert's
+output), an outer module is used.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,14 +35,14 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
-Sum = tuple[list[int], int, int]  # storages of the terms and of their sum, and when they were added
-ModuleOutput = tuple[int, str, int]  # storage of a module's output, path below the layer, time
+Sum = tuple[list[int], int, int]  # (storages of the terms, storage of the sum, time of the addition)
+ModuleOutput = tuple[int, str, int]  # (storage of a module's output, path inside the layer, time)
 
 
 class _SumLog(OperationMode):
-    """Keeps the sums of two tensors of a layer that runs: their terms, their results, and when they were added.
+    """Log the two-term sums of the running layer: terms, result and time.
 
-    A tensor times a number counts as the tensor. written: when each storage was written into. time: in operations.
+    A tensor times a number counts as the tensor itself. written: (storage, time) of each write. time: in operations.
     """
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class _SumLog(OperationMode):
         self.running, self.size = True, size
         self.sums: list[Sum] = []
         self.written: list[tuple[int, int]] = []
-        self.scaled: dict[int, int] = {}  # from the storage of a tensor times a number to that of the tensor
-        self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
+        self.scaled: dict[int, int] = {}  # storage of a tensor times a number -> storage of the tensor
+        self.held: list[Tensor] = []  # kept alive so that storages stay unique
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
@@ -78,7 +78,7 @@ class _SumLog(OperationMode):
 
 
 class _FeedForwardSearch(LayerHooks):
-    """Finds the modules that give feed-forward outputs. attention: paths of the modules that call attention."""
+    """Find the modules that compute feed-forward outputs. attention: paths of the modules that call attention."""
 
     def __init__(self, model: nn.Module, stacks: Stacks, attention: Sequence[str]) -> None:
         super().__init__(model, stacks)
@@ -88,7 +88,7 @@ class _FeedForwardSearch(LayerHooks):
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Search the forward pass inside the block for feed-forward modules, by hooks."""
+        """Search for feed-forward modules in the forward pass inside the block, with hooks."""
         with ExitStack() as hooks:
             for path, _ in self._stacks:
                 for n, layer in self._model.get_submodule(path).named_children():
@@ -112,16 +112,16 @@ class _FeedForwardSearch(LayerHooks):
             self._sums.held.append(first)
 
     def left(self, stack: int, layer: int, states: Tensor) -> Tensor:
-        """Find the module whose output is a term of the layer's last sum."""
+        """Find the module whose output is a term of the layer's last sum, and stop logging."""
         self._sums.running = False
         path = _last_feed_forward_term(self._sums.sums, self._order, self._sums.written)
-        if path is not None and [below for _, below, _ in self._order].count(path) == 1:  # XMOD runs one twice
+        if path is not None and [below for _, below, _ in self._order].count(path) == 1:  # XMOD runs a module twice
             self.paths[stack, layer] = path
         return states
 
 
 class _FeedForwardOutputs(LayerHooks):
-    """Keeps the feed-forward outputs of a pass, (B, L, M), by (stack, layer)."""
+    """Keep the feed-forward outputs of a pass, (B, L, M), by (stack, layer)."""
 
     def __init__(self, model: nn.Module, stacks: Stacks, paths: FeedForwardPaths) -> None:
         super().__init__(model, stacks, paths)
@@ -136,19 +136,19 @@ class _FeedForwardOutputs(LayerHooks):
 def _last_feed_forward_term(
     sums: Sequence[Sum], order: Sequence[ModuleOutput], written: Sequence[tuple[int, int]]
 ) -> str | None:
-    """Return the path of the module whose output is the newest term of a layer's last sum, or of a sum in it."""
-    if len(sums) < 2:  # the attention's alone
+    """Return the path of the module with the newest output in a layer's last sum, or in a sum that is its term."""
+    if len(sums) < 2:  # only attention's
         return None
 
     def first(term: int, added: int) -> int | None:
-        """Return the number of the first module that gave a term as it was added, not written into in between."""
+        """Return the number of the first module that output this term, if it wasn't changed before the addition."""
         changed = max((time for storage, time in written if storage == term and time < added), default=0)
         outputs = (n for n, (storage, _, time) in enumerate(order) if storage == term and changed <= time <= added)
         return next(outputs, None)
 
     terms, _, last = sums[-1]
     inner = [([first(term, time) for term in added], made) for added, made, time in sums[:-1]]
-    joined = [given_by for given_by, made in inner if made in terms and None not in given_by]  # of this layer: parallel
+    joined = [given_by for given_by, made in inner if made in terms and None not in given_by]  # parallel block
     newest = [n for given_by in ([first(term, last) for term in terms], *joined) for n in given_by if n is not None]
     return order[max(newest)][1] if newest else None
 
@@ -161,7 +161,7 @@ def feed_forward_not_found(layer: int, name: str) -> str:
     )
 
 
-# (source, target of an encoder-decoder, what is opened around the model's forward) -> the plain pass of one text
+# (source, target of an encoder-decoder, context manager around the model's forward) -> the plain pass of one text
 PlainPass = Callable[[Encoded, Encoded | None, Callable[[], AbstractContextManager[None]]], CapturedPass]
 
 
@@ -176,14 +176,14 @@ class ModelStructure:
         self._outputs: WeakKeyDictionary[Trace, dict[tuple[int, int], Tensor]] = WeakKeyDictionary()
 
     def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
-        """Return the paths of the model's stacks of layers and how many layers run, learned from these texts."""
+        """Return the paths of the model's stacks and their numbers of layers, learned from these texts."""
         if self._stacks is None:
             done = self._pass(source, target, nullcontext)
             stacks = shown_stacks(done.stacks, pairs=self._pairs)
             assert done.call_ids is not None
             modules = dict(self._model.named_modules())
             for stack in stacks:
-                # as in XLM, which has no list of layers, or XLNet, whose layers give states of another shape
+                # such as XLM, without a list of layers, or XLNet, whose states have another shape
                 if not isinstance(modules.get(stack.path), nn.ModuleList):
                     raise RegardError(
                         f"interventions: no modules of one list give the states between the {stack.count - 1} layers "
@@ -194,7 +194,7 @@ class ModelStructure:
         return self._stacks
 
     def feed_forwards(self, source: Encoded, target: Encoded | None) -> FeedForwardPaths:
-        """Return the paths of modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
+        """Return the paths of feed-forward modules by (stack, layer), learned from these texts."""
         if self._feed_forwards is None:
             search = _FeedForwardSearch(self._model, self.stacks(source, target), self._attention)
             self._pass(source, target, search.opened)
@@ -202,9 +202,9 @@ class ModelStructure:
         return self._feed_forwards
 
     def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
-        """Return the feed-forward output of a layer in a trace, found by running its tokens again, once."""
+        """Return a layer's feed-forward output for a trace, by running its tokens again once."""
         sides = source.sides
-        if sides[-1] not in self._outputs:  # a pair cannot be a key
+        if sides[-1] not in self._outputs:  # a PairTrace can't be a key
             if (len(sides) == 2) != self._pairs:
                 needs = "the pair of an encoder-decoder" if self._pairs else "the trace of one text"
                 raise RegardError(f"source: {self._name} needs {needs} to take feed-forward outputs from")
@@ -224,7 +224,7 @@ class ModelStructure:
     def changes(
         self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]
     ) -> Changes:
-        """Resolve the interventions of each text of a batch; see `resolve`."""
+        """Resolve the interventions of each text of a batch (see `resolve`)."""
         changes = Changes()
         for n, (source, of_text) in enumerate(zip(sources, interventions, strict=True)):
             target = None if targets is None else targets[n]
@@ -237,9 +237,9 @@ class ModelStructure:
     def hooks(
         self, changes: Changes, source: Encoded, target: Encoded | None
     ) -> Callable[[int], AbstractContextManager[Any]]:
-        """Return a function that makes the changes of states in a pass that begins after so many tokens.
+        """Return a function of `past` that applies changes of states in a pass that begins after `past` tokens.
 
-        source, target: a text to learn the structure from, if it isn't known.
+        source, target: a text to learn the structure from if it isn't known yet.
         """
         if not changes.states:
             return nullcontext

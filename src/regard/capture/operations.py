@@ -1,6 +1,6 @@
-"""Classify the operations of a forward pass by the names of torch's functions, and read their arguments.
+"""Classify the operations of a forward pass by the names of torch functions, and read their arguments.
 
-Everything that watches operations uses these tables. An `Operation` that read a followed tensor may be a sum, a linear
+All modules that watch operations use these tables. An `Operation` reads a followed tensor. It may be a sum, a linear
 map, a norm, or a product with known factors.
 """
 
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from regard.trace.attention_output import Norm
 
 CASTS = ("to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda")
-# Operations that only move the numbers of their first argument, or sum them.
+# Operations that only rearrange or sum the values of their first argument.
 MOVES = frozenset((
     "__get__", "__getitem__", "broadcast_to", "chunk", "clone", "contiguous", "expand", "expand_as", "flatten", "flip",
     "gather", "index_select", "mean", "moveaxis", "movedim", "narrow", "neg", "__neg__", "permute", "positive",
@@ -24,13 +24,13 @@ MOVES = frozenset((
     "view_as", "view_as_complex", "view_as_real", *CASTS,
 ))  # fmt: skip
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack"))
-# Operations that read only a tensor's shape and dtype.
+# Operations that don't read a tensor's values, only properties such as shape and dtype.
 LIKE = frozenset((
     "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "new_zeros", "new_ones", "new_empty", "new_full",
     "new_tensor", "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "element_size",
     "data_ptr", "__len__", "storage_offset", "untyped_storage", "get_device", "ndimension",
 ))  # fmt: skip
-WRITES = frozenset(("copy_", "__setitem__"))  # the last argument into the first
+WRITES = frozenset(("copy_", "__setitem__"))  # write the last argument into the first
 # The signs of a sum's terms.
 SUMS = {"add": (1, 1), "__add__": (1, 1), "__radd__": (1, 1), "sub": (1, -1), "subtract": (1, -1), "__sub__": (1, -1),
         "rsub": (-1, 1), "__rsub__": (-1, 1)}  # fmt: skip
@@ -50,17 +50,17 @@ NORMS = {
     "rms_norm": ("input", "normalized_shape", "weight", "eps"),
     "normalize": ("input", "p", "dim", "eps"),
 }
-EPS = {"layer_norm": 1e-5, "normalize": 1e-12}  # where none is given
+EPS = {"layer_norm": 1e-5, "normalize": 1e-12}  # defaults
 
 
 class OperationMode(TorchFunctionMode):
-    """Passes every operation to `_operation`, with its name; what that returns is the result."""
+    """Pass each operation with its name to `_operation`, which returns the result."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._operation(func, getattr(func, "__name__", ""), args, kwargs or {})
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Compute a torch operation, func(*args, **kwargs), and do the work of the mode."""
+        """Compute a torch operation, func(*args, **kwargs), and observe or change it."""
         raise NotImplementedError
 
 
@@ -70,7 +70,7 @@ def operation_writes_in_place(name: str) -> bool:
 
 
 def is_norm_statistic(factor: Tensor, x: Tensor) -> bool:
-    """Return whether a factor is one number for each vector, as a norm's statistics are."""
+    """Return whether a factor has one number per vector, like a norm's statistics."""
     return factor.numel() == 1 or (factor.shape[-1] == 1 and x.shape[-1] > 1)
 
 
@@ -80,15 +80,15 @@ def operation_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: d
 
 
 def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
-    """Return (input, weight, bias, transposed) of nn.Linear's call, or of addmm as GPT-2's Conv1D writes it.
+    """Return (input, weight, bias, transposed) of an nn.Linear call or of GPT-2's Conv1D, which uses addmm.
 
-    weight: (M, C), transposed: (C, M). bias: of any shape that can be added. None for any other operation.
+    weight: (M, C), or (C, M) if transposed. bias: of any broadcastable shape. None for other operations.
     """
     if name not in LINEAR_MAPS:
         return None
     names = LINEAR_MAPS[name]
     arguments = operation_arguments(names, args, kwargs)
-    if len(args) > len(names) or not arguments.keys() <= set(names):  # the others: alpha, beta, out
+    if len(args) > len(names) or not arguments.keys() <= set(names):  # alpha, beta, out
         return None
     if name == "linear":
         return arguments["input"], arguments["weight"], arguments.get("bias"), False
@@ -96,7 +96,7 @@ def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tenso
 
 
 def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
-    """Return the arguments of a norm over the last axis alone, with its eps; None for any other operation."""
+    """Return the arguments of a norm over only the last axis, including eps. None for other operations."""
     if name not in NORMS:
         return None
     arguments = operation_arguments(NORMS[name], args, kwargs)
@@ -111,9 +111,9 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
 
 
 def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """Return a norm's output with fixed statistics and without its bias, and the bias. arguments: as `norm` reads them.
+    """Return (a norm's output with fixed statistics and without bias, its bias). arguments: from `norm`.
 
-    Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
+    Norms with fixed statistics are linear (Kobayashi et al. 2021, "Incorporating Residual and
     Normalization Layers into Analysis of Masked Language Models").
     """
     x: Tensor = arguments["input"]
@@ -130,7 +130,7 @@ def norm_with_fixed_statistics(name: str, arguments: dict[str, Any]) -> tuple[Te
 
 
 def tensors_within(values: object) -> Iterator[Tensor]:
-    """Yield the tensors among an operation's arguments or results, also in lists of them."""
+    """Yield the tensors among an operation's arguments or results, including those in lists and tuples."""
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
@@ -139,7 +139,7 @@ def tensors_within(values: object) -> Iterator[Tensor]:
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
-    """Return an operation's arguments with tensors detached, unless `keeps` says to keep them."""
+    """Return an operation's arguments with all tensors detached for which `keeps` is false."""
     if isinstance(values, Tensor):
         return values if keeps(values) else values.detach()
     return type(values)(still(value, keeps) for value in values) if isinstance(values, (list, tuple)) else values
@@ -147,23 +147,23 @@ def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
 
 @dataclass
 class Operation:
-    """One operation that read a followed tensor. args are as before it, even if it wrote into one of them."""
+    """One operation that read a followed tensor. args: as before the operation, even if it wrote into them."""
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Tensor | None
-    storage: int  # the followed one
-    storages: list[int]  # of the arguments, as given
+    storage: int  # of the followed tensor
+    storages: list[int]  # of the arguments, in order
 
     @property
     def adds(self) -> bool:
-        """Return whether this operation is the plain sum of two tensors."""
+        """Return whether this operation is a plain sum of two tensors."""
         return self.name in ADDS and len(self.storages) == 2 and 0 not in self.storages and not self.kwargs
 
     @property
     def measures(self) -> bool:
-        """Return whether it reads the followed tensor for a statistic, as an RMS norm does: its square, its dtype."""
+        """Return whether it only measures the followed tensor, such as its square in an RMS norm, or its dtype."""
         squares = self.name in PRODUCTS and len(self.storages) == 2 and self.storages[0] == self.storages[1]
         like = self.name in CASTS and self.storages[0] != self.storage
         return squares or like or self.name in STATISTICS
@@ -171,22 +171,22 @@ class Operation:
 
 @dataclass(frozen=True)
 class Factors:
-    """The factors of a vector on its path: one per token, (B, L, 1), and one per component, (M,)."""
+    """The factors of a vector along its path: scale per token, (B, L, 1), and gain per component, (M,)."""
 
     scale: Tensor | float = 1.0
     gain: Tensor | float = 1.0
 
     @property
     def plain(self) -> bool:
-        """Return whether the vector has no factors on its path."""
+        """Return whether there are no factors along the path."""
         return isinstance(self.scale, float) and isinstance(self.gain, float) and self.scale * self.gain == 1.0
 
 
 def factors(seen: Operation, before: Factors) -> Factors | None:
-    """Return the factors after an operation that multiplies the followed vectors; None for any other operation.
+    """Return the factors after an operation that multiplies the followed vectors. None for other operations.
 
-    The result has to have the followed tensor's shape, and a factor that isn't a number has to be one for each token or
-    one for each component: a gate (a factor for each component of each token) is none.
+    The result must have the followed tensor's shape. A factor must be a number, one number per token, or one number per
+    component. Gates, with a number for each component of each token, aren't supported.
     """
     mine = next((x for x in seen.args if isinstance(x, Tensor) and storage_of(x) == seen.storage), None)
     if mine is None or seen.result is None or seen.result.shape != mine.shape:
@@ -219,7 +219,7 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
 
 
 def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """Return (input, weight (M, C), bias) of a linear map of the followed tensor; None for any other operation."""
+    """Return (input, weight (M, C), bias) of a linear map of the followed tensor. None for other operations."""
     arguments = linear_operation_arguments(seen.name, seen.args, seen.kwargs)
     if arguments is None or storage_of(arguments[0]) != seen.storage:
         return None
@@ -228,7 +228,7 @@ def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None]
 
 
 def followed_layer_norm(seen: Operation) -> Norm | None:
-    """Return the followed tensor's layer norm over the last axis; None for any other operation."""
+    """Return the followed tensor's layer norm over the last axis. None for other operations."""
     arguments = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
     if arguments is None or storage_of(arguments["input"]) != seen.storage:
         return None
@@ -237,7 +237,7 @@ def followed_layer_norm(seen: Operation) -> Norm | None:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """Return the address of a tensor's storage; 0 if it has none (inside vmap, without elements)."""
+    """Return the address of a tensor's storage. 0 for tensors without one (inside vmap, without elements)."""
     try:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):
@@ -245,5 +245,5 @@ def storage_of(tensor: Tensor) -> int:
 
 
 def write_counts_of_tensors(*tensors: Tensor | None) -> tuple[int, ...]:
-    """Return the number of writes to each tensor; 0 for inference tensors, which don't count them."""
+    """Return the number of in-place writes to each tensor. 0 for inference tensors, which don't count them."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)

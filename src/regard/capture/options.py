@@ -15,15 +15,15 @@ from regard.errors import RegardError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-NO_LAYERS: frozenset[int] = frozenset()  # of layers: only the last hidden state is kept, and perhaps logits
+NO_LAYERS: frozenset[int] = frozenset()  # for `layers`: keep only the last hidden state, and logits if requested
 
 
 class TensorMaskError(TypeError, AttributeError):
-    """A model computed with its mask, which needs to be written out as a tensor for that."""
+    """Raised if a model computes with its mask, which then must be a tensor."""
 
 
 def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Have a function called again with `written_masks=True`, if the model computes with its mask."""
+    """Decorate a function to be called again with `written_masks=True` if the model computes with its mask."""
 
     @functools.wraps(run)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -40,14 +40,14 @@ def masks_as_needed(run: Callable[Given, Result]) -> Callable[Given, Result]:
 class CaptureOptions:
     """What to keep of a forward pass, and how to run it.
 
-    layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
-    attention_outputs: whether the path of each attention call's context is kept, for contributions. statistics: of
-    every attention map, computed with the pass, None for none. embeddings: whether to keep the parts of the model's
-    input. compare: whether to compare a few rows of every kept call with the model's own attention. call_ids: whether
-    to number every call as a trace does, for interventions. attention: whether to keep attention, or states alone.
+    layers: the layers whose attention, values and states are kept, None for all. logits: whether to compute logits.
+    attention_outputs: whether to follow each attention call's context, for contributions. statistics: of each attention
+    map, computed with the pass, or None. embeddings: whether to keep the parts of the model's input. compare:
+    whether to compare a few rows of each kept call with the model's own attention. call_ids: whether to number calls
+    as a trace does, for interventions. attention: whether to keep attention as well as states.
 
-    How to run the pass, see the table in `session.py`: reported: attention is what the model itself reports, and
-    doesn't go through regard's function. written_masks: masks are tensors. last_row: logits are those of the last row.
+    These options select how the pass runs (see the table in `session.py`). reported: use the attention that the model
+    reports instead of regard's function. written_masks: masks are tensors. last_row: only the last row of logits.
     """
 
     layers: frozenset[int] | None = None
@@ -71,7 +71,7 @@ class CaptureOptions:
         config: Any,
         name: str,
     ) -> "CaptureOptions":
-        """Return the requested options, checked against the model's config as far as possible."""
+        """Return the requested options after checking them against the model's config as far as possible."""
         wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
@@ -91,27 +91,27 @@ class CaptureOptions:
 
     @property
     def has_comparisons(self) -> bool:
-        """Return whether calls of the pass are kept and compared with the model's own attention."""
+        """Return whether calls are kept and compared with the model's own attention."""
         return self.compare and self.attention and self.layers != NO_LAYERS
 
     def call(self, path: str) -> bool:
-        """Return whether the attention call of a module of this path is kept."""
+        """Return whether the attention calls of the module with this path are kept."""
         return self.attention and (self.layers is None or layer_of_call_path(path) in self.layers)
 
     def state(self, number: int) -> bool:
-        """Return whether a state is kept: it enters layer `number`, and leaves the previous layer."""
+        """Return whether a state is kept. State `number` is the input of layer `number`."""
         return self.layers is None or number in self.layers or number - 1 in self.layers
 
 
 def statistics_to_capture(request: bool | Statistics) -> Statistics | None:
-    """Return the statistics that `statistics=` requests, None for none; raise a RegardError for anything else."""
+    """Return the statistics that `statistics=` requests, or None. Raises RegardError for invalid values."""
     try:
         return Statistics.of(request)
     except TypeError as error:
         raise RegardError(str(error)) from error
 
 
-# For a plain pass that shows the layers of a model.
+# For a plain pass that is used to find the layers of a model.
 LAYERS_ALONE = CaptureOptions(
     None, logits=False, attention_outputs=False, embeddings=False, compare=False, call_ids=True
 )
@@ -119,7 +119,7 @@ LAYERS_ALONE = CaptureOptions(
 
 @contextmanager
 def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
-    """Call progress with each layer's fraction of the pass as it ends; never if the layers aren't found."""
+    """Call progress with 1 / layers after each layer. It isn't called if the layers aren't found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
     with ExitStack() as hooks:

@@ -1,34 +1,34 @@
-"""Follow each attention call's context through a forward pass, to find what the model does with it.
+"""Follow each attention call's context through a forward pass to find how the model uses it.
 
-The context is followed through the operations themselves, whatever the modules around them are called:
+The context is followed through operations, so module names don't matter:
 
-    followed tensor    is read by                                        then
+    followed tensor    read by                                           result
     -----------------  ------------------------------------------------  -----------------------------------------
-    the context        one linear map (W_O), all of the context          follow the projection
-    the context        anything else after that, as an adapter does      unverified, naming that operation
+    the context        one linear map (W_O) of the whole context         follow the projection
+    the context        anything else after that, such as an adapter      unverified, with the operation's name
     the projection     a factor for each token or component (RMS norm)   follow the product
-    the projection     a sum with something older than the call: the     follow the sum
-                       residual
-    the projection     a sum with something computed since the call      follow what joined it
-    what joined it     a sum with the residual                           parallel
-    the sum            a sum, and something read it before               pre-norm: it is the residual stream itself
-    the sum            a sum with something computed since the call      parallel
+    the projection     a sum with a tensor older than the call, which    follow the sum
+                       is the residual
+    the projection     a sum with a tensor computed since the call       follow the joint output
+    the joint output   a sum with the residual                           parallel
+    the sum            a sum, after another operation read it            pre-norm: it is the residual stream
+    the sum            a sum with a tensor computed since the call       parallel
     the sum            one layer norm                                    follow the normed sum
-    the normed sum     a sum                                             post-norm, unless the sum itself is read on
-    any of them        any other operation that writes or makes new      unverified, naming that operation
+    the normed sum     a sum                                             post-norm, unless the sum is read again
+    any of them        any other operation with a result or a write      unverified, with the operation's name
 
-Unverified structures are noted. They raise an error only when you request contributions.
+Unverified outputs are kept with the reason. They raise an error only when you request contributions.
 
-Following every operation costs a short text a fifth of its forward pass, and finds the same modules each time. The
-second pass of a model notes these modules; later passes of few tokens watch them alone, as long as the model has the
-same modules and only regard's hooks. regard checks the following in every pass:
+Following every operation of a short text takes a fifth of the forward pass, and finds the same modules each time. So
+the second pass of a model stores these modules, and later passes with few tokens watch only them, as long as the model
+has the same modules and only regard's hooks. regard checks the following in each such pass:
 
-    module               gets                                                          gives
+    module               input                                                         output
     -------------------  ------------------------------------------------------------  -------------------
-    the output map, W_O  the very tensor that the attention call gave                  the projection
-    the reader           to the bit the state that entered the layer + the projection
+    the output map, W_O  the same tensor that the attention call returned              the projection
+    the reader           exactly the state that entered the layer + the projection
 
-If anything differs, the pass is made again and followed operation by operation, as are all later passes.
+If anything differs, this pass is repeated, and it and all later passes are followed operation by operation.
 """
 
 import functools
@@ -56,9 +56,9 @@ OTHERWISE = "its output did not take the way that it took in earlier passes"
 
 @dataclass(frozen=True)
 class KnownOutput:
-    """The modules of one attention call: its output map, and the reader of the residual with the projection added.
+    """The modules of one attention call: its output map, and the module that reads residual + projection.
 
-    kind: of the block. A post-norm block's reader is its norm.
+    kind: of the block. In a post-norm block, the reader is the norm.
     """
 
     projection: Any  # nn.Linear, or Conv1D of transformers
@@ -66,7 +66,7 @@ class KnownOutput:
     kind: Literal["post-norm", "pre-norm"]
 
     def output(self, residual: Tensor, projected: Tensor) -> AttentionOutput:
-        """Return the attention output of a call, from the tensors of a pass."""
+        """Return the attention output of a call from the tensors of a pass."""
         weight, bias, norm = self.projection.weight.detach(), _detached(self.projection.bias), None
         weight = weight if isinstance(self.projection, nn.Linear) else weight.T
         if self.kind == "post-norm":
@@ -76,9 +76,9 @@ class KnownOutput:
 
 
 class KnownWatch:
-    """Watches the known modules in one pass, and takes the contexts of its attention calls, in order.
+    """Watch the known modules in one pass. It receives the contexts of attention calls in order.
 
-    index: the model's. Its known outputs are forgotten if a call's context takes another path.
+    index: the model's index. Its known outputs are deleted if a context takes another path.
     """
 
     def __init__(self, index: ModuleIndex) -> None:
@@ -86,15 +86,15 @@ class KnownWatch:
         self.known: tuple[KnownOutput, ...] = index.outputs or ()
         self._context: Tensor | None = None
         self._seen: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []  # residual, projection, write counts
-        self._read = 0  # calls whose sum was read as expected
+        self._read = 0  # number of calls whose sum was read as expected
 
     def follow(self, context: Tensor, entered: Tensor | None) -> None:
-        """Take the context of the next attention call, and the state that entered its layer."""
+        """Receive the context of the next attention call and the state that entered its layer."""
         self._context = context
         self._seen.append((context if entered is None else entered, None, ()))
 
     def projected(self, n: int, _projection: nn.Module, args: Any, output: Any) -> None:
-        """Take the output of call n's output map, if its input is the call's context."""
+        """Store the output of call n's output map if its input is the call's context."""
         context, self._context = self._context, None
         if len(self._seen) == n + 1 and context is not None and isinstance(output, Tensor):
             read, residual = args[0], self._seen[n][0]
@@ -102,14 +102,14 @@ class KnownWatch:
                 self._seen[n] = residual, output, write_counts_of_tensors(residual, output)
 
     def read(self, n: int, _reader: nn.Module, args: Any) -> None:
-        """Check that the reader of call n gets the residual with attention's projection added."""
+        """Check that the input of call n's reader is the residual + the projection."""
         if len(self._seen) == n + 1 and self._read == n and args:
             residual, projected, _ = self._seen[n]
             if projected is not None and projected.shape == residual.shape:
                 self._read += torch.equal(args[0], residual + projected)
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
-        """Return the outputs of all calls; all are unverified if one took another path."""
+        """Return the outputs of all calls. All are unverified if one took another path."""
         pairs = [(x, y) for x, y, counts in self._seen if y is not None and write_counts_of_tensors(x, y) == counts]
         if not len(self._seen) == len(pairs) == self._read == len(self.known):
             self.index.outputs = ()
@@ -118,7 +118,7 @@ class KnownWatch:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Watch the known output modules of attention calls in the forward pass inside the block."""
+        """Watch the known modules of all attention calls in the forward pass inside the block."""
         with ExitStack() as hooks:
             for n, known in enumerate(self.known):
                 hooks.enter_context(known.projection.register_forward_hook(partial(self.projected, n)))
@@ -131,7 +131,7 @@ def known_outputs(
     outputs: Sequence[AttentionOutput | UnverifiedOutput],
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
-    """Find the modules of all calls in a pass that was followed; none if those of a call aren't certain."""
+    """Return the modules of all calls in a followed pass, or () if any call's modules aren't certain."""
     places: dict[int, list[Any]] = {}
     for module in index.modules:
         if type(module) is nn.Linear or of_transformers(module, "Conv1D"):
@@ -167,15 +167,15 @@ def _detached(tensor: Tensor | None) -> Tensor | None:
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
-_Act = Callable[["_ContextPath", Operation], None]  # what to do when a followed tensor is read
+_Act = Callable[["_ContextPath", Operation], None]  # called when a followed tensor is read
 _open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower", default=None)
 
 
 @contextmanager
 def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
-    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order.
+    """Follow each context passed to `follow_context` inside the block. The list is filled in order at the end.
 
-    index: the model's, if earlier passes may know its modules, and later passes may learn them from this one.
+    index: the model's index, to use modules known from earlier passes and to store those of this pass.
     """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
     follower = KnownWatch(index) if index is not None and index.outputs else _Follower(index)
@@ -189,7 +189,7 @@ def follow_outputs(index: ModuleIndex | None = None) -> Iterator[list[AttentionO
 
 
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
-    """Follow a context tensor that a module's attention returns; does nothing outside `follow_outputs`.
+    """Follow a context tensor that a module's attention returns. Does nothing outside `follow_outputs`.
 
     module: the attention module. entered: the state that entered its layer, if known.
     """
@@ -206,13 +206,13 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered
 
 @dataclass(eq=False)
 class _ContextPath:
-    """The path of one context, (batch, length, ..., width), as far as it was followed. name: of its module.
+    """The path of one context, (batch, length, ..., width), as far as it was followed. name: its module's path.
 
-    parts: the residual, what is added to it, and that before its factors; versions: how often each was written to.
-    norm: the one reader of residual + added, as long as it is that. read: whether something has read that sum.
-    newer: storages of tensors computed since the attention call. followed: what is followed now, by its storage: a
-    tensor, or a weak reference to it. entered, readers: if later passes learn from this one, the state that entered the
-    layer, and the modules that read residual + added.
+    parts: the residual, the tensor added to it, and that tensor before its factors. versions: their write counts.
+    norm: the layer norm of residual + added, while it is the sum's only reader. read: whether the sum was read.
+    newer: storages of tensors computed since the attention call. followed: the followed tensors, or weak references to
+    them, by storage. entered, readers: the state that entered the layer, and the modules that read residual + added, if
+    later passes learn from this one.
     """
 
     name: str
@@ -236,7 +236,7 @@ class _ContextPath:
     readers: list[nn.Module] = field(default_factory=list)
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
-        """Return the verified output, or the reason why it could not be verified."""
+        """Return the verified output, or an unverified output with the reason."""
         if self.reason is None and operations.write_counts_of_tensors(*self.parts) != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
@@ -250,12 +250,12 @@ class _ContextPath:
         return AttentionOutput(self.kind, weight, bias, residual, projected, norm, self.scaling)
 
     def add_to_residual(self, residual: Tensor, added: Tensor, factors: Factors) -> str | None:
-        """Take the terms of a sum as residual and attention's addition to it; return the reason if they can't be."""
+        """Store the terms of a sum as the residual and attention's addition. Returns a reason if they don't fit."""
         if residual.shape != added.shape or residual.shape[:-1] != (self.batch, self.length):
             return f"projection and residual have the shapes {tuple(added.shape)} and {tuple(residual.shape)}"
         self.residual = residual
         if factors.plain:
-            self.projected = added  # not what was kept before: a sum may have been written into it
+            self.projected = added  # replaced, because the earlier tensor may have been overwritten by a sum
         else:
             assert self.projected is not None
             self.projected = self.projected.reshape(added.shape)
@@ -268,21 +268,21 @@ class _ContextPath:
 
 
 class _Follower(TorchFunctionMode):
-    """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage).
+    """Observe each operation of a pass and act on those that read a followed tensor, identified by its storage.
 
-    index: the model's. learns: whether later passes know the modules from this one.
+    index: the model's index. learns: whether to store the modules for later passes.
     """
 
     def __init__(self, index: ModuleIndex | None) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
-        self.index, self.learns = index, index is not None and index.followed == 1  # the first is often the only one
-        self._outside = current_call_path()  # attention calls are made under paths of their own
-        self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> its path, and what to do when it is read
+        self.index, self.learns = index, index is not None and index.followed == 1  # pass 1 is often the only one
+        self._outside = current_call_path()  # differs inside attention calls
+        self._followed: dict[int, tuple[_ContextPath, _Act]] = {}  # storage -> (path, function to call on a read)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
-        # nothing is followed; an attribute; inside an attention call
+        # nothing is followed, an attribute is read, or this is inside an attention call
         if not self._followed or name == "__get__" or current_call_path() != self._outside:
             return func(*args, **kwargs)
         storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
@@ -293,21 +293,21 @@ class _Follower(TorchFunctionMode):
         results = list(tensors_within(result))
         made = {storage_of(r) for r in results}
         for storage in followed:
-            if (writes or not made <= {storage}) and storage in self._followed:  # else nothing came of it, or a view
+            if (writes or not made <= {storage}) and storage in self._followed:  # skips views and reads without result
                 path, act = self._followed[storage]
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
-        new = made if writes else made - set(storages)  # a view was there before
+        new = made if writes else made - set(storages)  # views aren't new
         for path in {id(path): path for path, _ in self._followed.values()}.values():
             numbers = sum(isinstance(argument, (int, float)) for argument in args)
             if name in operations.PRODUCTS and (len(args), numbers) == (2, 1) and path.newer.isdisjoint(storages):
-                path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
+                path.newer -= new  # a multiple of an older tensor counts as old
             else:
                 path.newer |= new
         return result
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Follow operations inside the block, and learn which modules without parts read a sum."""
+        """Follow operations inside the block, and note the modules without submodules that read a sum."""
         with ExitStack() as hooks:
             for module in self.index.modules if self.learns and self.index is not None else ():
                 if not module._modules:
@@ -316,7 +316,7 @@ class _Follower(TorchFunctionMode):
             yield
 
     def results(self) -> list[AttentionOutput | UnverifiedOutput]:
-        """Return the followed outputs of all attention calls, and let the index learn their modules."""
+        """Return the outputs of all attention calls, and store their modules in the index."""
         outputs = [path.result() for path in self.paths]
         if self.index is not None:
             self.index.followed += 1
@@ -326,7 +326,7 @@ class _Follower(TorchFunctionMode):
         return outputs
 
     def _note_reader(self, module: nn.Module, args: Any) -> None:
-        """Note a module whose input is the sum of a residual and attention's addition to it."""
+        """Note a module whose input is the sum of the residual and attention's addition."""
         if args and isinstance(args[0], Tensor):
             path, act = self._followed.get(storage_of(args[0]), (None, None))
             if path is not None and act == self._sum_read:
@@ -346,7 +346,7 @@ class _Follower(TorchFunctionMode):
         return self.follow(path, seen.result, functools.partial(self._projected_read, Factors()))
 
     def _context_read_again(self, path: _ContextPath, seen: Operation) -> None:
-        """Give up if an operation besides the projection reads the context: an adapter's share would be missing."""
+        """Give up if another operation than the projection reads the context: its contribution would be missing."""
         if not seen.measures:
             self._give_up(path, f"{seen.name!r} reads the context beside the output projection")
 
@@ -360,7 +360,7 @@ class _Follower(TorchFunctionMode):
         mine = seen.storages.index(seen.storage)
         added, other = seen.args[mine], seen.args[1 - mine]
         self._drop(path)
-        if seen.storages[1 - mine] in path.newer:  # no residual: that one may come next
+        if seen.storages[1 - mine] in path.newer:  # not the residual, which may be added next
             path.reason = BESIDE
             return self.follow(path, seen.result, functools.partial(self._joined_read, factors, added))
         if (reason := path.add_to_residual(other, added, factors)) is not None:
@@ -369,7 +369,7 @@ class _Follower(TorchFunctionMode):
         return self.follow(path, seen.result, self._sum_read)
 
     def _joined_read(self, factors: Factors, added: Tensor, path: _ContextPath, seen: Operation) -> None:
-        """Take the sum of the projection and a parallel output as parallel if it is added to the residual."""
+        """Classify the block as parallel if the projection plus a parallel output is added to the residual."""
         if seen.adds and seen.storages[0] != seen.storages[1]:
             mine = seen.storages.index(seen.storage)
             if seen.storages[1 - mine] not in path.newer:
@@ -385,7 +385,7 @@ class _Follower(TorchFunctionMode):
             else:
                 path.reason = BESIDE
             return self._drop(path)
-        # a second reader: the sum goes on beside its norm
+        # a second reader means that the sum is used besides its norm
         path.norm, path.read = None if path.read else operations.followed_layer_norm(seen), True
         if path.kind is not None:
             return self._give_up(path, ODD)
@@ -396,8 +396,8 @@ class _Follower(TorchFunctionMode):
     def _normed_read(self, path: _ContextPath, seen: Operation) -> None:
         if seen.name not in ADDS or path.norm is None:
             return
-        # The stream goes on from the norm: post-norm. Were the sum itself added later on, it would be pre-norm after
-        # all: it stays followed as long as the model keeps it, but not longer.
+        # The stream continues from the norm, so this is post-norm. If the sum itself is added later, it is pre-norm
+        # after all, so keep following the sum while the model keeps it.
         path.reason, path.kind = None, "post-norm"
         self._forget(path, seen.storage)
         for storage, tensor in [*path.followed.items()]:
@@ -405,7 +405,7 @@ class _Follower(TorchFunctionMode):
 
     def follow(self, path: _ContextPath, tensor: Tensor, act: _Act) -> None:
         storage = storage_of(tensor)
-        path.followed[storage] = tensor  # alive, so that no other tensor gets its storage
+        path.followed[storage] = tensor  # kept alive so that its storage stays unique
         self._followed[storage] = path, act
 
     def _forget(self, path: _ContextPath, storage: int, _gone: Any = None) -> None:

@@ -1,8 +1,8 @@
-"""Keep the keys and values of a text's plain pass, so that another pass of the same text can begin within it.
+"""Keep the keys and values of a text's plain pass, so that another pass of the text can begin within it.
 
-If every token attends only to itself and to earlier tokens, a change at token p leaves all tokens before p as they
-were: a pass that begins at p needs only their keys and values in each layer. A KV cache holds these: the plain pass
-fills a cache of transformers, and later passes get a part of it, which they extend without writing into it.
+If each token attends only to itself and earlier tokens, a change at token p doesn't affect the tokens before p. A pass
+that begins at p then needs only their keys and values in each layer. The plain pass fills a key/value cache of
+transformers. Later passes use a part of it, which they extend without changing it.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.interventions.names import CallIds
 
-MAX_WRITTEN_TOKENS = 1024  # tokens up to which a mask that isn't a band of positions is written out to look at it
+MAX_WRITTEN_TOKENS = 1024  # largest number of tokens for which the whole mask is computed if it isn't just a band
 
 
 @dataclass(frozen=True)
 class PassReuse:
-    """The results that a pass reuses from an earlier pass, so that some layers aren't computed.
+    """The results that a pass reuses from an earlier pass to skip computations.
 
     call_ids: of its attention calls, None to find them. skipped: paths of layers that repeat their earlier outputs.
-    context: opened around the model's forward. inputs: changes the model's inputs. past: after how many tokens of the
-    text the pass begins.
+    context: context manager around the model's forward. inputs: changes the model's inputs. past: the number of tokens
+    before the start of the pass.
     """
 
     call_ids: CallIds | None = None
@@ -41,12 +41,12 @@ NO_REUSE = PassReuse()
 
 @dataclass(frozen=True)
 class KeysValues:
-    """The keys and values of a text in each layer: keys (1, G, L, D) and values (1, G, L, E), layer by layer."""
+    """The keys (1, G, L, D) and values (1, G, L, E) of a text in each layer."""
 
     layers: tuple[tuple[Float[Tensor, "1 G L D"], Float[Tensor, "1 G L E"]], ...]
 
     def continued(self, inputs: dict[str, Any], past: int) -> dict[str, Any]:
-        """Return the inputs of a pass that begins at token past, with the keys and values of the tokens before it."""
+        """Return inputs for a pass from token `past` on, with the cached keys and values of the tokens before it."""
         from transformers import DynamicCache
 
         rows = inputs["input_ids"].shape[0]
@@ -57,22 +57,22 @@ class KeysValues:
 
 
 class KeptKeys:
-    """Has a model's plain pass fill a cache: `inputs` adds it to the model's inputs, `of` returns its contents."""
+    """Make a model's plain pass fill a cache. `inputs` adds it to the model's inputs, `of` returns its contents."""
 
     def __init__(self) -> None:
         self._cache: Any = None
 
     def inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Return the inputs with an empty cache, which keeps all keys, also in layers that see only the newest."""
+        """Return the inputs with an empty cache, which keeps all keys even in sliding-window layers."""
         from transformers import DynamicCache
 
         self._cache = DynamicCache()
         return inputs | {"past_key_values": self._cache, "use_cache": True}
 
     def of(self, depth: int, length: int) -> KeysValues | None:
-        """Return the cached keys and values of a text's tokens, None if the cache lacks the keys of a layer."""
+        """Return the cached keys and values of a text's tokens. None if the keys of any layer are missing."""
         layers = [] if self._cache is None else self._cache.layers
-        # some caches keep a window, or rounded keys
+        # other caches keep only a window, or quantized keys
         if len(layers) != depth or not all(type(x).__name__ == "DynamicLayer" and x.is_initialized for x in layers):
             return None
         kept = tuple((layer.keys, layer.values) for layer in layers)
@@ -108,7 +108,7 @@ def without_first(output: Any, past: int) -> Any:
 class EarlierRows:
     """The results of a plain pass for the tokens before a pass that starts within the text.
 
-    last_hidden_state, logits: of all tokens of the text, without padding. past: how many are before the pass.
+    last_hidden_state, logits: of all tokens of the text, without padding. past: the number of tokens before the pass.
     """
 
     past: int
@@ -116,13 +116,13 @@ class EarlierRows:
     logits: Float[Tensor, "..."] | None
 
     def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
-        """Return the rows of the whole text: the earlier rows and these. name: "last_hidden_state" or "logits"."""
+        """Return the rows of the whole text, earlier rows first. name: "last_hidden_state" or "logits"."""
         earlier = getattr(self, name)
         return torch.cat([earlier[: self.past], rows])
 
 
 def _earlier_layer(key: Tensor, value: Tensor, rows: int) -> Any:
-    """Return the cache of one layer: earlier keys and values, to which new ones are joined, but not kept."""
+    """Return the cache of one layer. It appends new keys and values to the earlier ones without storing them."""
     from transformers.cache_utils import DynamicLayer
 
     layer: Any = DynamicLayer()

@@ -1,7 +1,7 @@
-"""Capture a `regard.Transformer`, whose attention calls `attend` itself, with hooks on its attention modules.
+"""Capture a `regard.Transformer`, which already uses `attend`, with hooks on its attention modules.
 
-A few query rows of every call are computed once more from the definition, in float64 (`attention/reference.py`); the
-largest difference goes into the trace's status.
+A few query rows of each call are recomputed from the definition in float64 (`attention/reference.py`). The trace's
+status reports the largest difference.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ from regard.nn.multihead import MultiHeadAttention
 from regard.trace.status import DEFINITION
 
 EVERY = slice(None)
-AT_ONCE = 1 << 20  # numbers of keys that are compared at a time
+AT_ONCE = 1 << 20  # largest number of key components in float64 at a time
 
 
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
-    """Compare and follow every attention call inside the block, by hooks that are removed after it."""
+    """Compare and follow all attention calls inside the block with hooks, which are removed after it."""
     capture.comparison.reference = DEFINITION
     with ExitStack() as hooks:
         for path, module in model.named_modules():
@@ -53,17 +53,17 @@ def _compare_and_follow_context(
     context = args[0].unflatten(-1, (module.heads, module.d_v))
     for calls in open_records.get()[-1:]:
         call, texts = next(reversed(calls.values())), compared_batch_texts(capture.call_count, context.shape[0])
-        with torch._C.DisableTorchFunction():  # the pass's own tensors are followed, not these
+        with torch._C.DisableTorchFunction():  # these operations aren't followed
             if capture.to_compare is None:
                 compare_with_definition(capture.comparison, call, context, texts)
             else:
                 capture.to_compare.append((call, context, texts))
     if capture.keep.attention_outputs:
-        follow_context(context, module, capture.entered)  # last, for what is done with it is followed from here on
+        follow_context(context, module, capture.entered)  # last, because all later operations are followed
 
 
 def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, slice]]) -> None:
-    """Compare the calls of a finished pass; calls of one shape without mask and bias are compared as one call."""
+    """Compare the calls of a finished pass. Calls of the same shape without mask, bias and sinks are joined."""
     alike: dict[Any, list[tuple[Tensor, ...]]] = {}
     for call, context, texts in seen:
         query, key, rule = call.weights.query, call.weights.key, call.weights.rule
@@ -81,15 +81,15 @@ def _compare_later(comparison: Comparison, seen: Sequence[tuple[Call, Tensor, sl
 def compare_with_definition(
     comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"], texts: slice = EVERY
 ) -> None:
-    """Compute a few rows of a call by the definition and keep the largest differences. texts: of its batch."""
+    """Compute a few rows of a call from the definition and keep the largest differences. texts: the compared texts."""
     weights, value = call.weights, call.value
-    if value is None or call.ablations:  # the definition knows no ablations
+    if value is None or call.ablations:  # the definition doesn't include ablations
         return
     query, key, rule = weights.query[texts], weights.key[texts], weights.rule
     rows, keys = sampled_rows(query.shape[2]).to(query.device), slice(0, key.shape[2])
     share = query.shape[1] // key.shape[1]
     ours = weights.rows(slice(*texts.indices(len(weights.query))), rows)
-    # in float64 the keys of all heads take much memory in a long text: a few heads at a time
+    # a few heads at a time, because float64 keys of a long text need much memory
     step = max(1, AT_ONCE * key.shape[1] // max(1, key.numel()))
     for group in range(0, key.shape[1], step):
         some, heads = slice(group, group + step), slice(group * share, (group + step) * share)
@@ -103,7 +103,7 @@ def compare_with_definition(
 
 
 class RegardSession(Session):
-    """Runs the captured passes of a `regard.Transformer`."""
+    """Run the captured passes of a `regard.Transformer`."""
 
     watch = staticmethod(hooked)
 

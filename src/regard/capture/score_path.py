@@ -1,10 +1,10 @@
-"""Split the query and the key of one attention score by what was written into the residual streams before.
+"""Split the query and the key of an attention score by the components that wrote to the residual stream.
 
-Both are linear functions of that, if the norms' statistics are held fixed (`linear_pass`): the gradient of each of
-their D components, times what was written, is its part in that component. This takes one pass up to the attention call,
-and 2 · D backward passes over the linear operations.
+With fixed norm statistics, both are linear functions of these outputs (`linear_pass`). The gradient of one of their D
+dimensions times an output is that output's part of the dimension. This takes one pass up to the attention call, and
+2 · D backward passes over the linear operations.
 
-`outcome_path` splits a logit, a difference of two or a cosine likewise, up to the last hidden state or the logits.
+`outcome_path` splits a logit, a logit difference or a cosine in the same way, with a pass up to the output.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ from regard.model_files.suppress_warnings import quiet
 from regard.text.tokens import Encoded
 
 Side = Literal["encoder", "decoder"]
-AT_ONCE, NUMBERS = 16, 1 << 26  # components whose gradients are computed together, and numbers of these at most
+AT_ONCE, NUMBERS = 16, 1 << 26  # largest number of dimensions differentiated together, and of gradient values
 
 
 @dataclass(frozen=True)
 class Writer:
     """The writer of a component: an embedding, a head's attention to a source token, a feed-forward layer, or biases.
 
-    layer: None before the first layer, and for "final bias", after the last. "feed-forward" is all that a layer adds
-    besides its attention and its biases. side: for an encoder-decoder, the stream it was written into first, None if
+    layer: None before the first layer and, for "final bias", after the last. "feed-forward" is all that a layer adds
+    except attention and biases. side: for an encoder-decoder, the stack to which the component was added first, None if
     unknown. cross: whether the head attends to the encoder's tokens.
     """
 
@@ -51,9 +51,9 @@ class Writer:
 
 @dataclass(frozen=True, eq=False)
 class SideParts:
-    """The components of a query, or of a key, in float64: vectors that sum to whole, the model's own vector.
+    """The components of a query or a key in float64. They sum to `whole`, the model's own vector.
 
-    tokens: those that it is the mean of.
+    tokens: the tokens whose mean it is.
     """
 
     writers: tuple[Writer, ...]
@@ -71,7 +71,7 @@ def score_path(
     query: Sequence[int],
     keys: Sequence[Sequence[int]],
 ) -> tuple[SideParts, list[SideParts]]:
-    """Run a text up to an attention call, and split a head's mean query of some tokens, and some mean keys."""
+    """Run a text up to an attention call and split a head's mean query, and mean keys, over sets of tokens."""
     name = f"score_sources of layer {call.layer} of {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard: its queries and keys are not seen")
@@ -100,7 +100,7 @@ def run_linearly(
     *,
     written_masks: bool = False,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
-    """Run a pass up to a call (None: to its end); return it, its logits, and the last hidden states that were seen."""
+    """Run a pass up to a call, or to its end for None. Returns the pass, its logits and its last hidden states."""
     keep = CaptureOptions(
         logits=call is None, attention_outputs=False, embeddings=False, compare=False, written_masks=written_masks,
         last_row=call is not None and "logits_to_keep" in session.takes,
@@ -115,7 +115,7 @@ def run_linearly(
         watched = LinearPass(ids, call, CallNumbering(session.model, capture, pairs=session.pairs), capture)
         watched.holds_activations = bool(session.labels)
         with (
-            suppress(ReachedError),  # the call was made: what comes after it is not needed
+            suppress(ReachedError),  # the call was reached
             quiet(),
             torch.no_grad(),
             session.capture_attention(capture),
@@ -137,12 +137,12 @@ def split_rows(
     what: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """Split the mean of some tokens' vectors into components, by what wrote them into the residual stream."""
+    """Split the mean of some tokens' vectors into components by their writers."""
     if not done.is_linear(vectors):
         raise RegardError(f"{what} isn't a linear function of the residual stream: {reason!r} is in between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)
     tensors = [leaf.tensor for leaf in done.leaves]
-    gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
+    gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by dimension
     at_once = max(1, min(AT_ONCE, NUMBERS // sum(tensor.numel() for tensor in tensors)))
     for directions in torch.eye(len(whole), dtype=whole.dtype, device=whole.device).split(at_once):
         for leaf, grad, grads in zip(
@@ -154,7 +154,7 @@ def split_rows(
     if not any(bool(torch.cat(grads).any()) for grads in embedded):
         raise RegardError(f"{what} isn't a linear function of the token embeddings: a lower layer doesn't add to them")
     places: dict[Writer, int] = {}
-    order: list[int] = []  # the number of each row's writer
+    order: list[int] = []  # the writer number of each row
     blocks: list[Tensor] = []
     for leaf, grads in zip(done.leaves, gathered, strict=True):
         if grads:
@@ -169,13 +169,13 @@ def split_rows(
 def _gradients_of_components(
     whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
 ) -> list[Tensor | None]:
-    """Compute the gradients, (n, ...) each, of some components by each tensor; None if there is none."""
+    """Compute the gradients of n dimensions by each tensor, (n, ...), or None for independent tensors."""
     options = {"retain_graph": True, "allow_unused": True}
     if len(directions) == 1:
         return [None if g is None else g[None] for g in torch.autograd.grad(whole, tensors, directions[0], **options)]
     try:
         return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
-    except RuntimeError:  # an operation that supports no batches of gradients
+    except RuntimeError:  # an operation doesn't support batched gradients
         grads = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
         return [None if some[0] is None else torch.stack(some) for some in zip(*grads, strict=True)]
 
@@ -183,7 +183,7 @@ def _gradients_of_components(
 def _kept_leaf_gradients(
     leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str
 ) -> Float[Tensor, "n ..."]:
-    """Return what to keep of a leaf's gradients: attention's rows of the tokens, (n, H, r, E), else leaf · gradient."""
+    """Reduce a leaf's gradients: for attention to the rows of the tokens, (n, H, r, E), else to leaf · gradient."""
     if leaf.kind != "attention":
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     of_tokens = grad[:, 0, :, list(tokens)].double()
@@ -195,7 +195,7 @@ def _kept_leaf_gradients(
 def _parts_of_leaf(
     leaf: Leaf, gradients: Tensor, side: Side | None, tokens: tuple[int, ...]
 ) -> tuple[list[Writer], Float[Tensor, "P D"]]:
-    """Split one leaf into components, without zeros; attention by head and source token."""
+    """Split a leaf into its nonzero components. Attention is split by head and source token."""
     if leaf.weights is None or leaf.value is None:
         keep = bool(gradients.any())
         return [Writer(leaf.kind, leaf.layer, side=side)] * keep, gradients[None].expand(int(keep), -1)
@@ -210,7 +210,7 @@ def _parts_of_leaf(
 
 @dataclass(frozen=True, eq=False)
 class AttributionTarget:
-    """The outcome: logits[token], logits[token] - logits[against], or (token None) the cosine to a direction."""
+    """The outcome: logits[token], logits[token] - logits[against], or the cosine to a direction if token is None."""
 
     token: int | None = None
     against: int | None = None
@@ -220,24 +220,24 @@ class AttributionTarget:
 def outcome_path(
     session: Session, source: Encoded, target: Encoded | None, outcome: AttributionTarget, tokens: Sequence[int]
 ) -> SideParts:
-    """Run a text, and split the mean outcome of some tokens, by writer, into vectors of one number.
+    """Run a text and split the mean outcome of some tokens by writer, into vectors with one number.
 
-    For a cosine, the length of the mean state is held fixed, like a norm's statistics.
+    For a cosine, the length of the mean state is held fixed, like norm statistics.
     """
     name = f"attribution in {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard, so no exact split is known")
     rows, length = list(tokens), len((source if target is None else target).tokens)
-    logits_of = rows if outcome.token is not None else rows[-1:]  # all of them would be (L, V)
+    logits_of = rows if outcome.token is not None else rows[-1:]  # all rows would be (L, V)
     done, logits, last = run_linearly(session, source, target, None, logits_of)
     states = last.get("last_hidden_state")
     if outcome.token is None and (states is None or states.shape[1] != length):
-        done, logits, last = run_linearly(session, source, target, None)  # it is seen where it enters the head, in full
+        done, logits, last = run_linearly(session, source, target, None)  # as input of the head, for all tokens
     if done.spoiled is not None:
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so no exact split is known")
     if outcome.token is not None:
         ends = logits
-        if ends is not None and ends.ndim == 2:  # of the whole text: one row, in which every token may have a part
+        if ends is not None and ends.ndim == 2:  # one row for the whole text, to which all tokens may contribute
             rows, ends = [0], ends[:, None]
         elif ends is not None and ends.shape[1] == len(rows):
             rows = list(range(len(rows)))
@@ -256,7 +256,7 @@ def outcome_path(
 
 
 def _outcome_at_rows(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:
-    """Compute the outcome at every row; for a cosine, its part in the cosine of the rows' mean."""
+    """Compute the outcome at each row. For a cosine, this is the row's part of the cosine of the rows' mean."""
     if outcome.token is not None:
         return ends[:, outcome.token] - (0 if outcome.against is None else ends[:, outcome.against])
     assert outcome.direction is not None

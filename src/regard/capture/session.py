@@ -1,19 +1,19 @@
-"""Run captured forward passes of a model, one at a time, on a copy of its modules, so that the model doesn't change.
+"""Run captured forward passes of a model, one at a time. A copy of the modules is used, so the model doesn't change.
 
-`CaptureOptions` fix how a pass is run before it starts. If a pass needs more, regard runs another pass:
+`CaptureOptions` define how a pass runs. If the pass turns out to need other options, regard runs another pass:
 
-    attention through   masks            logits       what is seen of it               the next pass
+    attention through   masks            logits       observation                      next pass
     ------------------  ---------------  -----------  -------------------------------  ----------------------------
     the interface       specifications   any          the model computes with a mask   masks written out as tensors
     the interface       any              last row     no last hidden state             all rows of the logits
-    the interface       any              any          no call, or one of two stacks    weights that the model reports
-    reported weights    the model's own  any          weights that can't be believed  none: RegardError
+    the interface       any              any          no call, or a missing stack      weights that the model reports
+    reported weights    the model's own  any          weights that fail the checks    none: RegardError
 
-After a first pass of the last kind but one, all later passes begin with reported weights.
+Once a pass has used reported weights, all later passes use them from the start.
 
-In half precision, the model's own attention is compared on queries and keys that are already rounded, so the difference
-of weights in a status doesn't include that rounding. So the model runs twice over the beginning of a text: as it is,
-and with every weight converted to float32 where it is used, which copies none of the large ones.
+In half precision, attention is compared on queries and keys that are already rounded, so the difference in a status
+doesn't include this rounding. To measure it, the model runs twice on the beginning of a text: unchanged, and with
+weights converted to float32 when they are used, which avoids copies of large weights.
 """
 
 import inspect
@@ -58,12 +58,12 @@ _capturing: ContextVar[bool] = ContextVar("regard_capturing", default=False)
 class Session:
     """Runs the captured passes of one model.
 
-    filler: the id that pads shorter texts of a batch. pairs: whether it is an encoder-decoder. takes: the names of its
-    forward's parameters. model: the copy that passes are made with, see `Twin`; original: the model itself. index: of
-    its modules, as they were in the last pass. reports_weights: whether the model's attention can't be called, so that
-    its weights are those that it reports itself; known from its class, else from the first pass, and None before that.
-    reads_padding: whether padding changes a text's states, None before that was tested (`regard.models.runner`).
-    labels: of a classifier. watch: opened around a pass, captures the attention calls of this kind of model.
+    filler: the id that pads shorter texts of a batch. pairs: whether it is an encoder-decoder. takes: the parameters of
+    its forward. model: the copy that passes run on (see `Twin`). original: the model itself. index: of the modules in
+    the last pass. reports_weights: whether regard uses the weights that the model reports, because its attention can't
+    go through regard. This is known from the model's class or after the first pass, and None before.
+    reads_padding: whether padding changes a text's states, None before this was tested (`regard.models.runner`).
+    labels: of a classifier. watch: a context manager that captures the attention calls of this kind of model.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
@@ -72,10 +72,10 @@ class Session:
         self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
-        self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype, notes on it, measured on the first text
+        self._arithmetic: dict[str, tuple[str, ...]] = {}  # dtype -> notes, measured on the first text
         self.index = ModuleIndex(self.model)
         self.labels = class_names(model)
-        # without a padding token, a classifier of a text's last token cannot tell which that is
+        # without a padding token, a classifier that uses a text's last token can't find it
         self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
         self.reads_padding: bool | None = True if self._unpadded else None
         parts = (module for module in model.modules() if of_transformers(module, "PreTrainedModel"))
@@ -83,7 +83,7 @@ class Session:
 
     @staticmethod
     def watch(model: Any, capture: Capture) -> AbstractContextManager[None]:
-        """Capture the attention calls of a transformers model; no other model imports transformers."""
+        """Capture the attention calls of a transformers model. Other models don't import transformers."""
         from regard.capture.hf_attention import through_interface
 
         return through_interface(model, capture)
@@ -96,14 +96,14 @@ class Session:
                 f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
                 "model: run it once that pass is over"
             )
-        if self._process != os.getpid():  # a forked child: it has none of the threads that it would wait for
+        if self._process != os.getpid():  # a forked child doesn't have the threads that it would wait for
             torch.set_num_threads(1)
             self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         with self._lock:
             if not self._held:
                 self._twin.refresh()
                 self.index = self.index.current()
-                if self._unpadded:  # on the copy: a batch of texts of one length is refused without a token for it
+                if self._unpadded:  # on the copy: else a batch is rejected, even without padding
                     self._text_config().pad_token_id = -1
             self._held += 1
             try:
@@ -117,7 +117,7 @@ class Session:
 
     @cached_property
     def structure(self) -> ModelStructure:
-        """Return the model structure that interventions need, learned at the first intervention."""
+        """Return the model structure for interventions. It is learned when first needed."""
         return ModelStructure(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
@@ -128,7 +128,7 @@ class Session:
         keep: CaptureOptions | None = None,
         reuse: PassReuse = NO_REUSE,
     ) -> CapturedPass:
-        """Run one captured pass of a batch, and again if the first pass shows that it needs other options."""
+        """Run a captured pass of a batch, and repeat it if the first pass shows that it needs other options."""
         keep = keep or CaptureOptions()
         with self.alone():
             changed = any(interventions)
@@ -136,18 +136,18 @@ class Session:
                 raise RegardError("interventions: they work on texts, so they cannot be used with inputs or images")
             dtype, name = computing_dtype(self.model)
             if dtype.itemsize < torch.float32.itemsize and name not in self._arithmetic:
-                self._arithmetic[name] = ()  # of the passes that measure it
+                self._arithmetic[name] = ()  # for the passes that measure the notes
                 target = None if targets is None else targets[0]
                 self._arithmetic[name] = half_precision_notes(self, sources[0], target, name)
             changes = self.structure.changes(sources, targets, interventions) if changed else Changes()
-            # whether weights are reported is known by now, if planning changes of states has made a pass
+            # reports_weights may be known by now, if resolving changes of states ran a pass
             last_row = "logits_to_keep" in self.takes and not keep.logits
             keep = replace(keep, reported=bool(self.reports_weights), last_row=last_row)
             if keep.reported:
                 self._check_reported(keep, changes)
             run_once = partial(self._pass, sources, targets, changes, reuse)
             done = _run_as_needed(run_once, keep)
-            if keep.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
+            if keep.reported or reuse.skipped:  # before skipping layers, a plain pass has shown this
                 return done
             reached = done.capture.call_count > 0 and (not self.pairs or len(done.stacks) == 2)
             if self.reports_weights is None:
@@ -161,7 +161,7 @@ class Session:
     def capture_attention(
         self, capture: Capture, *, reported: bool = False
     ) -> Iterator[eager_attention.Products | None]:
-        """Capture the model's attention inside the block; for reported weights, yield the factors of products."""
+        """Capture the model's attention inside the block. For reported weights, yield the factors of products."""
         token = _capturing.set(True)
         try:
             with (eager_attention.reporting if reported else self.watch)(self.model, capture) as factors:
@@ -170,7 +170,7 @@ class Session:
             _capturing.reset(token)
 
     def _check_reported(self, keep: CaptureOptions, changes: Changes) -> None:
-        """Check that nothing is to be kept or changed that a model's own attention code doesn't allow."""
+        """Check that the request is possible with reported weights."""
         if keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
         if changes.calls:
@@ -183,25 +183,25 @@ class Session:
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, reuse: PassReuse,
         keep: CaptureOptions,
     ) -> CapturedPass:  # fmt: skip
-        """Run one pass: open what watches or changes it, outermost first, run the model, collect the results."""
-        # of states; a pass of its own may have to show where they are changed
+        """Run one pass: enter context managers that observe or change it, run the model, and collect the results."""
+        # hooks that change states; finding their modules may need a separate pass
         hooks = self.structure.hooks(changes, sources[0], None if targets is None else targets[0])
         capture = Capture(self.index, keep, skipped_layers=reuse.skipped)
         inputs = reuse.inputs(self.inputs(sources, targets, keep))
         ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
         tokens = sum(tensor.numel() for tensor in ids) if ids else sys.maxsize  # unknown for images
         capture.to_compare = [] if tokens <= FEW else None
-        if keep.reported:  # the weights are to be those of the plain pass
+        if keep.reported:  # request the model's own weights
             inputs |= {"output_attentions": True, "output_hidden_states": True}
-        # in a batch with padding, each text's statistics are computed after the padding is removed
+        # with padding, each text's statistics are computed after removing it
         even = all(len({len(text.tokens) for text in texts}) <= 1 for texts in (sources, targets or ()))
         applying = None
         with ExitStack() as opened:
             opened.enter_context(quiet())
             opened.enter_context(torch.no_grad())
             factors = opened.enter_context(self.capture_attention(capture, reported=keep.reported))
-            opened.enter_context(hooks(reuse.past))  # before what records: it shall see the states as they go on
-            # changes are checked against every call
+            opened.enter_context(hooks(reuse.past))  # before recording, which must see the changed states
+            # changes need a check of every call
             layers = None if changes.calls else keep.layers if keep.attention else NO_LAYERS
             kept = ("value", "output") if changes.calls else None
             index = index_of_few(capture, ids)
@@ -221,7 +221,7 @@ class Session:
                 output = self.model(**inputs)
             except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
                 raise
-            except Exception as error:  # families raise whatever they run into
+            except Exception as error:  # the type depends on the architecture
                 if not isinstance(sources[0], ModelInput):
                     raise
                 raise unreadable_inputs(sources[0], self.model, self.name, error) from error
@@ -229,9 +229,9 @@ class Session:
             applying.check(capture.stacks, capture.calls, [tensor.shape[1] for tensor in ids])
         call_ids = None if applying is None else applying.call_ids
         done = self._collect(sources, targets, changes, capture, output, len(ids), factors, call_ids)
-        # both ask the model for something else than its plain pass, which may compute something else
+        # compare with a plain pass, as these options may change the result
         if keep.reported or (keep.written_masks and not changes):
-            again = reuse.inputs(self.inputs(sources, targets, keep))  # a cache among them was filled
+            again = reuse.inputs(self.inputs(sources, targets, keep))  # made again, as a cache in them was filled
             with hooks(reuse.past):
                 eager_attention.check_plain(self.model, again, output, self.name)
         return done
@@ -240,13 +240,13 @@ class Session:
         self, sources: list[Encoded], targets: list[Encoded] | None, changes: Changes, capture: Capture, output: Any,
         read: int, factors: eager_attention.Products | None, call_ids: CallNumbering | None,
     ) -> CapturedPass:  # fmt: skip
-        """Collect the results of a pass that is over; raise a RegardError if they aren't as expected.
+        """Collect the results of a finished pass. Raises RegardError if they aren't as expected.
 
-        read: how many sequences of ids the model read. factors: those of all products, if weights are reported.
+        read: the number of sequences of ids that the model read. factors: of all products, if weights are reported.
         """
         keep, calls, stacks = capture.keep, list(capture.calls.values()), capture.stacks
         if isinstance(sources[0], ModelInput) and (keep.reported or capture.call_count):
-            capture.embeddings[:read] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
+            capture.embeddings[:read] = [EmbeddingParts()]  # there are no ids, or the image replaces some embeddings
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
@@ -270,11 +270,11 @@ class Session:
     def _plain_pass(
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]
     ) -> CapturedPass:
-        """Run a pass of one text without interventions, and keep its states alone."""
+        """Run a pass of one text without interventions and keep only its states."""
         return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, PassReuse(context=context))
 
     def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, keep: CaptureOptions) -> dict[str, Any]:
-        """Return the model's inputs: padded ids (B, L), mask and segments if it takes them, and output options."""
+        """Return the model's inputs: padded ids (B, L), mask and segments if supported, and output options."""
         device = self.model.device
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:
@@ -295,34 +295,34 @@ class Session:
         if "use_cache" in self.takes:
             inputs["use_cache"] = False
         if keep.last_row:
-            inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
+            inputs["logits_to_keep"] = 1  # the minimum; all rows would be (L, V)
         return one_choice(inputs, self.labels)
 
 
 def _run_as_needed(run_once: Callable[[CaptureOptions], CapturedPass], keep: CaptureOptions) -> CapturedPass:
-    """Run a pass, and again with masks or logits written out if it needs them."""
+    """Run a pass, and repeat it with mask tensors or all logits if needed."""
     try:
         done = run_once(keep)
-    except TensorMaskError:  # the model computes with its mask, and a specification of positions isn't a tensor
+    except TensorMaskError:  # the model computes with its mask
         keep = replace(keep, written_masks=True)
         done = run_once(keep)
     outputs = done.attention_outputs.values()
     if any(isinstance(output, UnverifiedOutput) and output.reason == OTHERWISE for output in outputs):
-        done = run_once(keep)  # what was known of the model's modules is forgotten by now
+        done = run_once(keep)  # without the known modules, which were wrong
     if keep.last_row and "last_hidden_state" not in done.capture.last:
-        # its last hidden state is seen only where it enters the head, in full
+        # the last hidden state is only visible as the head's full input
         done = run_once(replace(keep, last_row=False))
     return done
 
 
-FIRST = 64  # tokens of a text that are run twice
+FIRST = 64  # number of tokens that run twice
 
 
 def half_precision_notes(session: Session, source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
-    """Report how far a model's half-precision arithmetic is from float32's.
+    """Return notes on the difference between a model's half-precision results and float32.
 
-    session: the model's. source: a text that it reads. target: for an encoder-decoder, what its decoder reads. name: of
-    its dtype.
+    session: of the model. source: a text. target: for an encoder-decoder, the text of its decoder. name: of the model's
+    dtype.
     """
     model = session.model
     first, written = _first_tokens(source), None if target is None else [_first_tokens(target)]
@@ -332,7 +332,7 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
         try:
             with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
                 full = session.run([_with_float32_tensors(first)], written, [()], keep)
-        except (RegardError, RuntimeError, TypeError) as error:  # models insist on their own dtype in many ways
+        except (RegardError, RuntimeError, TypeError) as error:  # some models only run in their own dtype
             return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
     weights = [
         float((ours.weights.dense() - theirs.weights.dense()).abs().max())
@@ -350,7 +350,7 @@ def half_precision_notes(session: Session, source: Encoded, target: Encoded | No
 
 
 def _first_tokens(text: Encoded) -> Encoded:
-    """Return the first tokens of a text, to run in half precision and in float32; other inputs whole."""
+    """Return the first tokens of a text for the float32 comparison. Other inputs are returned whole."""
     if isinstance(text, ModelInput):
         return text
     return replace(text, tokens=text.tokens[:FIRST], segments=None if text.segments is None else text.segments[:FIRST])
@@ -366,7 +366,7 @@ def _with_float32_tensors(text: Encoded) -> Encoded:
 
 @contextmanager
 def _computing_in_float32(model: nn.Module) -> Iterator[None]:
-    """Convert a model's weights to float32 where they are used inside the block; restore its own after it."""
+    """Convert a model's weights to float32 when they are used inside the block, and restore them afterwards."""
     replaced: list[tuple[Any, str, Tensor]] = []
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):

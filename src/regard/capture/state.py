@@ -1,4 +1,4 @@
-"""Hold what is known of a model's modules, and what is observed during one captured pass."""
+"""The index of a model's modules, and the state of one captured pass."""
 
 import functools
 import math
@@ -17,28 +17,28 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 Result = TypeVar("Result")
 
-FEW = 1 << 10  # tokens of a pass, up to which Python's own time is larger than that of the computations
-ROWS = 4  # query rows of each call that are compared: the model computes these a second time, so there are few
+FEW = 1 << 10  # up to this number of tokens, Python takes longer than the computations
+ROWS = 4  # compared query rows per call; few, because the model computes them a second time
 SAME_INPUTS = "the model's own attention on the same queries and keys"
 
 
 @functools.cache
 def sampled_rows(length: int) -> Int[Tensor, " r"]:
-    """Return the query rows to compare: the first, the last and some between. Cached: don't write into them."""
+    """Return the query rows to compare: first, last and some in between. The tensor is cached, so don't modify it."""
     return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
 
 
 def compared_batch_texts(call: int, count: int) -> slice:
-    """Return which texts of a batch of count are compared in a pass's n-th call, from 1: two or a quarter of them.
+    """Return the texts to compare in a pass's n-th call, from 1: a quarter of the `count` texts, but at least two.
 
-    Successive calls take successive texts, because texts differ in their padding.
+    Successive calls use successive texts, because texts differ in padding.
     """
     some = min(count, max(2, -(-count // 4)))
     return slice(start := min((call - 1) * some % count, count - some), start + some)
 
 
 def of_transformers(value: object, name: str) -> bool:
-    """Return whether a value is of the transformers class of this name, without importing transformers."""
+    """Return whether a value is an instance of this transformers class, without importing transformers."""
     kind: Any = type(value)
     return _below_class(kind, name)
 
@@ -49,7 +49,7 @@ def _below_class(kind: Any, name: str) -> bool:
 
 
 def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
-    """Return the dtype that a model computes in now, and its name for a status. Autocast leaves float64 as it is."""
+    """Return a model's current computing dtype and its name for a status. Autocast doesn't change float64."""
     dtype, kind, how = model.dtype, model.device.type, ""
     if kind != "meta" and dtype != torch.float64 and torch.is_autocast_enabled(kind):
         dtype, how = torch.get_autocast_dtype(kind), " (autocast)"
@@ -57,12 +57,12 @@ def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
 
 
 class ModuleIndex:
-    """A model's modules and facts learned about them, since searching them in each pass takes as long as a layer.
+    """A model's modules and cached facts about them. Finding these in each pass would take as long as a layer.
 
-    modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: of each: if a module is
-    replaced, added or given another forward, this index is of another model (`current`). outputs: the modules that each
-    attention call's output goes through; empty if they aren't certain, None before a second pass was followed.
-    followed: how many passes were followed, operation by operation.
+    modules: each once, in the order of `named_modules`. paths: by module id. forwards: of each module; if a module or
+    its forward is replaced or added, `current` returns a new index. outputs: the modules that each attention call's
+    output passes through, empty if they aren't certain, None before a second pass was followed.
+    followed: the number of passes that were followed operation by operation.
     """
 
     def __init__(self, model: Any) -> None:
@@ -75,7 +75,7 @@ class ModuleIndex:
         self._results: dict[Callable[[Any], Any], Any] = {}
 
     def current(self) -> "ModuleIndex":
-        """Return this index if the model still has the same modules, else a new one."""
+        """Return this index if the model still has the same modules, else a new index."""
         modules: list[nn.Module] = []
         waiting: list[nn.Module | None] = [self.model]
         seen: set[nn.Module] = set()
@@ -89,7 +89,7 @@ class ModuleIndex:
         return self if same else ModuleIndex(self.model)
 
     def once(self, find: Callable[[Any], Result]) -> Result:
-        """Return what a search of the model's modules finds, made the first time only."""
+        """Return the result of `find(model)`, which runs only the first time."""
         if find not in self._results:
             self._results[find] = find(self.model)
         return self._results[find]
@@ -97,10 +97,10 @@ class ModuleIndex:
 
 @dataclass
 class Comparison:
-    """The largest absolute differences of weights and of outputs so far; NaN counts as infinite.
+    """The largest absolute differences of weights and of outputs so far. NaN counts as infinite.
 
-    reference: what the rows are compared with, in words. weights: None before any row was compared. outputs: 0 before.
-    rows: how many query rows were compared. widened: whether half-precision queries and keys were compared in float32,
+    reference: describes what rows are compared with. weights, outputs: None and 0 before any comparison.
+    rows: the number of compared query rows. widened: whether half-precision queries and keys were converted to float32,
     in which regard computes weights.
     """
 
@@ -111,23 +111,23 @@ class Comparison:
     widened: bool = False
 
     def add(self, weights: float, outputs: float, rows: int) -> None:
-        """Add the largest differences of some more compared rows."""
+        """Update the largest differences with those of more compared rows."""
         self.weights = max(self.weights or 0.0, math.inf if math.isnan(weights) else weights)
         self.outputs = max(self.outputs, math.inf if math.isnan(outputs) else outputs)
         self.rows += rows
 
     @property
     def compared_with(self) -> str:
-        """Return the reference that rows were compared with, empty if there was none."""
+        """Return the reference that rows were compared with, or "" without comparisons."""
         return "" if self.weights is None else self.reference + (", in float32" if self.widened else "")
 
 
 @dataclass
 class LayerStack:
-    """The states of one stack's layers, (B, L, M), in the order they ran: the input of the first, the output of each.
+    """The states of a stack, (B, L, M), in execution order: the input of the first layer and the output of each layer.
 
-    dropped: the numbers of states that weren't to be kept; hidden_states has the others, and always the last one.
-    calls: the layer that each attention call was made in, by (path of its module, n-th call of that path).
+    dropped: the numbers of states that weren't kept. hidden_states has the others and always the last state.
+    calls: the layer of each attention call, by (path of its module, n-th call of that path).
     """
 
     path: str
@@ -138,17 +138,17 @@ class LayerStack:
 
     @property
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
-        """Return the hidden states that were kept, by their numbers."""
+        """Return the kept hidden states by number."""
         numbers = [n for n in range(self.count) if n not in self.dropped]
         return dict(zip(numbers, self.hidden_states, strict=True))
 
     @property
     def count(self) -> int:
-        """Return the number of hidden states of the stack, one more than layers."""
+        """Return the number of hidden states of the stack, which is the number of layers + 1."""
         return len(self.hidden_states) + len(self.dropped)
 
     def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
-        """Add the next state; drop the previous state if it isn't to be kept."""
+        """Add the next state, and drop the previous state unless `keep` includes it."""
         last = self.count - 1
         if last >= 0 and not keep.state(last):
             self.hidden_states.pop()
@@ -157,34 +157,34 @@ class LayerStack:
 
 
 def shown_stacks(stacks: Mapping[str, LayerStack], *, pairs: bool) -> list[LayerStack]:
-    """Return the stacks that a trace shows: both of an encoder-decoder (pairs), else the one with most layers."""
+    """Return the stacks that a trace shows: both for an encoder-decoder (pairs), else the one with the most layers."""
     found = list(stacks.values())
     return found if pairs or not found else [max(found, key=lambda stack: stack.count)]
 
 
 @dataclass
 class Capture:
-    """The state of one captured pass: what is set before it, and what is observed during it.
+    """The state of one captured pass.
 
     Set before:
-        index: of the model's modules, None if each function that needs one makes it.
-        keep: what of the pass is kept, and how it is run.
-        skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
-        to_compare: a list that collects what to compare of each call after the pass, which is faster for few tokens;
-            None to compare it at once.
-        hooks: regard's own on the model's modules before the pass is recorded.
+        index: of the model's modules. None: each function creates its own index.
+        keep: what to keep of the pass, and how to run it.
+        skipped_layers: the paths of layers that repeat their output of an earlier pass.
+        to_compare: a list that collects calls to compare after the pass, which is faster for few tokens. None: compare
+            each call immediately.
+        hooks: regard's own hooks that are on the model's modules before recording.
 
     Observed during it:
-        call_count: how many attention calls were made. calls: those that were recorded.
-        embeddings: one group of parts for each sequence that was read.
-        attention_outputs: of each call that was followed, in order; complete after the pass.
-        last: "last_hidden_state" and "encoder_last_hidden_state", where there are such.
-        layer: the path of the stack and the number of the layer that runs now, None between layers. entered: the state
-        that entered it.
-        stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
-        cross_paths: the paths of attention modules that take keys from another sequence than their own.
-        comparison: sampled rows of the calls, compared.
-        contradiction: whether PyTorch's kernels would attend causally where the family's eager attention doesn't.
+        call_count: the number of attention calls so far. calls: the recorded calls.
+        embeddings: one group of parts per sequence of ids.
+        attention_outputs: of each followed call, in order. Complete only after the pass.
+        last: "last_hidden_state" and "encoder_last_hidden_state", if the model has them.
+        layer: (path of the stack, number) of the running layer, None between layers. entered: the state that entered
+        it.
+        stacks: the stacks of layers that ran, by path. made: the number of watched calls by path.
+        cross_paths: the paths of cross-attention modules.
+        comparison: the differences in sampled rows of the calls.
+        contradiction: whether PyTorch's kernels would be causal but the model's eager attention isn't.
     """
 
     index: ModuleIndex | None = None
@@ -206,7 +206,7 @@ class Capture:
     contradiction: bool = False
 
     def count_call(self, path: str) -> None:
-        """Count an attention call that the module of this path has just made."""
+        """Count an attention call that the module with this path has just made."""
         self.call_count += 1
         key = path, self.made[path]
         self.made[path] += 1

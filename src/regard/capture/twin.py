@@ -1,7 +1,7 @@
-"""Copy a model's modules and configs, but not its tensors: captured passes are made with the copy.
+"""Copy a model's modules and configs, but not its tensors. Captured passes run on the copy.
 
-Hooks, settings and replaced methods of a pass are put on the copy. The model itself doesn't change, so other threads
-can use it meanwhile, and several `Model`s of it can trace at the same time.
+A pass adds hooks, settings and methods only to the copy. The model itself doesn't change, so other threads can use it
+in the meantime, and several `Model` objects can trace it at the same time.
 """
 
 from collections import OrderedDict
@@ -15,30 +15,30 @@ from torch import nn
 from regard.capture.state import of_transformers
 
 CONFIG = "PreTrainedConfig"  # the class of transformers' configs
-PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # types that hold no module
-HOLDING = (nn.Module, MethodType, partial, FunctionType)  # types that may hold a module
+PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # types that can't contain a module
+HOLDING = (nn.Module, MethodType, partial, FunctionType)  # types that may contain a module
 
 
 class Twin:
-    """A copy of a model's modules in evaluation mode, on the same parameters and buffers.
+    """A copy of a model's modules in evaluation mode, with the same parameters and buffers.
 
-    model: the copy. It stays the same object when the original gets other modules.
+    model: the copy. It stays the same object if modules of the original are replaced.
     """
 
     def __init__(self, original: nn.Module) -> None:
         self._original = original
-        self._copies: dict[int, tuple[Any, Any]] = {}  # by id: an original, kept so that its id stays its own; its copy
+        self._copies: dict[int, tuple[Any, Any]] = {}  # id -> (original, kept alive so that its id stays; copy)
         self._fresh: set[int] = set()
         self.refresh()
 
     def refresh(self) -> None:
-        """Give the copied modules the attributes that the model's own modules have now."""
+        """Update the copied modules to the current attributes of the model's modules."""
         self._fresh.clear()
         self.model = self._copy(self._original)
         self._copies = {key: self._copies[key] for key in self._fresh}  # forgets replaced modules
 
     def _copy(self, value: Any) -> Any:
-        """Copy a module or config with the modules it holds, or a list or dictionary of them. Return other values."""
+        """Copy modules and configs, also in lists and dictionaries. Return other values unchanged."""
         kind = type(value)
         if kind in (dict, OrderedDict):
             return kind([(key, self._copy(item)) for key, item in value.items()]) if value else kind()
@@ -54,22 +54,22 @@ class Twin:
         if id(value) not in self._fresh:
             self._fresh.add(id(value))
             before, state, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
-            state.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
+            state.pop("_compiled_call_impl", None)  # from model.compile(), which would ignore hooks and modes
             for name, attribute in state.items():
                 held = type(attribute)
                 if held is OrderedDict and not attribute and type(empty := before.get(name)) is held and not empty:
-                    state[name] = empty  # no hooks in either: copying these would take most of the time
+                    state[name] = empty  # both have no hooks; copying these would take most of the time
                 elif held not in PLAIN and (module or of_transformers(attribute, CONFIG)):
                     state[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
             if module:
                 state["training"] = False
-            before.update(state)  # never emptied: another thread may read an attribute
+            before.update(state)  # never cleared, because another thread may read an attribute
             for name in before.keys() - state.keys():
                 del before[name]
         return copy
 
     def _copy_callable(self, value: Any) -> Any:
-        """Copy like `_copy`; a method, function or object in place of a method becomes one that calls the copy's."""
+        """Copy like `_copy`, but make methods, functions and callable objects refer to the copied modules."""
         kind = type(value)
         if kind is MethodType:
             return MethodType(self._copy_callable(value.__func__), self._copy_callable(value.__self__))
@@ -87,7 +87,7 @@ class Twin:
         reused = type(before) is kind and before is not value
         made: Any = value if calling else before if reused else object.__new__(kind)
         self._fresh.add(id(value))
-        self._copies[id(value)] = value, made  # for one that refers to itself
+        self._copies[id(value)] = value, made  # in case it refers to itself
         if not calling:
             vars(made).update({name: self._copy_item(item) for name, item in vars(value).items()})
         elif kind is partial:
@@ -100,12 +100,12 @@ class Twin:
             made.__kwdefaults__ = {name: self._copy_item(item) for name, item in (value.__kwdefaults__ or {}).items()}
             made.__dict__ = value.__dict__
         if calling and reused and _held_ids(before) == _held_ids(made):
-            made = before  # the same object, so that facts about the modules stay valid
+            made = before  # the same object, so that cached facts stay valid
         self._copies[id(value)] = value, made
         return made
 
     def _copy_item(self, value: Any) -> Any:
-        """Copy like `_copy_callable`, but return a list or dictionary itself, which may be written to."""
+        """Copy like `_copy_callable`, but return lists and dictionaries themselves, because code may write to them."""
         return value if type(value) in (dict, OrderedDict, list, tuple) else self._copy_callable(value)
 
     def _copy_cell(self, cell: CellType) -> CellType:
@@ -118,7 +118,7 @@ class Twin:
 
 
 def _held_ids(calling: Any) -> list[Any]:
-    """List the ids of everything that a function or partial holds; for a method those of its function and object."""
+    """List the ids of all objects that a function or partial refers to. For a method: its function and object."""
     if isinstance(calling, partial):
         values = [calling.func, *calling.args, *calling.keywords.values()]
     else:

@@ -1,6 +1,6 @@
-"""Apply ablations and patches to the attention calls of a pass, and check that each met the call that it names.
+"""Apply ablations and patches to the attention calls of a pass, and check that each was applied to the right call.
 
-`attend` knows calls by name; only `call_name` spells these names for the calls of a pass.
+`attend` identifies calls by name. The names of a pass's calls come from `call_name`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from regard.errors import OutOfRangeError, RegardError
 
 @dataclass(frozen=True, eq=False)
 class CallChange:
-    """A change to the attention calls of a stack, in some layers (None for all).
+    """A change to the attention calls of a stack in the given layers (None for all).
 
-    change: as in `attend`, for one text of the batch, without layers; its queries, keys and positions are that text's
-    tokens. nth: which of each layer's calls, None for all of them.
+    change: as in `attend`, but without layers, for one text of the batch. Its queries, keys and positions are that
+    text's tokens. nth: the number of the call in each layer, None for all.
     """
 
     part: Part | None
@@ -32,7 +32,7 @@ class CallChange:
     def for_attend(self, past: int = 0) -> Ablation:
         """Return the ablation or patch for `attend`, with its calls named by `call_name`.
 
-        past: how many tokens are before the queries of the calls; these tokens aren't changed.
+        past: the number of tokens before the calls' queries. These tokens aren't changed.
         """
         layers = [None] if self.layers is None else self.layers
         names = tuple(call_name(self.part, layer, self.nth) for layer in layers)
@@ -40,16 +40,16 @@ class CallChange:
         moved: dict[str, Any] = {}
         if isinstance(change, EdgeAblation) and change.queries is not None:
             moved = {"queries": tuple(place - past for place in change.queries)}
-        elif isinstance(change, CallPatch) and change.what != "values":  # a call has all keys
+        elif isinstance(change, CallPatch) and change.what != "values":  # calls include the keys of earlier tokens
             moved = {"positions": tuple(place - past for place in change.positions)}
         return replace(change, layers=names, **moved)
 
 
 @dataclass(frozen=True, eq=False)
 class AppliedAblations:
-    """The ablations of one forward pass, for `check` after it.
+    """The ablations of a forward pass. Call `check` after the pass.
 
-    call_ids: the numbering of the pass's calls. name: the model's. past: after how many tokens the pass begins.
+    call_ids: the numbering of the pass's calls. name: the model's name. past: the number of tokens before the pass.
     """
 
     ablations: Sequence[CallChange]
@@ -59,9 +59,9 @@ class AppliedAblations:
     past: int = 0
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
-        """Check that each ablation of a pass met the calls and tokens that it names.
+        """Check that each ablation was applied to the calls and tokens that it names.
 
-        lengths: tokens of the padded text, and of the target of an encoder-decoder.
+        lengths: the number of tokens of the padded text, and for an encoder-decoder of the target.
         """
         if not self.ablations:
             return
@@ -73,7 +73,7 @@ class AppliedAblations:
         depths = [stack.count - 1 for stack in stacks.values()]
         for ablation in self.ablations:
             count = max(depths, default=0) if ablation.part is None else depths[ablation.part != "encoder"]
-            for layer in ablation.layers or (0,):  # all layers: of a stack that may have none at all
+            for layer in ablation.layers or (0,):  # for all layers, check that the stack has any
                 if layer >= count:
                     there = f"{self.name} has no layers"
                     there = numbers_there("layer", count, f"{self.name} has") if count else there
@@ -104,7 +104,7 @@ class AppliedAblations:
 def applied(
     ablations: Sequence[CallChange], call_ids: CallNumbering, name: str, past: int = 0
 ) -> Iterator[AppliedAblations]:
-    """Apply ablations to the forward pass inside the block; the arguments are those of `AppliedAblations`."""
+    """Apply ablations to the forward pass inside the block. For arguments, see `AppliedAblations`."""
 
     def name_of(path: str, nth: int) -> str:
         call = call_ids(path, nth)
@@ -123,5 +123,5 @@ def applied(
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:
-    """Return the name under which `attend` knows a stack's calls, those of one layer, or one of these."""
+    """Return the name for `attend` of all calls of a stack, the calls of a layer, or a single call."""
     return ".".join([part or "attention", *(str(number) for number in (layer, nth) if number is not None)])

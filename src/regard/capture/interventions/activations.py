@@ -1,6 +1,6 @@
-"""Define changes to a run's activations: `interventions=[patch("values", layer=3, …), steer(vector, layer=6)]`.
+"""Define changes to activations: `interventions=[patch("values", layer=3, …), steer(vector, layer=6)]`.
 
-A patch inserts activations of another run:
+A patch inserts activations from another run:
 
     what            at layer n                                           at one position
     --------------  ---------------------------------------------------  ------------------------------
@@ -10,10 +10,10 @@ A patch inserts activations of another run:
     weights         weights of a query on all keys                       (S,) per head
     feed_forward    output of the feed-forward block                     (M,)
 
-Source of the method: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis";
-Meng et al. 2022, "Locating and Editing Factual Associations in GPT".
+Sources: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis"; Meng et al.
+2022, "Locating and Editing Factual Associations in GPT".
 
-Steering adds a vector to hidden states. Source of that method: Turner et al. 2023, "Activation Addition: Steering
+Steering adds a vector to hidden states. Source: Turner et al. 2023, "Activation Addition: Steering
 Language Models Without Optimization".
 """
 
@@ -91,19 +91,19 @@ def patch(
     head: int | None = None,
     part: Part | None = None,
 ) -> Patch:
-    """Insert activations of another run into this run (activation patching).
+    """Insert activations from another run into this run (activation patching).
 
     Args:
         what: "hidden_states" (output of the layer), "head_outputs" (weights @ values, before W_O), "values",
-            "weights" (rows of the queries at `at`, on all keys) or "feed_forward" (output of that block).
+            "weights" (rows of the queries at `at`, on all keys) or "feed_forward" (output of the feed-forward block).
         layer: counted from 0 as in `trace.attention`. For hidden states also "input", the input of layer 0.
         source: the trace to copy from, several traces for their mean, or "zero".
-        at: a word (all its occurrences), an occurrence such as ("bank", 1), the number of a token, or a list of these.
-            None for all positions, if both texts have the same number of tokens.
-        source_at: the position in the source, if it differs from `at`, with the same number of tokens.
+        at: a word (all its occurrences), an occurrence such as ("bank", 1), a token number, or a list of these. None
+            for all positions, if both texts have the same number of tokens.
+        source_at: the position in the source, if it differs from `at`. It must have the same number of tokens.
         head: the head to patch, None for all. For values, a key head as in `trace.values`.
-        part: for an encoder-decoder, "encoder", "decoder" or "cross", as in `regard.head`. The values of "cross" are at
-            tokens of the text, its other activations at tokens of the target.
+        part: for an encoder-decoder, "encoder", "decoder" or "cross", as in `regard.head`. In "cross", values belong to
+            tokens of the text, and all other activations to tokens of the target.
 
     Raises:
         RegardError: an argument has a wrong value, or the arguments don't fit each other.
@@ -180,7 +180,7 @@ def steering_vector(
 
     Args:
         towards, away_from: traces of the two texts. The mean of the second is subtracted.
-        part: the side of text pairs.
+        part: the side, if the traces are pairs.
 
     Raises:
         RegardError: an argument isn't a trace, or the traces don't have the layer.
@@ -214,9 +214,9 @@ def steer(
     """Add strength × a vector to the hidden states at the output of a layer.
 
     Args:
-        vector: (M,), such as from `steering_vector`, or two traces (towards, away_from) to compute it from.
+        vector: (M,), for example from `steering_vector`, or two traces (towards, away_from) to compute it from.
         layer: steer the output of this layer, counted from 0. "input" is the input of layer 0.
-        at: as in `regard.patch`. None for all positions, in `generate` including all written tokens.
+        at: as in `regard.patch`. None for all positions, including new tokens in `generate`.
         strength: the factor of the vector. Use a negative number to steer the other way.
         part: for an encoder-decoder, "encoder" or "decoder".
 

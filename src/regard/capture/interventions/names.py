@@ -1,7 +1,7 @@
-"""Name ablations of a forward pass, `interventions=[ablate(head(3, 5)), ...]`, and number its attention calls.
+"""Define ablations of a forward pass, `interventions=[ablate(head(3, 5)), ...]`, and number its attention calls.
 
-`head` and `edge` name a place in a model's attention, and `ablate` ablates it. Interventions are applied in the order
-of their list.
+`head` and `edge` name a part of a model's attention, and `ablate` ablates it. Interventions are applied in list
+order.
 
 Module paths can't identify calls: ALBERT calls one module for every layer, DiffLlama makes two calls per layer, and
 some layers of a hybrid make none. A call belongs to the layer that is running, as traces number layers.
@@ -24,10 +24,10 @@ from regard.text.words import Place, Word, find_word, is_word, only_word
 
 Places = tuple[Place, ...]
 
-MAX_LISTED_PLACES = 8  # places that a status names
+MAX_LISTED_PLACES = 8  # maximum number of positions that a status lists
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: tuple[Part, ...] = get_args(Part)
-STACKS: tuple[Part, ...] = ("encoder", "decoder")  # each reads its own text
+STACKS: tuple[Part, ...] = ("encoder", "decoder")  # the stacks of layers of an encoder-decoder
 OF: dict[Part | None, str] = {
     None: "",
     "encoder": " of the encoder",
@@ -35,14 +35,14 @@ OF: dict[Part | None, str] = {
     "cross": " of the cross-attention",
 }
 PLURALS = {"head": "heads", "query": "queries", "key": "keys"}
-TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # names of their texts
+TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # the texts of the queries
 
 
 @dataclass(frozen=True)
 class Head:
-    """A head of a layer. part: the attention of an encoder-decoder.
+    """A head of a layer. part: for an encoder-decoder, "encoder", "decoder" or "cross".
 
-    nth: the number of the call, if a layer makes several. None for all of them.
+    nth: the number of the call if a layer makes several, None for all of them.
     """
 
     layer: int
@@ -57,10 +57,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Edge:
-    """The attention of one word or token to another, in some layers and heads. None for all of them.
+    """The attention from one word or token to another. layers, heads: None for all.
 
-    part: the attention of an encoder-decoder. In the encoder, words are in the text, in the decoder in the target. In
-    cross-attention, the query is in the target and the key in the text.
+    part: for an encoder-decoder. "encoder": both words are in the text. "decoder": both are in the target. "cross":
+    the query is in the target and the key in the text.
     """
 
     query: Place
@@ -78,7 +78,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Ablate:
-    """An ablation, as `ablate` returns it: a head's output is zero, an edge's score is -inf."""
+    """An ablation, as returned by `ablate`. It sets a head's output to zero or an edge's score to -inf."""
 
     target: Head | Edge
 
@@ -98,12 +98,12 @@ def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | E
     query without any key has output and weights 0. An ablated head keeps its weights.
 
     Args:
-        target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of a module such as
-            "blocks.3.attn", or the start of one.
-        place: for a path: head, query and key, each a number from 0. Default: all. query and key name edges.
+        target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of an attention module, such as
+            "blocks.3.attn", or of a module that contains it.
+        place: only with a path: head, query and key, each a number from 0. Default: all. query and key select edges.
 
     Raises:
-        RegardError: target is something else, or a place comes without a path.
+        RegardError: target is something else, or a place is given without a path.
     """
     if isinstance(target, str) and place.keys() <= PLURALS.keys():
         numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in place.items()}
@@ -118,10 +118,10 @@ def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | E
 
 @arguments_named
 def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = None) -> Head:
-    """Name a head of a layer. Layers and heads are counted from 0, as in `trace.attention`.
+    """Select a head of a layer. Layers and heads are counted from 0, as in `trace.attention`.
 
     part: for an encoder-decoder, "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
-    nth: the call, from 0, if a layer makes several attention calls (DiffLlama). None for all of them.
+    nth: the number of the call, from 0, if a layer makes several (DiffLlama). None for all of them.
 
     Raises:
         RegardError: the layer or head isn't a number of 0 or more, or the part doesn't exist.
@@ -144,7 +144,7 @@ def edge(
     heads: int | Collection[int] | None = None,
     part: Part | None = None,
 ) -> Edge:
-    """Name the edge from one word to another. Pass words (all their occurrences), occurrences, or token numbers.
+    """Select the edge from one word to another. Pass words (for all their occurrences), occurrences, or token numbers.
 
     layers, heads, part: as in `head`. Default: all layers and heads. In "cross", the query is a word of the target and
     the key is a word of the text.
@@ -157,20 +157,20 @@ def edge(
 
 
 def check_intervention_part(part: object, needs: Collection[Part] = PARTS) -> None:
-    """Check that a part has a known name, and is among those needed."""
+    """Check that a part is None or one of those allowed."""
     if part is not None and part not in needs:
         raise RegardError(f"part: got {part!r}, expected one of {', '.join(map(repr, needs))}")
 
 
 def check_number(what: str, value: object) -> int:
-    """Return a number after checking that it is a whole number of 0 or more. what: its name in an error."""
+    """Return a number after checking that it is an integer of 0 or more. what: its name for the error."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise RegardError(f"{what}: got {value!r}, expected a number of 0 or more")
     return value
 
 
 def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
-    """Return numbers, None for all, after checking each as `check_number` does, and that there is one."""
+    """Return numbers after checking each with `check_number`. There must be at least one. None means all."""
     if value is None:
         return None
     numbers = tuple(check_number(what, number) for number in ((value,) if isinstance(value, (int, str)) else value))
@@ -180,7 +180,7 @@ def check_numbers(what: str, value: Any) -> tuple[int, ...] | None:
 
 
 def places_of_intervention(name: str, value: Any) -> Places | None:
-    """Return the places of an argument as a tuple: one, a list of them, or None for all positions."""
+    """Convert an argument, a single place or a list of places, to a tuple. None means all positions."""
     if value is None:
         return None
     places = list(value) if isinstance(value, (list, range, set)) else [value]
@@ -196,9 +196,9 @@ def places_of_intervention(name: str, value: Any) -> Places | None:
 
 
 def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
-    """Return the numbers of the tokens at places of a text, place by place; a word means all its occurrences.
+    """Return the token numbers at the given places of a text, in order. A word means all its occurrences.
 
-    name: of the argument, for error messages.
+    name: the argument's name for error messages.
     """
     if places is None:
         return tuple(range(len(tokens)))
@@ -217,7 +217,7 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
 
 
 def written(places: Places | None) -> str:
-    """Write the places of an intervention for a status: "all positions", "token 3", “bank”."""
+    """Describe the places of an intervention in a status: "all positions", "token 3", “bank”."""
     if places is None:
         return "all positions"
     if len(places) > MAX_LISTED_PLACES:
@@ -226,21 +226,21 @@ def written(places: Places | None) -> str:
 
 
 def named_place(place: Place) -> str:
-    """Name a place in a sentence: “bank”, “bank” (occurrence 1), or the number of a token."""
+    """Describe a place in a sentence: “bank”, “bank” (occurrence 1), or a token number."""
     if isinstance(place, tuple):
         return f"{quoted(place[0])} (occurrence {place[1]})"
     return str(place) if is_whole(place) else quoted(place.text if isinstance(place, Word) else str(place))
 
 
-Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls
+Recorded = tuple[str, int]  # (path of the module, n-th call of that path), as in `record`
 
 
 @dataclass(frozen=True)
 class CallId:
     """One attention call of a forward pass.
 
-    part: for an encoder-decoder, None for a model of one stack. layer: the number of the layer that makes it. nth:
-    which of the layer's calls it is. A trace shows it as `trace.attention[layer, nth]`, or `decoder.cross[layer, nth]`.
+    part: for an encoder-decoder, else None. layer: the number of the layer that makes the call. nth: the number of the
+    call in the layer. A trace has it as `trace.attention[layer, nth]` or `decoder.cross[layer, nth]`.
     """
 
     part: Part | None
@@ -252,22 +252,22 @@ CallIds = Mapping[Recorded, CallId | None]
 
 
 class CallNumbering:
-    """Numbers the attention calls of one forward pass; a call outside the layers that a trace shows has None.
+    """Number the attention calls of a forward pass. Calls outside the layers that a trace shows have the id None.
 
-    ids: of the calls made so far. known: those of an earlier, checked pass, of which this pass repeats some.
+    ids: of the calls so far. known: the ids of an earlier, checked pass, if this pass makes some of the same calls.
     """
 
     def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool, known: CallIds | None = None) -> None:
         self._capture, self._pairs, self._known = capture, pairs, known
         lists = {path: module for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
         items = ((path, n) for path, module in lists.items() for n in range(len(module)))
-        self._items = {f"{path}.{n}" if path else str(n) for path, n in items}  # layers are among them
-        self._stacks: list[str] = []  # in the order of their first calls
+        self._items = {f"{path}.{n}" if path else str(n) for path, n in items}  # these include all layers
+        self._stacks: list[str] = []  # paths, in the order of their first calls
         self.ids: dict[Recorded, CallId | None] = {}
-        self._counts: Counter[tuple[Part | None, int]] = Counter()  # of the calls of each part and layer
+        self._counts: Counter[tuple[Part | None, int]] = Counter()  # calls per (part, layer)
 
     def __call__(self, path: str, nth: int) -> CallId | None:
-        """Return the id of a path's n-th call. It has to be requested during the call, inside its layer."""
+        """Return the id of a path's n-th call. Must be called during the attention call, while its layer runs."""
         if self._known is not None:
             return self._known[path, nth]
         if (path, nth) not in self.ids:
@@ -280,7 +280,7 @@ class CallNumbering:
         return self.ids[path, nth]
 
     def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
-        """Return whether the trace numbers these calls in the same way, after the pass, when its stacks are known."""
+        """Return whether the trace numbers these calls in the same way. Call this after the pass."""
         if self._known is not None:
             return True
         traced = [stack.path for stack in shown_stacks(stacks, pairs=self._pairs)]
@@ -290,9 +290,9 @@ class CallNumbering:
         )
 
     def _part(self, path: str) -> tuple[bool, Part | None]:
-        """Return whether a trace shows the calls of this path, and the part that they belong to."""
+        """Return whether a trace shows the calls of this path, and their part."""
         names = path.split(".")
-        above = [".".join(names[:n]) for n in range(1, len(names) + 1)]  # the modules around it, the outermost first
+        above = [".".join(names[:n]) for n in range(1, len(names) + 1)]  # the enclosing modules, outermost first
         stack = next((item.rpartition(".")[0] for item in above if item in self._items), None)
         if stack is None:
             return False, None
@@ -308,5 +308,5 @@ class CallNumbering:
         return True, ("encoder", "decoder")[place]
 
     def _crosses(self, path: str) -> bool:
-        """Return whether calls of this path are known so far to take keys from another sequence."""
+        """Return whether this path is known to be cross-attention."""
         return path in self._capture.cross_paths

@@ -1,4 +1,4 @@
-"""Translate a user's interventions into changes to the attention calls and states of a pass."""
+"""Resolve a user's interventions to changes of attention calls and states of a pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from regard.text.words import Place, Word
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace, asks_for_cross_attention
 
-# The computed outputs of a trace's heads, by (layer, whether of cross-attention).
+# The computed head outputs of each trace, by (layer, whether it is cross-attention).
 _outputs: WeakKeyDictionary[Trace, dict[tuple[int, bool], Tensor]] = WeakKeyDictionary()
 
 FeedForward = Callable[[Trace | PairTrace, Part | None, int], Float[Tensor, "L M"]]
@@ -31,8 +31,8 @@ FeedForward = Callable[[Trace | PairTrace, Part | None, int], Float[Tensor, "L M
 def rows_of(patch: Patch, count: int, size: int, feed_forward: FeedForward) -> Float[Tensor, "n k w"]:
     """Return the rows that a patch inserts, (heads or 1, positions or 1, width).
 
-    count: how many positions are patched. size: how many keys they have, for weights. feed_forward: computes the
-    feed-forward outputs of a trace, which traces don't hold.
+    count: the number of patched positions. size: the number of keys, for weights. feed_forward: computes the
+    feed-forward outputs of a trace, because traces don't store them.
     """
     if patch.sources is None:
         return torch.zeros(1, 1, 1)
@@ -98,9 +98,9 @@ def _patch_rows_from_source(
 
 
 def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float[Tensor, "H L E"]:
-    """Compute the outputs of a layer's heads in a trace, weights @ values, with the kernel that computed them there.
+    """Compute the outputs of a layer's heads in a trace, weights @ values, with the same kernel as in the traced pass.
 
-    part: "cross" for a decoder's cross-attention, None for attention among its own tokens.
+    part: "cross" for a decoder's cross-attention, None for self-attention.
     """
     cross, known = asks_for_cross_attention("head_outputs", part), _outputs.setdefault(trace, {})
     if (layer, cross) in known:
@@ -122,7 +122,7 @@ def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float
 
 
 def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace]:
-    """Return the trace whose tokens are a part's queries, and the trace whose tokens are its keys."""
+    """Return two traces, (queries, keys): those whose tokens are the part's queries and its keys."""
     if isinstance(source, Trace):
         if part == "cross":
             raise RegardError('source: part="cross" needs the trace of an encoder-decoder, with both of its texts')
@@ -136,10 +136,10 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
 
 
 def check_patch_source_states(states: Sequence[Any], source: Trace, name: str) -> None:
-    """Check that a source's states are those that running its tokens again gives."""
+    """Check that a source trace has the same states as a new run of its tokens."""
     for state, again in zip(source.hidden_states, states, strict=False):
         scale = max(1.0, float(state.abs().max()))
-        # padding and other kernels only change the rounding; other weights, or an intervention, differ far more
+        # padding and kernels only affect rounding; other weights or an intervention make far larger differences
         if state.shape != again.shape or not float((state - again.to(state)).abs().max()) <= 1e-3 * scale:
             raise RegardError(
                 f"source: traces do not hold feed-forward outputs, and {name} gives other states to "
@@ -152,7 +152,7 @@ Intervention = Ablate | Patch | Steer
 
 @dataclass
 class Changes:
-    """Changes to a pass, in list order. calls: to its attention calls. states: to its states."""
+    """Changes to a pass, in list order, to its attention calls and to its states."""
 
     calls: list[CallChange] = field(default_factory=list)
     states: list[StateChange] = field(default_factory=list)
@@ -163,10 +163,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Pass:
-    """The pass that interventions are resolved for: the text's number in the batch, and its model.
+    """The pass, of one text of a batch, for which interventions are resolved.
 
-    target: for an encoder-decoder, the text that its decoder reads; None for any other model. stacks: the model's
-    stacks of layers, empty if they aren't needed. feed_forward: computes the feed-forward outputs of a trace.
+    target: for an encoder-decoder, the text of its decoder, else None. stacks: the model's stacks of layers, empty if
+    they aren't needed. feed_forward: computes the feed-forward outputs of a trace.
     """
 
     source: Encoded
@@ -177,7 +177,7 @@ class Pass:
     feed_forward: FeedForward
 
     def check_part(self, part: Part | None) -> None:
-        """Check that a part is named for an encoder-decoder, and for no other model."""
+        """Check that a part is given for encoder-decoders and for no other model."""
         if self.target is None and part is not None:
             raise RegardError(f"interventions: {self.name} is not an encoder-decoder: leave out part={part!r}")
         if self.target is not None and part is None:
@@ -193,7 +193,7 @@ class Pass:
         return self.source if self.target is None or part in ("encoder", "cross") else self.target
 
     def stack(self, layer: Any, part: Part | None) -> int:
-        """Return the number of a part's stack of layers, after checking that it has the layer."""
+        """Return the number of a part's stack after checking that the layer exists in it."""
         stack = 1 if part == "decoder" and len(self.stacks) > 1 else 0
         count = self.stacks[stack][1] if stack < len(self.stacks) else 0
         if layer != "input" and layer >= count:
@@ -203,7 +203,7 @@ class Pass:
 
 
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
-    """Translate interventions, in order, into changes to a forward pass."""
+    """Resolve interventions, in order, to changes of a forward pass."""
     changes = Changes()
     for intervention in interventions:
         of.check_part(intervention.target.part if isinstance(intervention, Ablate) else intervention.part)
@@ -222,7 +222,7 @@ def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
 
 
 def needs_stacks(interventions: Sequence[Any]) -> bool:
-    """Return whether interventions change states, which needs the model's stacks of layers before the pass."""
+    """Return whether any intervention changes states. Then the model's stacks must be known before the pass."""
     return any(
         isinstance(intervention, Steer) or (isinstance(intervention, Patch) and intervention.what not in OF_HEADS)
         for intervention in interventions
@@ -258,8 +258,8 @@ def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
 
 
 def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
-    """Return the numbers of the tokens at one end of an edge; for a word, those of all its occurrences."""
-    if isinstance(place, Word):  # `removal` makes words for tokens, not for characters
+    """Return the token numbers at one end of an edge. For a word, these are all its occurrences."""
+    if isinstance(place, Word):  # words from `removal` have tokens but no characters
         return tuple(sorted(set(place.tokens)))
     return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))
 
@@ -276,7 +276,7 @@ def checked(intervention: object) -> Intervention:
 
 
 def check_interventions(interventions: object) -> None:
-    """Check that interventions are a list of interventions, before a forward pass begins."""
+    """Check, before a forward pass, that `interventions` is a list of interventions."""
     if not isinstance(interventions, Sequence) or isinstance(interventions, str):
         kind = type(interventions).__name__
         raise RegardError(f"interventions: got {kind}, expected a list of interventions: [regard.ablate(...)]")
@@ -285,7 +285,7 @@ def check_interventions(interventions: object) -> None:
 
 
 def intervention_names_tokens(intervention: Intervention) -> bool:
-    """Return whether an intervention names tokens of one text, so that it has no meaning in a window of it."""
+    """Return whether an intervention refers to tokens of a text. It can't be applied to windows of the text then."""
     if isinstance(intervention, Ablate):
         return isinstance(intervention.target, Edge)
     return isinstance(intervention, Patch) or intervention.at is not None

@@ -1,7 +1,7 @@
-"""Hook the layers of a model while it runs, and change hidden states and feed-forward outputs.
+"""Hook the layers of a running model to change hidden states and feed-forward outputs.
 
-Layers are counted as they run, as `capture/hooks.py` counts them: a module that serves as every layer (ALBERT) is
-changed only in the layer that is meant.
+Layers are counted as they run, as in `capture/hooks.py`. So if one module is used for all layers (ALBERT), only the
+requested layer is changed.
 """
 
 from collections import Counter
@@ -17,16 +17,16 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 
-Stacks = Sequence[tuple[str, int]]  # (path of a stack's list of layers, how many run), the encoder's first
+Stacks = Sequence[tuple[str, int]]  # (path of a stack's list of layers, number of layers that run), the encoder's first
 FeedForwardPaths = Mapping[tuple[int, int], str]  # (stack, layer) -> the path of a module below its layer
 
 
 @dataclass(frozen=True, eq=False)
 class StateChange:
-    """Rows that replace states, or are added to them.
+    """Rows that replace states or are added to them.
 
-    stack: 0, or 1 for a decoder after an encoder. number: of the state (it enters layer `number`, it leaves the layer
-    before), or of a feed-forward output's layer. positions: None for all. rows: (k or 1, M or 1).
+    stack: 0, or 1 for the decoder of an encoder-decoder. number: of the state (the input of layer `number`), or of the
+    layer with the feed-forward output. positions: None for all. rows: (k or 1, M or 1).
     """
 
     stack: int
@@ -39,10 +39,10 @@ class StateChange:
 
 
 class LayerHooks:
-    """Hooks of the layers of a model's stacks: a subclass reads the states in its passes, or changes them.
+    """Hooks of the layers of a model's stacks. Subclasses read or change the states.
 
-    `entered`, `left` and `fed` get a stack's number, the running layer's number, and states (B, L, M). The model
-    continues with the states that they return. feed_forwards: paths of the modules whose outputs `fed` gets.
+    `entered`, `left` and `fed` receive the number of the stack, the number of the running layer, and states (B, L, M).
+    The model continues with the states that they return. feed_forwards: paths of the modules whose output `fed` gets.
     """
 
     def __init__(self, model: nn.Module, stacks: Stacks, feed_forwards: FeedForwardPaths | None = None) -> None:
@@ -50,26 +50,26 @@ class LayerHooks:
         self._shape, self._past = torch.Size(), 0
 
     def entered(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Return the hidden states that enter a layer, changed or as they are."""
+        """Return the hidden states that enter a layer, changed or not."""
         return states
 
     def left(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Return the hidden states that leave a layer, changed or as they are."""
+        """Return the hidden states that leave a layer, changed or not."""
         return states
 
     def fed(self, _stack: int, _layer: int, states: Tensor) -> Tensor:
-        """Return the feed-forward output of a layer, changed or as it is."""
+        """Return the feed-forward output of a layer, changed or not."""
         return states
 
     @contextmanager
     def opened(self, past: int = 0) -> Iterator[None]:
-        """Call the methods in passes inside the block. past: after how many tokens of the text they begin."""
+        """Call the methods in passes inside the block. past: the number of tokens before the passes."""
         self._past, self._count, self._depth = past, Counter[int](), Counter[int]()
         with ExitStack() as hooks:
             hooked: set[nn.Module] = set()
             for stack, (path, _) in enumerate(self._stacks):
                 below = {name for key, name in self._feed_forwards.items() if key[0] == stack}
-                for layer in self._model.get_submodule(path).children():  # each once, also if it is several layers
+                for layer in self._model.get_submodule(path).children():  # once per module, even if shared
                     if layer not in hooked:
                         before = layer.register_forward_pre_hook(partial(self._enter_hook, stack), with_kwargs=True)
                         hooks.enter_context(before)
@@ -117,7 +117,7 @@ class LayerHooks:
 
 
 class StateHooks(LayerHooks):
-    """Hooks that change a model's states in the passes inside `opened`. name: the model's."""
+    """Hooks that change a model's states in passes inside `opened`. name: the model's name."""
 
     def __init__(
         self, model: nn.Module, stacks: Stacks, paths: FeedForwardPaths, changes: Sequence[StateChange], name: str
@@ -138,7 +138,7 @@ class StateHooks(LayerHooks):
         return self._apply_changes(stack, layer, states, feed_forward=True)
 
     def _apply_changes(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
-        """Return hidden states with all interventions on this stack and number applied."""
+        """Return hidden states after applying all changes for this stack and number."""
         mine = [
             change
             for change in self._changes
@@ -146,14 +146,14 @@ class StateHooks(LayerHooks):
         ]
         if not mine:
             return states
-        with torch._C.DisableTorchFunction():  # what is done here is no operation of the model
+        with torch._C.DisableTorchFunction():  # these aren't operations of the model
             states = states.clone()
             for change in mine:
                 self._apply_change(change, states)
         return states
 
     def _apply_change(self, change: StateChange, states: Tensor) -> None:
-        """Apply one intervention to hidden states (B, L, M), in place."""
+        """Apply one change to hidden states (B, L, M), in place."""
         if states.ndim != 3:
             raise RegardError(
                 f"interventions: a token's states in {self._name} are {states.shape[2]} streams: they cannot be changed"
@@ -176,24 +176,24 @@ class StateHooks(LayerHooks):
 
 
 def is_hidden_states(value: object, least: int = 3) -> bool:
-    """Return whether a value is a tensor of hidden states, with at least this many axes."""
+    """Return whether a value is a floating-point tensor with at least this many axes."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
 
 
 def first_hidden_states(values: Any) -> Tensor | None:
-    """Return the first tensor of hidden states among some values, or in a module's output."""
+    """Return the first tensor of hidden states among arguments or in a module's output."""
     values = values if isinstance(values, (tuple, list)) else (values,)
     return next((value for value in values if is_hidden_states(value)), None)
 
 
 def change_first_hidden_states(output: Any, function: Callable[[Tensor], Tensor], least: int = 3) -> Any:
-    """Return a module's output with its first tensor of states replaced by a function of it; None for no change."""
+    """Apply a function to the first tensor of states in a module's output. Returns None if nothing changes."""
     several = isinstance(output, (tuple, list))
     for n, value in enumerate(output if several else (output,)):
         if is_hidden_states(value, least):
             changed = function(value)
             if changed is value:
                 return None
-            make = getattr(type(output), "_make", type(output))  # a named tuple takes its values one by one
+            make = getattr(type(output), "_make", type(output))  # a named tuple needs separate arguments
             return make((*output[:n], changed, *output[n + 1 :])) if several else changed
     return None

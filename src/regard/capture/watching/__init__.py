@@ -1,1 +1,1 @@
-"""See the attention calls of any PyTorch module while it computes them."""
+"""Observe the attention calls of any PyTorch module as it computes them."""

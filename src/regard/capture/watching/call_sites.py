@@ -1,9 +1,9 @@
-"""Find where an attention call is made: the path of its module, and the file and line.
+"""Find the place of an attention call: the path of its module, and the file and line.
 
-It is read from the Python stack, without hooks: a frame of a method whose first argument is a module names that module.
-That is right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists.
+The place is read from the Python stack, without hooks. A method's frame identifies the module that is its first
+argument. This works with recursion, exceptions, direct calls to `.forward(x)`, and modules in plain lists.
 
-PyTorch's private names that watching needs are here, too: no public names do the same.
+This module also contains all uses of PyTorch's private names for watching, for which there is no public interface.
 """
 
 import ast
@@ -24,7 +24,7 @@ functorch = torch._C._functorch
 
 
 def in_backward_pass() -> bool:
-    """Return whether this runs inside a backward pass, where checkpointing computes calls a second time."""
+    """Return whether a backward pass is running, in which checkpointing computes calls a second time."""
     return torch._C._current_graph_task_id() != -1
 
 
@@ -35,7 +35,7 @@ def in_transform() -> bool:
 
 @contextmanager
 def outside_transforms() -> Iterator[None]:
-    """Suspend the transforms of torch.func, so that what is computed outlives them."""
+    """Suspend the transforms of torch.func, so that results can be used after them."""
     if in_transform():
         with temporarily_clear_interpreter_stack():
             yield
@@ -44,11 +44,11 @@ def outside_transforms() -> Iterator[None]:
 
 
 def without_transforms(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return tensors as they are outside the transforms of torch.func. Axes that vmap maps over come first."""
+    """Unwrap tensors from the transforms of torch.func. Axes that vmap maps over come first."""
     plain: list[tuple[Tensor, dict[int, int]]] = []
     levels: set[int] = set()
     for tensor in tensors:
-        mapped = {}  # the axis that each level of vmap maps over
+        mapped = {}  # the mapped axis of each level of vmap
         while functorch.is_functorch_wrapped_tensor(tensor):
             if functorch.is_batchedtensor(tensor):
                 mapped[functorch.maybe_get_level(tensor)] = functorch.maybe_get_bdim(tensor)
@@ -64,11 +64,11 @@ def without_transforms(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def multi_head_attention_in_steps(attention: Callable[..., Any]) -> Callable[..., Any]:
-    """Copy `F.multi_head_attention_forward` so that a function mode sees what it calls.
+    """Copy `F.multi_head_attention_forward` so that a function mode sees its inner calls.
 
-    attention: called as `scaled_dot_product_attention`, so that seeing it alone needs no mode. A mode is off while it
-    answers, so nothing inside that function would be seen. The copy runs PyTorch's own code with a `has_torch_function`
-    that finds no mode to ask. PyTorch itself is left as it is.
+    attention: is called instead of `scaled_dot_product_attention`. A mode is disabled while it handles a function, so
+    it wouldn't see calls inside the original. The copy runs PyTorch's code with a `has_torch_function` that is always
+    false. PyTorch itself isn't changed.
     """
     original: Any = functional.multi_head_attention_forward
     names = {**vars(functional), "has_torch_function": lambda _: False, "scaled_dot_product_attention": attention}
@@ -80,29 +80,29 @@ def multi_head_attention_in_steps(attention: Callable[..., Any]) -> Callable[...
 TORCH = torch.__path__[0]
 OURS = str(Path(__file__).parent)
 ATTENTION = str(Path(__file__).parents[2] / "attention")
-MODULE_CALL = nn.Module.__call__.__code__  # it calls `_call_impl`, which names the module too
-CHECKED = "<@"  # how type checkers name the wrappers that they make
+MODULE_CALL = nn.Module.__call__.__code__  # its callee `_call_impl` has the same module
+CHECKED = "<@"  # start of the file names of run-time type checkers' wrappers
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
 
 class Site(NamedTuple):
-    """The place where a call is made. path: of its module. where: file:line."""
+    """The place of a call. path: of its module. where: file:line."""
 
     path: str
     where: str
 
 
 class CallSites:
-    """Finds the sites of calls inside a module, or in everything that runs (root None)."""
+    """Find the sites of calls inside a root module, or of all calls if root is None."""
 
     def __init__(self, root: nn.Module | None) -> None:
         self.root = root
         self._paths: dict[int, tuple[nn.Module, dict[int, list[str]]]] = {}
 
     def find(self, *, of_attend: bool = False) -> Site | None:
-        """Return the site of the call that is made now; None outside the root and in backward passes.
+        """Return the site of the current call. None outside the root and in backward passes.
 
-        of_attend: a call of `regard.attend` itself. What runs inside it has no site, as `attend` is recorded whole.
+        of_attend: whether it is a call to `regard.attend`. Calls inside `attend` have no site, as `attend` is recorded.
         """
         if in_backward_pass():
             return None
@@ -122,7 +122,7 @@ class CallSites:
                 line = frame
             first = code.co_varnames[0] if code.co_argcount and not inside else ""
             named = first == "self" or (first and not of_torch)
-            owner = frame.f_locals.get(first) if named else None  # locals take long to read
+            owner = frame.f_locals.get(first) if named else None  # reading locals is slow
             if isinstance(owner, nn.Module) and hasattr(type(owner), code.co_name):  # a method of it
                 if not modules or modules[-1] is not owner:
                     modules.append(owner)
@@ -140,23 +140,23 @@ class CallSites:
         return Site(_name_of_line(line) if line else "?", where)
 
     def path_of_attend(self) -> str:
-        """Return the path of the call of `regard.attend` that is made now."""
+        """Return the path of the current call to `regard.attend`."""
         site = self.find(of_attend=True)
         return "" if site is None else site.path
 
     def _path(self, modules: list[nn.Module], first: str) -> str:
-        """Join a path from the modules on the stack. A module with two names gets the name below its caller's."""
+        """Build a path from the modules on the stack. If a module has several names, use the one below its caller."""
         root, path = modules[-1], ""
         if id(root) not in self._paths:
             self._paths[id(root)] = root, paths_in(root)
         names = self._paths[id(root)][1]
         for module in reversed(modules[:-1]):
             if isinstance(module, nn.Softmax):
-                continue  # the module around it is meant
+                continue  # use the enclosing module
             below = [name for name in names.get(id(module), ()) if name.startswith(f"{path}." if path else "")]
             if below:
                 path = min(below, key=len)
-            elif id(module) not in names:  # it is in a plain list, for example
+            elif id(module) not in names:  # for example, in a plain list
                 path = f"{path}.{type(module).__name__}"
         return ".".join(part for part in f"{first}.{path}".split(".") if part)
 
@@ -173,7 +173,7 @@ def without_wrappers(module: nn.Module) -> nn.Module:
 
 
 def paths_in(root: nn.Module) -> dict[int, list[str]]:
-    """Return every path of each module, by its id, without the names that wrappers add."""
+    """Return all paths of each module, by module id, without the names that wrappers add."""
     paths: dict[int, list[str]] = {}
     for name, module in root.named_modules(remove_duplicate=False):
         paths.setdefault(id(module), []).append(".".join(part for part in name.split(".") if part not in WRAPPERS))
@@ -181,7 +181,7 @@ def paths_in(root: nn.Module) -> dict[int, list[str]]:
 
 
 def _name_of_line(frame: FrameType) -> str:
-    """Name a line outside modules: by its function, or by the variable that it assigns to."""
+    """Name a line of code outside modules after its function or the variable that it assigns."""
     function = frame.f_code.co_name
     if not function.startswith("<"):
         return function

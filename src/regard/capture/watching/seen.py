@@ -1,4 +1,4 @@
-"""The result of a watched block: its attention calls, and what was skipped or can't be seen, with reasons."""
+"""The result of `regard.watch`: attention calls, skipped softmaxes, and calls that can't be seen, with reasons."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -21,16 +21,16 @@ MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 
 
 class WatchedCalls(Calls):
-    """The attention calls of a block, by (path, n-th call), and by path alone if it made one call.
+    """The attention calls of a block, by (path, n-th call), or by only the path if it has a single call.
 
-    passed_over: each softmax that doesn't belong to attention, once per line of code.
-    notes: how the watched computation differs from the plain computation. Printing the object lists all of this.
+    passed_over: the softmaxes that aren't attention, one per line of code.
+    notes: how the watched computation differs from the plain one. Printing the object lists all of these.
     """
 
     def __init__(
         self, sites: CallSites, *, keep: int | None = None, on_call: Callable[[Call], None] | None = None
     ) -> None:
-        """Begin without calls. keep: how many calls of a path to keep, the last. on_call: takes each call instead."""
+        """keep: the number of latest calls to keep per path. on_call: receives each call instead of storing it."""
         super().__init__(None, ("value",))
         self.sites, self._keep_last, self.on_call = sites, keep, on_call
         self.passed_over: list[Softmax] = []
@@ -40,7 +40,7 @@ class WatchedCalls(Calls):
         self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
         where: str = "", **tensors: Tensor | None,
     ) -> None:  # fmt: skip
-        """Keep one watched attention call. Calls of `regard.attend` come without where."""
+        """Add one watched attention call. Calls to `regard.attend` are passed without `where`."""
         if not where:
             site = self.sites.find(of_attend=True)
             if site is None:
@@ -76,11 +76,11 @@ class WatchedCalls(Calls):
     def nothing_seen(
         self, message: str = "watch: no attention was computed in the block", between: str = "\n  "
     ) -> RegardError:
-        """Return the error for a block or program without attention: a message, and the reasons."""
+        """Return the error for a block or program without attention, with a message and the reasons."""
         return RegardError(between.join([message, *self.others(), HIDDEN]))
 
     def others(self) -> Iterator[str]:
-        """Yield a line for each softmax that was skipped, and for everything that can't be seen."""
+        """Yield a line for each skipped softmax and each attention that can't be seen."""
         passed_over = [
             f"softmax of {softmax.path} ({_file_name(softmax.where)}) passed over: {softmax.reason or NO_FACTOR}"
             for softmax in self.passed_over
@@ -94,13 +94,13 @@ class WatchedCalls(Calls):
             name = f"{path}, {nth}" if nth or (path, 1) in self else path
             rows.append((name, call.how, str(call.source.shape), _file_name(call.where)))
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
-        lines = [visible("  ".join(map(str.ljust, row, [*widths, 0]))) for row in rows]  # a file may hold any name
+        lines = [visible("  ".join(map(str.ljust, row, [*widths, 0]))) for row in rows]  # a file may have any name
         lines += [f"… and {len(self) - MAX_LISTED_SEEN} more"] * (len(self) > MAX_LISTED_SEEN)
         calls = f"{len(self)} attention call{'s' * (len(self) != 1)}"
         return "\n".join([f"Seen: {calls}", *(lines if self or any(self.others()) else []), *self.lines_below()])
 
     def lines_below(self) -> list[str]:
-        """Return the lines below the table: what was skipped or can't be seen, and the notes."""
+        """Return the lines below the table: skipped softmaxes, attention that can't be seen, and notes."""
         others = list(self.others())
         lines = [line[0].upper() + line[1:] for line in others[:MAX_LISTED_OTHERS]]
         lines += [f"… and {len(others) - MAX_LISTED_OTHERS} more"] * (len(others) > MAX_LISTED_OTHERS)

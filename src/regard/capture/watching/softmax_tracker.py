@@ -1,12 +1,12 @@
-"""Follow attention that is written by hand: from scores over the softmax to the product with the values.
+"""Follow hand-written attention from the scores through the softmax to the product with the values.
 
     scores → softmax → dropout, mask, cast, view … → matmul, @, bmm, einsum, or (weights[..., None] * values).sum
 
-Each tensor on the way has a `Track`, which says which of its axes is the softmax's. A product of such weights is handed
-to `claim` if it is attention (`judge`). The softmax keeps the reason if none of its products is.
+Each tensor on the way has a `Track`, which identifies the axis of the softmax. If a product with such weights is
+attention (`judge`), it is passed to `claim`. If none of its products is attention, the softmax stores the reason.
 
-A product is judged by its axes: each axis of the two factors and of the result gets a letter, as in an einsum. The
-decision reads no numbers, so it doesn't depend on the data and doesn't wait for a GPU.
+The decision uses only the product's axes. Each axis of the two factors and the result has a letter, as in einsum. No
+values are read, so the decision doesn't depend on data and needn't synchronize with a GPU.
 """
 
 import math
@@ -23,12 +23,12 @@ from regard.capture.watching.call_sites import CallSites, Site
 
 PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "baddbmm", "einsum"))
 
-Axis = str | None  # "key" for that of the softmax, "learned" for one that a learned matrix makes
+Axis = str | None  # "key": the softmax's axis. "learned": an axis produced by a learned matrix
 Axes = tuple[Axis, ...]
 
 
 class Product(NamedTuple):
-    """A product of two factors, with the letters of their axes and of the result's."""
+    """A product of two factors, with letters for their axes and for the result's."""
 
     factors: tuple[Tensor, Tensor]
     letters: tuple[list[str], list[str]]
@@ -36,7 +36,7 @@ class Product(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The roles of weights' axes, by letter: which are batch and heads, which are queries, and which is the keys'."""
+    """The roles of the axes of weights: letters of batch and head axes, of query axes, and of the key axis."""
 
     axes: list[str]
     batch: list[str]
@@ -45,13 +45,13 @@ class Layout(NamedTuple):
 
     @property
     def order(self) -> list[int]:
-        """Return the axes in the order batch, query, key; axes of size 1 that broadcast come last."""
+        """Return the axes in the order batch, query, key. Broadcast axes of size 1 are last."""
         named = [*self.batch, *self.query, self.key]
         return [self.axes.index(letter) for letter in (*named, *(x for x in self.axes if x not in named))]
 
     def as_map(self, weights: Tensor, heads: int | None = None) -> Tensor:
-        """Return weights as a map shows them, with up to 4 axes. heads: of an axis that is batch and heads in one."""
-        mapped = weights.ndim - len(self.axes)  # axes of vmap, which come first
+        """Return weights in a map's layout, with up to 4 axes. heads: their number if batch and heads share an axis."""
+        mapped = weights.ndim - len(self.axes)  # axes of vmap come first
         weights = weights.permute(*range(mapped), *(mapped + n for n in self.order))
         lead = weights.shape[: mapped + len(self.batch)]
         if heads and len(lead) == 1:
@@ -62,14 +62,14 @@ class Layout(NamedTuple):
         return weights.flatten(0, weights.ndim - 4) if weights.ndim > 4 else weights
 
     def as_factor(self, weights: Tensor, factor: Tensor) -> Tensor:
-        """Undo `as_map`: return the weights in the shape of the factor that they were."""
+        """Undo `as_map`: return the weights in the layout of the factor."""
         order = self.order
         permuted = weights.reshape([factor.shape[n] for n in order])
         return permuted.permute([order.index(n) for n in range(len(order))])
 
 
 def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Product | None:
-    """Return the factors and letters of a call of one of `PRODUCTS`; None if it doesn't have two factors."""
+    """Return the factors and letters of a call to one of `PRODUCTS`, or None if it doesn't have two factors."""
     operands = [*args, *kwargs.values()]
     if name == "einsum":
         equation, *operands = operands
@@ -103,7 +103,7 @@ def _einsum_product(equation: str, a: Tensor, b: Tensor) -> Product | None:
 
 
 def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product:
-    """Describe `(weights * value).sum(dim)` as a product. ndim: number of axes of the terms."""
+    """Describe `(weights * value).sum(dim)` as a product. ndim: the number of axes before the sum."""
     axes = [chr(ord("a") + n) for n in range(ndim)]
     summed = axes[dim % ndim]
 
@@ -117,10 +117,10 @@ def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product
 
 
 def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned_value: bool) -> Layout | str:
-    """Return the layout of weights in a product that is attention, else the reason why it is none.
+    """Return the layout of weights in a product if it is attention, else the reason why it isn't.
 
-    axes: of the weights, factor n. learned_scores: a learned matrix makes the softmax's axis. learned_value: the other
-    factor is a parameter, and the scores are no product of queries and keys.
+    axes: of the weights, which are factor n. learned_scores: whether a learned matrix produces the softmax's axis.
+    learned_value: whether the other factor is a parameter and the scores aren't a product of queries and keys.
     """
     mine, other, result = product.letters[n], product.letters[1 - n], product.result
     key = mine[axes.index("key")] if "key" in axes else None
@@ -134,27 +134,27 @@ def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned
         return "learned vectors are mixed"
     batch = [letter for letter in mine if letter != key and letter in other]
     query = [letter for letter in mine if letter != key and letter not in batch and letter in result]
-    while len(query) > 1 and len(batch) < 2:  # heads that share their values
+    while len(query) > 1 and len(batch) < 2:  # heads with shared values
         batch.append(query.pop(0))
     return Layout(mine, batch, query, key)
 
 
 class View:
-    """A view of a tensor whose axes are known. It keeps shapes and strides, but neither tensor."""
+    """A view of a tensor whose axes are known. It stores shapes and strides, but not the tensors."""
 
     def __init__(self, of: Any, function: Callable[..., Any], n: int, args: Any, kwargs: Any, view: Tensor) -> None:
-        """Describe a view: what function(*args, **kwargs) returned. of: the `Track` of argument n."""
+        """Describe a view that function(*args, **kwargs) returned. of: the `Track` of argument n."""
         source = args[n]
         self.of, self.shape, self.strides = of, source.shape, source.stride()
         self.view_shape, self.view_strides = view.shape, view.stride()
         self.call: Any = None
-        if not (source.is_contiguous() and view._is_view()):  # it may be a copy, whose strides say nothing
+        if not (source.is_contiguous() and view._is_view()):  # if it may be a copy, strides aren't enough
             self.call = function, (*args[:n], None, *args[n + 1 :]), n, kwargs
             if any(isinstance(argument, Tensor) for argument in self.call[1]):
                 self._make_again()
 
     def axes(self) -> Axes:
-        """Return the role of each axis of the view, by its stride: that of the softmax's keys or another."""
+        """Return the role of each axis of the view, found by its stride."""
         if self.call is not None:
             self._make_again()
         known = [axis for axis in zip(self.strides, self.shape, self.of.axes, strict=True) if axis[1] > 1]
@@ -165,22 +165,22 @@ class View:
         return tuple(result)
 
     def _make_again(self) -> None:
-        """Make the view again of a contiguous tensor without numbers. If that fails, no axis is known."""
+        """Repeat the view on a contiguous meta tensor. If this fails, no axis is known."""
         function, args, n, kwargs = self.call
         self.call, probe = None, torch.empty(self.shape, device="meta")
         self.strides = probe.stride()
         try:
             view = function(*args[:n], probe, *args[n + 1 :], **kwargs)
             self.view_shape, self.view_strides = view.shape, view.stride()
-        except Exception:  # a function of tensors on one device, for example, or of several results
+        except Exception:  # for example, it mixes devices or has several results
             self.view_strides = (0,) * len(self.view_shape)
 
 
 SOFTMAXES = frozenset(["softmax", "_softmax", "gumbel_softmax", "log_softmax"])
-LEARNED_AXIS = {"linear": -1, "addmm": -1, "conv1d": -2, "conv2d": -3, "conv3d": -4}  # that a learned matrix makes
+LEARNED_AXIS = {"linear": -1, "addmm": -1, "conv1d": -2, "conv2d": -3, "conv3d": -4}  # a learned matrix produces it
 SPLITS = frozenset(["chunk", "split", "unbind", "tensor_split", "split_with_sizes"])
 DROPOUTS = frozenset(["dropout", "dropout_", "alpha_dropout", "feature_dropout"])
-# What these do to the axes of a tensor: ELEMENTWISE leaves them, BROADCASTING may put others before, VIEWS moves them.
+# Effects on axes: ELEMENTWISE keeps them, BROADCASTING may add leading axes, VIEWS rearranges them.
 ELEMENTWISE = frozenset([
     "to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "nan_to_num", "cpu",
     "cuda", "detach", "exp", "relu", "clamp", "_to_copy", "requires_grad_", "tanh", "leaky_relu",
@@ -196,16 +196,16 @@ VIEWS = frozenset([
     "swapaxes", "swapdims", "expand", "expand_as", "broadcast_to", "t", "__getitem__", "narrow", "select", "__get__",
     "view_as", "reshape_as",
 ])  # fmt: skip
-PREPARED = PRODUCTS | DROPOUTS | {"sum"}  # looked at before they run
+PREPARED = PRODUCTS | DROPOUTS | {"sum"}  # inspected before they run
 FOLLOWED = PREPARED | SOFTMAXES | SPLITS | ELEMENTWISE | BROADCASTING | VIEWS | frozenset(LEARNED_AXIS)
 
 
 @dataclass(eq=False)
 class Softmax:
-    """One softmax of the program, and what became of its result.
+    """One softmax of the program, and the use of its result.
 
-    where: file:line. learned: a learned matrix makes its axis. of_product: its scores are queries · keys. reason: why
-    it isn't attention. ablations: what is done to it, looked up once for all products of its weights.
+    where: file:line. learned: whether a learned matrix produces its axis. of_product: whether its scores are
+    queries · keys. reason: why it isn't attention. ablations: looked up once for all products of its weights.
     """
 
     path: str
@@ -220,11 +220,11 @@ class Softmax:
 
 
 class Track:
-    """The known properties of a tensor. kind: of KINDS.
+    """The known properties of a tensor. kind: one of KINDS.
 
-    known_axes: the role of each axis, or the view that gives it. softmax: of weights and their results. learned,
-    of_product: what made scores. log: weights of log_softmax. undropped: the weights without dropout. exponential: what
-    an exp and its sums have in common. row_axis: that sums were taken over, from the right. factors: of terms.
+    known_axes: the role of each axis, or the view that determines it. softmax: of weights and tensors made from them.
+    learned, of_product: of scores, as in `Softmax`. log: from log_softmax. undropped: the weights before dropout.
+    exponential: links an exp and its sums. row_axis: the summed axis, from the right. factors: of terms.
     """
 
     KINDS = ("scores", "exp", "weights", "row sums", "terms")  # terms: weights · values, to be summed
@@ -240,7 +240,7 @@ class Track:
         vars(self).update(known)
 
     def but(self, **changes: Any) -> "Track":
-        """Return a copy of the track with some changes."""
+        """Return a copy of the track with these changes."""
         track = object.__new__(Track)
         track.__dict__ = self.__dict__ | changes
         return track
@@ -255,11 +255,11 @@ class Track:
 
 # Takes (softmax, weights, weights without dropout or None, values, layout) and returns the weights to multiply by.
 Claim = Callable[[Softmax, Tensor, Tensor | None, Tensor, Layout], Tensor]
-Prepared = tuple[Any, Any, Track | None]  # arguments, and what is then known of the result
+Prepared = tuple[Any, Any, Track | None]  # (args, kwargs, track of the result)
 
 
 class SoftmaxTracker:
-    """Follows the tensors of one block. softmaxes: the last of each line and shape, so that long programs keep few."""
+    """Follow the tensors of one block. softmaxes: only the last per line and shape, to limit memory."""
 
     def __init__(self, sites: CallSites, claim: Claim) -> None:
         self.softmaxes: dict[tuple[Site, tuple[int, ...]], Softmax] = {}
@@ -267,7 +267,7 @@ class SoftmaxTracker:
         self._tracks: dict[int, tuple[weakref.ref[Tensor], Track]] = {}
 
     def prepare(self, name: str, args: Any, kwargs: Any) -> Prepared:
-        """Look at a call of `PREPARED` before it runs; return its arguments and the track of its result."""
+        """Inspect a call to a `PREPARED` function before it runs. Returns its arguments and the track of its result."""
         if name in DROPOUTS:
             return args, kwargs, self._before_dropout(name, args, kwargs)
         if name == "sum":
@@ -285,11 +285,11 @@ class SoftmaxTracker:
         return args, kwargs, Track("scores", axes, learned=any(learned), of_product=not any(learned))
 
     def follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Any) -> None:
-        """Note the track of a function's result, from its arguments."""
+        """Note the track of a function's result, derived from its arguments."""
         if name in SOFTMAXES:
             scores = args[0] if args else kwargs["input"]
             dim = kwargs.get("dim", args[1] if len(args) > 1 and name != "gumbel_softmax" else None)
-            if dim is None:  # the default of gumbel_softmax, and that of F.softmax's early days
+            if dim is None:  # the defaults of gumbel_softmax and of F.softmax
                 dim = -1 if name == "gumbel_softmax" else 0 if scores.ndim in (0, 1, 3) else 1
             self._note_weights(self.track_of(scores), is_learned(scores), dim, result, log=name == "log_softmax")
         elif name in LEARNED_AXIS:
@@ -308,19 +308,19 @@ class SoftmaxTracker:
                 self._follow_tensor(function, "narrow", args, kwargs, part)
 
     def note(self, tensor: Tensor, track: Track) -> None:
-        """Remember the track of a tensor, as long as the tensor lives."""
+        """Store the track of a tensor until the tensor is deleted."""
         key, tracks = id(tensor), self._tracks
         tracks[key] = weakref.ref(tensor, lambda _: tracks.pop(key, None)), track
 
     def track_of(self, tensor: object) -> Track | None:
-        """Return the track of a tensor; None for anything else."""
+        """Return the track of a tensor, or None for any other object."""
         noted = self._tracks.get(id(tensor))
         return noted[1] if noted is not None and noted[0]() is tensor else None
 
     def _note_weights(
         self, scores: Track | None, of_parameter: bool, dim: int, result: Tensor, *, log: bool = False
     ) -> None:
-        """Note weights: a tensor that sums to 1 along an axis. scores: the track of the scores behind them."""
+        """Note weights, a tensor that sums to 1 along an axis. scores: the track of their scores."""
         site = self._sites.find() if result.ndim else None
         if site is None:
             return
@@ -334,7 +334,7 @@ class SoftmaxTracker:
         self.note(result, Track("weights", axes, softmax=softmax, log=log))
 
     def _before_dropout(self, name: str, args: Any, kwargs: Any) -> Track | None:
-        """Return the track of a dropout's result, with the weights before dropout."""
+        """Return the track of a dropout's result, which includes the weights before dropout."""
         track = self.track_of(args[0]) if args else None
         if track is None or track.kind != "weights" or track.undropped is not None:
             return track
@@ -344,7 +344,7 @@ class SoftmaxTracker:
         return track.but(undropped=args[0].detach().clone() if in_place else args[0].detach())
 
     def _before_sum(self, args: Any, kwargs: Any) -> Prepared:
-        """Look at a sum before it runs: of weights · values, or of weights, which are then divided by it."""
+        """Inspect a sum before it runs: of weights · values, or of weights or exponentials, for normalization."""
         track = self.track_of(args[0]) if args else None
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
@@ -361,7 +361,7 @@ class SoftmaxTracker:
         return args, kwargs, None
 
     def _before_weighted_sum(self, track: Track, product: Product, n: int, args: Any, kwargs: Any) -> Prepared:
-        """Look at a product of weights, factor n, with something else before it runs: claim it if it is attention."""
+        """Inspect a product of weights, factor n, with another factor before it runs. Claim it if it is attention."""
         softmax, weights, other = track.softmax, product.factors[n], product.factors[1 - n]
         learned_value = is_learned(other) and not softmax.of_product
         layout = judge(track.axes, product, n, learned_scores=softmax.learned, learned_value=learned_value)
@@ -378,7 +378,7 @@ class SoftmaxTracker:
         return args, kwargs, track.but(known_axes=axes, undropped=None)
 
     def _follow_tensor(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Tensor) -> None:
-        tracks = self._tracks  # looked up here, as `track_of` does: this runs for every function that is followed
+        tracks = self._tracks  # inlined `track_of`, because this runs for every followed function
         tracked = [
             (n, noted[1])
             for n, arg in enumerate(args)
@@ -428,12 +428,12 @@ def is_learned(tensor: Tensor) -> bool:
 
 
 def _shared(track: Track) -> object:
-    """Return the object that weights or an exp share with their sums."""
+    """Return the object that links weights or an exp with their sums."""
     return track.exponential or track.softmax
 
 
 def _replaced(arguments: Any, old: Tensor, new: Tensor) -> Any:
-    """Replace a tensor by another in arguments, also in a list of them."""
+    """Replace a tensor by another in arguments, including nested lists."""
     if isinstance(arguments, list | tuple):
         return type(arguments)(_replaced(argument, old, new) for argument in arguments)
     return new if arguments is old else arguments

@@ -1,4 +1,4 @@
-"""Record the attention of any PyTorch module, unchanged, or of everything that runs in this thread."""
+"""Record the attention of any unmodified PyTorch module, or of everything that runs in this thread."""
 
 import json
 import math
@@ -44,14 +44,14 @@ def watch(
             for batch in loader:
                 ...  # a training loop
 
-    Watching doesn't change outputs, gradients or random numbers. Inside the block, compiled modules run eagerly, also
-    in other threads, and PyTorch's fast path for nn.TransformerEncoder is off. `seen.notes` lists this.
+    Watching doesn't change outputs, gradients or random numbers. Inside the block, compiled modules run eagerly, even
+    in other threads, and PyTorch's fast path for nn.TransformerEncoder is off. `seen.notes` reports this.
 
     Args:
-        module: any PyTorch module, also inside DataParallel or compiled. Default: everything in this thread.
+        module: any PyTorch module, including compiled and DataParallel modules. Default: everything in this thread.
         interventions: ablations to apply in the block, such as `regard.ablate("blocks.3.attn", head=5)`.
-        copy: copy each query, key and mask. Without it, reading a call raises `RegardError` if its tensors have changed
-            since.
+        copy: copy each query, key and mask. Without copies, reading a call raises `RegardError` if its tensors have
+            changed.
         keep: keep the last `keep` calls of each path. Default: all.
         every: watch the first pass of every n-th training step (training mode, gradients on). Passes between two
             updates of the weights are one step. Default: watch everything, or 100 with log.
@@ -96,9 +96,9 @@ def watch(
 def watching(mode: WatchMode) -> Iterator[None]:
     """Watch every attention call inside the block with a function mode."""
     with ExitStack() as stack:
-        # What is compiled before or inside the block runs as it was written: dynamo can't trace a function mode.
+        # Compiled code runs eagerly, because dynamo can't trace a function mode.
         stack.enter_context(torch.compiler.set_stance("force_eager"))
-        # Calls of `regard.attend` are recorded there, by the path of their module.
+        # `regard.attend` records its own calls, by the path of their module.
         stack.callback(open_records.reset, open_records.set((*open_records.get(), mode.seen)))
         stack.callback(call_namer.reset, call_namer.set(mode.seen.sites.path_of_attend))
         stack.enter_context(mode)
@@ -107,7 +107,7 @@ def watching(mode: WatchMode) -> Iterator[None]:
 
 
 def _as_ablation(intervention: object) -> Ablation:
-    """Convert an intervention of `regard.ablate` to an ablation of calls."""
+    """Convert a result of `regard.ablate` to an ablation of attention calls."""
     if isinstance(intervention, Ablation):
         return intervention
     if not isinstance(intervention, Ablate):
@@ -123,7 +123,7 @@ def _as_ablation(intervention: object) -> Ablation:
 
 
 class StepLogger:
-    """Watches the first training pass of every n-th step, and logs the calls passed to `add`."""
+    """Watch the first training pass of every n-th step, and log the calls passed to `add`."""
 
     def __init__(self, module: nn.Module, every: int, log: Any) -> None:
         self.module, self.every, self.step = module, every, -1
@@ -131,7 +131,7 @@ class StepLogger:
         self._parameters = {id(p): p for p in module.parameters() if not (is_lazy(p) or p.is_inference())}
         self._frozen = not any(p.requires_grad for p in self._parameters.values())
         self._updated, self._versions, self._watched, self._warned = True, 0, -1, False
-        self._passes: list[AbstractContextManager[None] | None] = []  # that run now, outermost first
+        self._passes: list[AbstractContextManager[None] | None] = []  # running passes, outermost first
         self._calls: list[tuple[str, Tensor]] = []
 
     def __reduce__(self) -> Any:
@@ -139,7 +139,7 @@ class StepLogger:
 
     @contextmanager
     def watching(self, block: Callable[[], AbstractContextManager[None]], seen: WatchedCalls) -> Iterator[None]:
-        """Enter the block around each pass to watch. seen: keeps its calls if there is no log."""
+        """Enter `block` around each watched pass. seen: stores its calls if there is no log."""
         self._block, self._seen = block, seen
         hooks = [
             self.module.register_forward_pre_hook(self._before_pass, prepend=True),
@@ -151,12 +151,12 @@ class StepLogger:
         finally:
             for hook in hooks:
                 hook.remove()
-            while self._passes:  # of a pass that Ctrl-C ended
+            while self._passes:  # after Ctrl-C during a pass
                 self._end_pass()
         self._warn_of_no_pass()
 
     def _before_pass(self, module: nn.Module, _: Any) -> None:
-        if torch.compiler.is_compiling():  # dynamo traces the hooks, but not what they open
+        if torch.compiler.is_compiling():  # dynamo can't trace the block that the hooks enter
             return
         trains = module is self.module and module.training and torch.is_grad_enabled() and not in_backward_pass()
         trains = trains and not any(self._passes)
@@ -173,7 +173,7 @@ class StepLogger:
     def _after_pass(self, _: nn.Module, __: Any, output: Any) -> None:
         if torch.compiler.is_compiling() or not self._passes or not self._end_pass():
             return
-        if output is None and sys.exc_info()[0] is not None:  # it failed
+        if output is None and sys.exc_info()[0] is not None:  # the pass failed
             return
         rows, paths = list[dict[str, Any]](), list[str]()
         for path, means in self._calls:
@@ -189,11 +189,11 @@ class StepLogger:
             self._log(self.step, rows)
 
     def _after_update(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Note an update of the weights. Kernels that get pointers leave the versions of tensors as they were."""
+        """Note an update of the weights. Fused optimizers may not change tensor versions."""
         if any(id(p) in self._parameters for group in optimizer.param_groups for p in group["params"]):
             self._updated = True
             self._warn_of_no_pass()
-        self._updated |= self._frozen  # something else is trained
+        self._updated |= self._frozen  # other weights are trained
 
     def _warn_of_no_pass(self) -> None:
         if self.step < 0 and not self._warned:
@@ -202,7 +202,7 @@ class StepLogger:
             warn(f"regard.watch: the module that it was given {says}", stacklevel=2)
 
     def add(self, call: Call) -> None:
-        """Reduce a call to means over texts and queries, for each head. Queries that attend to nothing don't count."""
+        """Reduce a call to means over texts and queries, per head. Queries without any allowed key are excluded."""
         weights = call.weights
         batch, heads, length, _ = weights.full_shape
         batch, heads = (batch, heads) if weights.ndim == 4 else (batch * heads, 1)  # else it may be either
@@ -222,7 +222,7 @@ class StepLogger:
 
 
 def log_function(log: Any) -> Callable[[int, list[dict[str, Any]]], object]:
-    """Return a function of (step, rows) that writes to a TensorBoard writer or a JSONL file, or is the log itself."""
+    """Return a function of (step, rows) that writes to a TensorBoard writer or a JSONL file, or `log` if callable."""
 
     def add_scalars(step: int, rows: list[dict[str, Any]]) -> None:
         for row in rows:
@@ -242,7 +242,7 @@ def log_function(log: Any) -> Callable[[int, list[dict[str, Any]]], object]:
             warn(f"watch: step {step} wasn't logged: {error}", stacklevel=2)  # training goes on
 
     if isinstance(log, str | os.PathLike):
-        append(0, [])  # an error in writing is raised before training
+        append(0, [])  # raises write errors before training starts
         return append
     if not (callable(log) or hasattr(log, "add_scalar")):
         raise RegardError(f"watch: log: got {type(log).__name__}, expected a path, a SummaryWriter or a function")

@@ -1,8 +1,8 @@
-"""See attention calls as they are computed: a function mode that runs each function as it was written.
+"""Observe attention calls as they are computed, with a function mode that runs each function unchanged.
 
-It observes and doesn't answer: outputs, gradients and random numbers stay the same to the bit. For each call it keeps a
-lazy map, of query and key if the call has them, else of the weights that the program computed. A call is answered
-differently only if an ablation applies to it.
+Outputs, gradients and random numbers stay bit for bit the same, except for calls with ablations. For each call, the
+mode keeps a lazy map, computed from query and key if the call has them, else from the weights that the program
+computed.
 """
 
 import re
@@ -32,7 +32,7 @@ from regard.memory import require_memory
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 CLOSED = re.compile("flash_attn|memory_efficient_attention|sageattn|varlen_attn|paged_attention")
 ONLY_WATCHED = "calls of nested tensors and inside transforms of torch.func can be watched, not ablated"
-ROUNDING = 1e-3  # by which the weights of a row may sum to more or less than 1
+ROUNDING = 1e-3  # allowed difference of a row's sum from 1
 SLOW_PATH = (
     "Note: without gradients PyTorch computes nn.TransformerEncoder and nn.MultiheadAttention by a fast path, which is"
     " off while watching. Outputs differ by rounding, and padded positions are computed instead of set to 0."
@@ -40,7 +40,7 @@ SLOW_PATH = (
 
 
 class WatchMode(TorchFunctionMode):
-    """Watches one block. seen: what it saw. error: the first one that an ablation or `WatchedCalls.on_call` raised."""
+    """Watch one block. seen: the recorded calls. error: the first error of an ablation or `WatchedCalls.on_call`."""
 
     def __init__(self, seen: WatchedCalls, *, copy: bool = False) -> None:
         super().__init__()
@@ -48,13 +48,13 @@ class WatchMode(TorchFunctionMode):
         self.error: RegardError | None = None
         self._sites, self._copy = seen.sites, copy
         self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
-        self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
+        self._heads: int | None = None  # of the running nn.MultiheadAttention
         self._multi_head_attention = call_sites.multi_head_attention_in_steps(
             lambda *args, **kwargs: self._see_sdpa(functional.scaled_dot_product_attention, args, kwargs)
         )
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run a function as it was written, and look at what it computes."""
+        """Run a function unchanged and inspect its result."""
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "").partition(".")[0]  # exported graphs call "softmax.int"
         if name == "scaled_dot_product_attention":
@@ -70,28 +70,28 @@ class WatchMode(TorchFunctionMode):
             self._tracker.note(result, track)
         elif name in FOLLOWED and name not in PREPARED:
             self._observe(name, self._tracker.follow, function, name, args, kwargs, result)
-        elif name == "flex_attention" and len(args) > 5:  # the operator below the function of this name
+        elif name == "flex_attention" and len(args) > 5:  # the operator, not the function of this name
             self._observe(name, self._keep_flex, result, *args[:6])
         elif CLOSED.search(name) and (site := self._sites.find()) is not None:
             self.seen.unrecorded[site.path] = f"{name} keeps its queries and keys to itself"
         return result
 
     def finish(self) -> None:
-        """List the softmaxes of the watched block that turned out not to be attention."""
+        """List the softmaxes of the watched block that aren't attention."""
         self.seen.passed_over = [softmax for softmax in self._tracker.softmaxes.values() if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
-        """Look at a call. Errors are listed, and don't reach the code that is watched."""
+        """Inspect a call. Errors are collected and don't reach the watched code."""
         try:
             return look(*args)
-        except Exception as error:  # any: what is watched may do what nobody thought of
+        except Exception as error:  # the watched code may do anything
             if isinstance(error, RegardError) and (open_blocks.get() or self.seen.on_call):
                 self.error = self.error or error
             site = self._sites.find() or Site(name, "")
             self.seen.unrecorded.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
 
     def _see_multi_head(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Run nn.MultiheadAttention's own code so that its calls are seen."""
+        """Run nn.MultiheadAttention's code so that its inner calls are seen."""
         before, self._heads = self._heads, args[4] if len(args) > 4 else kwargs["num_heads"]
         by_hand = kwargs.get("need_weights", args[15] if len(args) > 15 else True)
         if not torch.is_grad_enabled() and not kwargs.get("training", args[13] if len(args) > 13 else True):
@@ -101,7 +101,7 @@ class WatchMode(TorchFunctionMode):
                 result = self._multi_head_attention(*args, **kwargs)
         finally:
             self._heads = before
-        output: Tensor = result[0]  # of a linear map
+        output: Tensor = result[0]  # the output of a linear map
         self._tracker.note(output, Track("scores", (*[None] * (output.ndim - 1), "learned"), learned=True))
         return result
 
@@ -119,7 +119,7 @@ class WatchMode(TorchFunctionMode):
         return output
 
     def _ablated_sdpa(self, site: Site, named: dict[str, Any]) -> Tensor | None:
-        """Compute a call with the ablations of the open blocks; None if they ablate nothing in it."""
+        """Compute a call with the ablations of the enclosing blocks. None if no ablation applies."""
         query, value = named["query"], named["value"]
         if query.is_nested:
             raise RegardError(f"{site.path}: {ONLY_WATCHED}")
@@ -147,7 +147,7 @@ class WatchMode(TorchFunctionMode):
             q, k, v = (torch.nested.to_padded_tensor(tensor, 0.0) for tensor in (q, k, v))
             mask = (torch.arange(k.shape[-2], device=q.device) < lengths[:, None])[:, None, None]
         (q, k, v, mask), ndim = four_axes(q, k, v, mask)
-        q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
+        q, k = (tensor.to(output.dtype) for tensor in (q, k))  # like autocast
         snapshots = [self._snapshot(tensor) for tensor in (q, k, mask) if tensor is not None]
         settings = {name: named[name] for name in ("is_causal", "scale")}  # `named` would keep all tensors alive
 
@@ -169,7 +169,7 @@ class WatchMode(TorchFunctionMode):
         q, k = self._snapshot(q), self._snapshot(k)
 
         def make() -> AttentionMap:
-            """Compute all weights, since a function of scores can be anything."""
+            """Compute all weights, because the score function may be arbitrary."""
             wide = torch.promote_types(q.dtype, torch.float32)
             require_memory(3 * q.shape[1] * k.shape[2] * q.shape[2] * wide.itemsize, q.device, "flex_attention", HELPS)
             scores = q.to(wide) @ k.to(wide).repeat_interleave(q.shape[1] // k.shape[1], 1).mT * scale
@@ -182,7 +182,7 @@ class WatchMode(TorchFunctionMode):
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
     ) -> Tensor:
-        """Keep attention weights that were computed by hand, and return them after ablation."""
+        """Record hand-written attention weights and return them with ablations applied."""
         new, plain, heads = weights, weights if undropped is None else undropped, self._heads
         if blocks := open_blocks.get():
             if softmax.ablations is None:
@@ -204,7 +204,7 @@ class WatchMode(TorchFunctionMode):
         return new
 
     def _snapshot(self, tensor: Tensor) -> Tensor:
-        """Return a tensor to keep: outside any graph, and copied if it is a part of something larger, like a cache."""
+        """Return a tensor to keep: detached, and copied if it is part of a larger tensor such as a cache."""
         tensor = without_transforms([tensor])[0].detach()
         part = tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy or part else tensor
@@ -213,7 +213,7 @@ class WatchMode(TorchFunctionMode):
         self, site: Site, kernel: str, weights: AttentionMap | LazyMap, value: Tensor, output: Tensor | None,
         ablations: tuple[Ablation, ...] = (),
     ) -> None:  # fmt: skip
-        """Add a call to what was seen. The innermost of nested watches adds it to the open records too."""
+        """Add a call to `seen`. Among nested watches, the innermost also adds it to the enclosing records."""
         records, tensors = open_records.get(), {"value": self._snapshot(value), "output": output}
         innermost = next((calls for calls in reversed(records) if isinstance(calls, WatchedCalls)), None) is self.seen
         for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, WatchedCalls))):
@@ -221,7 +221,7 @@ class WatchMode(TorchFunctionMode):
 
 
 def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, named: dict[str, Any]) -> tuple[ScoreRule, int | None]:
-    """Return the rule and offset for PyTorch's attn_mask, is_causal and scale."""
+    """Return the score rule and offset for PyTorch's attn_mask, is_causal and scale."""
     causal, boolean = bool(named["is_causal"]), mask is not None and mask.dtype == torch.bool
     return score_rule(
         q, k.shape[2], mask=mask if boolean else None, bias=None if boolean else mask, causal=causal,
@@ -230,9 +230,9 @@ def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, named: dict[str, Any])
 
 
 def four_axes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Any, int]:
-    """Return query, key, value and mask of `scaled_dot_product_attention` with 4 axes, and how many they had.
+    """Return query, key, value and mask of `scaled_dot_product_attention` with 4 axes, and their original number.
 
-    More axes are joined with the batch. Heads and batches of 1 are expanded where they broadcast.
+    Extra leading axes are merged into the batch axis. Heads and batches of size 1 are expanded if they broadcast.
     """
     masks = [] if mask is None else [mask[(None,) * (q.ndim - mask.ndim)]]
     tensors = without_transforms([q, k, v, *masks])
@@ -248,7 +248,7 @@ def four_axes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Any
 
 
 def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scores: Tensor) -> Tensor:
-    """Call flex_attention's function of (score, batch, head, query, key) for every score."""
+    """Call flex_attention's function of (score, batch, head, query, key) for all scores."""
     for axis in reversed(range(4)):
         mapped = tuple(0 if axis == other else None for other in range(4))
         function = torch.vmap(function, (0,) * len(scores) + mapped)
@@ -258,13 +258,13 @@ def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scor
 def ablated_weights(
     ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Return hand-written attention weights after ablation: (weights to multiply by, weights to show).
+    """Apply ablations to hand-written attention weights. Returns (weights to multiply by, weights to show).
 
-    plain: the weights before dropout. The weights of an ablated edge go to what is left of its row, and to what the row
-    lacks of 1 (a sink). An ablated head has weights 0, and is shown as it attends.
+    plain: the weights before dropout. The weight of an ablated edge is distributed over the rest of its row. This
+    includes a sink, the part that the row lacks to sum to 1. An ablated head has weights 0 but is shown unchanged.
 
     Raises:
-        RegardError: something is patched, or edges are ablated in rows that are no part of a softmax.
+        RegardError: something is patched, or edges are ablated in rows that don't come from a softmax.
     """
     heads_alone = all(isinstance(change, HeadAblation) for change in ablations.outputs)
     if ablations.values or ablations.weights or not heads_alone:
@@ -278,12 +278,12 @@ def ablated_weights(
         whole = shown.sum(-1, keepdim=True)
         if bool((whole > 1 + ROUNDING).any() | (shown < 0).any()):
             raise RegardError(f"{path}: its weights don't come from a softmax, so its edges can't be ablated")
-        lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # else what rounding left would count as a sink
+        lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # ignores rounding errors, which aren't a sink
         cut = shown.masked_fill(place, 0.0)
         rest = cut.sum(-1, keepdim=True) + lacking
         factor = torch.where(place.any(-1, keepdim=True), (whole + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
         shown, new = cut * factor, new.masked_fill(place, 0.0) * factor
-    for head in ablations.outputs:  # all edges of it
+    for head in ablations.outputs:  # all its edges
         place = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
         assert place is not None
         new = new.masked_fill(place, 0.0)
