@@ -1,4 +1,4 @@
-"""Layers and transformers to build, train and trace. All attention goes through `regard.attend`."""
+"""Layers and transformers to build, train and trace. All attention uses `regard.attend`."""
 
 from typing import TYPE_CHECKING
 

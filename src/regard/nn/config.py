@@ -1,4 +1,4 @@
-"""The configuration of a `regard.Transformer`: frozen, checked when made, stored as JSON."""
+"""The configuration of a `regard.Transformer`: immutable, checked on creation, and stored as JSON."""
 
 import math
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ FORMAT, VERSION = "transformer", 1
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
+    """The sizes and options of a `regard.Transformer`. None means that the value is derived from other fields.
 
     kind: "encoder" reads a whole text at once, "decoder" reads from left to right and predicts the next token,
         "encoder-decoder" has both, with cross-attention.
-    vocabulary: the number of token ids (V). An encoder-decoder has one vocabulary for both texts.
-    length: the maximum number of tokens in a text. Only learned positions need it. For others, None allows any length.
-    layers: number per stack. d_model: width of the states (M). heads, key_heads: query heads (H), and key and value
-        heads (G). Default: as many as query heads. d_k: width of one head. Default: d_model / heads.
-    d_hidden: width inside the feed-forward layer. Default: 4 · d_model. activation, gated: its kind. Gated "silu" is
+    vocabulary: the number of token ids (V). An encoder-decoder uses the same vocabulary for both texts.
+    length: the maximum number of tokens in a text. Only learned positions need it. Otherwise, None allows any length.
+    layers: number per stack. d_model: width of the states (M). heads: number of query heads (H). key_heads: number of
+        key and value heads (G). Default: heads. d_k: width of a head. Default: d_model / heads.
+    d_hidden: width inside the feed-forward layer. Default: 4 · d_model. activation, gated: its type. Gated "silu" is
         SwiGLU, gated "gelu" is GEGLU.
-    norm: a layer norm, or a root-mean-square norm. norm_first: whether a norm is before each part of a layer, with a
-        final norm ("pre-norm"), or after its residual ("post-norm").
-    positions: the kind of positional encoding. rotary_base: of rotary and sinusoidal angles.
-    segments: the number of segment kinds in a text (BERT's token types), 0 for none.
+    norm: layer norm or root-mean-square norm. norm_first: whether norms are before attention and feed-forward, with
+        a final norm ("pre-norm"), or after each residual addition ("post-norm").
+    positions: the type of positional encoding. rotary_base: the base of rotary and sinusoidal angles.
+    segments: the number of segment types (BERT's token types), 0 for none.
     scale_embeddings: whether to multiply token embeddings by √d_model (Vaswani et al. 2017). Default: with sinusoidal
         positions. Their vectors have length √(d_model / 2), 36 times that of unscaled initial embeddings (`initial`),
         which hides the tokens. With scaling, tokens start 1.4 times as long as positions.
@@ -38,9 +38,9 @@ class TransformerConfig:
     output: the language head: "tied" to the token embeddings, "free", or "none". output_bias: whether it has a bias.
         output_transform: whether a layer with an activation and a norm comes before it (BERT).
     bias: whether linear layers and layer norms have a bias.
-    dropout: of the embeddings and of each part's output. attention_dropout: of the weights. PyTorch's fused CPU kernel
-        doesn't support it, so it is slower there.
-    initial: standard deviation of the first weights. start: the id that an encoder-decoder's decoder begins with.
+    dropout: of the embeddings and of attention and feed-forward outputs. attention_dropout: of the weights. PyTorch's
+        fused CPU kernel doesn't support it, so training on CPUs is slower with it.
+    initial: standard deviation of the initial weights. start: the first token id of an encoder-decoder's decoder.
     """
 
     vocabulary: int
@@ -75,7 +75,7 @@ class TransformerConfig:
         for name, kind in get_type_hints(type(self)).items():
             if needed := kind_needed(getattr(self, name), kind):
                 raise _wrong(name, getattr(self, name), needed)
-        if self.scale_embeddings is None:  # a frozen instance's fields are set like this
+        if self.scale_embeddings is None:  # the dataclass is frozen
             object.__setattr__(self, "scale_embeddings", self.positions == "sinusoidal")
         sizes = ("vocabulary", "length", "layers", "d_model", "heads", "key_heads", "d_k", "d_hidden")
         for name in sizes:
@@ -148,7 +148,7 @@ class TransformerConfig:
         """The width inside the feed-forward layer."""
         return 4 * self.d_model if self.d_hidden is None else self.d_hidden
 
-    # The names of these in configs of transformers, so that the same code reads both.
+    # The same names as in configs of transformers, so that the same code reads both.
 
     hidden_size = property(attrgetter("d_model"))
     num_hidden_layers = property(attrgetter("layers"))
@@ -170,13 +170,13 @@ class TransformerConfig:
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":
-        """Return the config of a small GPT-2 without biases, for characters: nanoGPT's set-up for a CPU."""
+        """Return the config of a small character-level GPT-2 without biases, as in nanoGPT's CPU example."""
         sizes: dict[str, Any] = {"length": 64, "layers": 4, "d_model": 128, "heads": 4, "bias": False}
         return cls(vocabulary=vocabulary, **(sizes | changes))
 
     @classmethod
     def gpt2(cls, vocabulary: int = 50257, **changes: Any) -> "TransformerConfig":
-        """Make GPT-2's smallest config (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
+        """Return GPT-2 small's config (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners")."""
         sizes: dict[str, Any] = {"length": 1024, "layers": 12, "d_model": 768, "heads": 12, "activation": "gelu-tanh"}
         return cls(vocabulary=vocabulary, **(sizes | changes))
 
@@ -200,7 +200,7 @@ class TransformerConfig:
 
     @classmethod
     def translator(cls, vocabulary: int, start: int, **changes: Any) -> "TransformerConfig":
-        """Return the config of a small encoder-decoder (Vaswani et al. 2017), pre-norm to need no long warm-up."""
+        """Return the config of a small encoder-decoder (Vaswani et al. 2017). Pre-norm avoids a long warm-up."""
         sizes: dict[str, Any] = {
             "layers": 3, "d_model": 256, "heads": 8, "d_hidden": 512, "activation": "relu", "dropout": 0.1,
         }  # fmt: skip

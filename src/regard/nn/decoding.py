@@ -1,4 +1,4 @@
-"""Generate with a `regard.Transformer` token by token, with a cache of keys and values."""
+"""Generate token by token with a `regard.Transformer` and a key/value cache."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ OPTIONS = ("do_sample", "temperature", "top_k", "top_p")
 
 @contextmanager
 def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Run all modules of a model in evaluation mode inside the block, and restore each module's mode after it."""
+    """Run all modules of a model in evaluation mode inside the block, and restore each module's mode afterwards."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
@@ -30,11 +30,11 @@ def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen: the likeliest one, or (do_sample) a sampled one.
+    """How to choose the next token: the likeliest token, or with do_sample a sampled token.
 
     temperature: the divisor of the logits, above 0. top_k: sample from the k likeliest tokens, 0 for all. top_p: sample
     from the likeliest tokens that together reach this probability, above 0 (Holtzman et al. 2020, "The Curious Case of
-    Neural Text Degeneration"). seed: of the samples; None: torch's random numbers.
+    Neural Text Degeneration"). seed: for sampling. None: use torch's global random state.
     """
 
     do_sample: bool = False
@@ -44,13 +44,13 @@ class Sampling:
     seed: int | None = None
 
     def chooser(self) -> Choose:
-        """Return a function that chooses ids (B,) from logits (B, V), all with one sequence of random numbers."""
+        """Return a function that chooses ids (B,) from logits (B, V). All its calls share one random generator."""
         generator = None if self.seed is None else torch.Generator().manual_seed(self.seed)
 
         def choose(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
             if not self.do_sample:
                 return logits.argmax(-1)
-            shares = self._shares(logits.float().cpu())  # sampled on the CPU: the same on every device
+            shares = self._shares(logits.float().cpu())  # on the CPU, so that all devices sample the same tokens
             return torch.multinomial(shares, 1, generator=generator)[:, 0].to(logits.device)
 
         return choose
@@ -64,7 +64,7 @@ class Sampling:
         shares = logits.softmax(-1)
         if self.top_p < 1:
             ordered, order = shares.sort(dim=-1, descending=True, stable=True)
-            beyond = ordered.cumsum(-1) - ordered >= self.top_p  # the tokens before it have enough probability
+            beyond = ordered.cumsum(-1) - ordered >= self.top_p  # tokens after top_p was reached
             shares = shares.masked_fill(torch.zeros_like(beyond).scatter(1, order, beyond), 0.0)
         return shares
 
@@ -82,11 +82,11 @@ def write_with_transformer(
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     full_pass: Callable[[Int[Tensor, "B T"]], Float[Tensor, "B T V"]] | None = None,
 ) -> list[list[int]]:
-    """Continue each text of a batch with a decoder. Return the new ids, including an end token if it was written.
+    """Continue each text of a batch with a decoder. Returns the new ids, including a generated end token.
 
-    The model runs in evaluation mode, without dropout, and gets its mode back afterwards.
+    The model runs in evaluation mode, without dropout. Its mode is restored afterwards.
 
-    full_pass: returns the logits of the texts so far, instead of the model's own decoding with a cache.
+    full_pass: a function that returns the logits of the texts so far. It replaces the model's cached decoding.
     """
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
@@ -127,7 +127,7 @@ def translate(
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
-    """Translate a batch of padded source texts with an encoder-decoder. Return the new ids, without the start token."""
+    """Translate a batch of padded source texts with an encoder-decoder. Returns the new ids without the start token."""
     with model_in_evaluation_mode(model):
         context = model.encode(ids, mask=mask)
     start = model.config.start

@@ -1,10 +1,10 @@
-"""Read and write the folder of a `regard.Transformer`, and the folder of a training run with several of them.
+"""Read and write the folder of a `regard.Transformer`, or of a training run with its checkpoints.
 
-A model's folder: config.json (with `"regard": "transformer"`), model.safetensors, and with a tokenizer also
-tokenizer.json and tokenizer_config.json (its special tokens).
+A model's folder has config.json (with `"regard": "transformer"`) and model.safetensors. With a tokenizer, it also has
+tokenizer.json and tokenizer_config.json (special tokens).
 
-A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with what training needs
-in addition. RUN/latest.json, {"checkpoint": "step-000100"}, names the newest complete checkpoint. It is written after
+In a training run's folder RUN, each checkpoint is a model folder, RUN/checkpoints/step-000100/, with additional files
+for training. RUN/latest.json, {"checkpoint": "step-000100"}, names the newest complete checkpoint. It is written after
 all files of the checkpoint, so an incomplete checkpoint is never read.
 """
 
@@ -34,7 +34,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 
 
 def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
-    """Write a model's folder, each file atomically, its config last."""
+    """Write a model's folder, each file atomically and the config last."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,15 +51,15 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
 
 
 def write_tokenizer(folder: Path, tokenizer: Any) -> None:
-    """Write the files of a tokenizer to a model's folder, each atomically. Write nothing for None."""
+    """Write the files of a tokenizer to a model's folder, each atomically. Does nothing for None."""
     for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
         _write_transformer_file(folder / name, text)
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
-    """Read the model of a folder, on the CPU in evaluation mode, and its tokenizer (None if it has none).
+    """Read a model, on the CPU in evaluation mode, and its tokenizer, or None if the folder has no tokenizer.
 
-    folder: of a model, or of a training run, whose newest complete checkpoint is read.
+    folder: of a model or of a training run. For a training run, the newest complete checkpoint is read.
     """
     folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
@@ -69,9 +69,9 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
         raise RegardError(f"{str(folder)!r}: no weights, expected {WEIGHTS}")
     sizes = read_sizes([folder / WEIGHTS])
     require_memory(nbytes(sizes), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
-    with Budget(sizes, str(folder)), torch.device("meta"):  # raises for a config that asks for more than the weights
+    with Budget(sizes, str(folder)), torch.device("meta"):  # raises if the config needs more memory than the weights
         Transformer(config)
-    with torch.random.fork_rng(devices=[]):  # these weights are overwritten: keep the random state
+    with torch.random.fork_rng(devices=[]):  # these weights are overwritten, so keep the random state
         model = Transformer(config)
     fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
@@ -111,13 +111,13 @@ def newest_transformer_folder(folder: Path | str) -> Path:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return a model's parameters by name; shared ones (a tied language head) only under their first name."""
+    """Return a model's parameters by name. Shared parameters (a tied language head) have only their first name."""
     return dict(model.named_parameters())
 
 
 @torch.no_grad()
 def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
-    """Copy tensors into a model's weights, converted to the dtype of the weights."""
+    """Copy tensors into a model's weights, converted to their dtype."""
     targets = weights_of(model)
     missing, unknown = sorted(set(targets) - set(tensors)), sorted(set(tensors) - set(targets))
     if missing:
@@ -133,7 +133,7 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file onto the CPU. suspect: what an unreadable file may be, for the error."""
+    """Read the tensors of a safetensors file onto the CPU. suspect: the likely fault, for the error message."""
     check_regular(file)
     try:
         return safetensors.torch.load_file(file)

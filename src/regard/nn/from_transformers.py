@@ -1,10 +1,10 @@
-"""Convert BERT, GPT-2 and Llama models of transformers to a `regard.Transformer` that computes the same numbers.
+"""Convert BERT, GPT-2 and Llama models of transformers to an equivalent `regard.Transformer`.
 
-If a model has a feature that regard's lacks, an error names it. A pooler, or a head that isn't one of the language
-heads below, doesn't affect the states and is left out.
+Unsupported features raise an error that names them. A pooler, or a head that isn't one of the language heads below,
+doesn't affect the states and is left out.
 
-The folder of a BERT without a head is read without importing transformers, which takes seconds. A folder with other
-entries or incomplete files is left to transformers: it knows every variant, and its messages name the fault.
+The folder of a BERT without a head is read without importing transformers, which takes seconds. For folders with other
+config entries or incomplete files, transformers is used: it knows all variants, and its messages name the fault.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ ACTIVATIONS = {
     "relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "silu": "silu",
     "swish": "silu",
 }  # fmt: skip
-TABLES = {  # regard's names of modules, and those of BertModel
+TABLES = {  # regard's module names -> BertModel's
     "embedding": "embeddings.word_embeddings", "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
 }  # fmt: skip
@@ -40,7 +40,7 @@ SIZES = """
     vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob
     attention_probs_dropout_prob max_position_embeddings type_vocab_size layer_norm_eps
 """
-PLAIN = {  # the required values of entries, if they are there
+PLAIN = {  # required values of entries if present
     "model_type": "bert", "architectures": ["BertModel"], "position_embedding_type": "absolute", "is_decoder": False,
     "add_cross_attention": False,
 }  # fmt: skip
@@ -49,11 +49,11 @@ UNUSED = """
     _name_or_path attn_implementation bos_token_id chunk_size_feed_forward classifier_dropout dtype eos_token_id
     gradient_checkpointing initializer_range pad_token_id tie_word_embeddings torch_dtype transformers_version use_cache
 """
-POSITION_IDS = "embeddings.position_ids"  # 0, 1, 2, …: older folders have them
+POSITION_IDS = "embeddings.position_ids"  # 0, 1, 2, …, in older folders
 
 
 def read_bert(folder: Path) -> Transformer | None:
-    """Read a BERT from a folder, on the CPU in evaluation mode. Return None if transformers has to read it."""
+    """Read a BERT from a folder, on the CPU in evaluation mode. Returns None if transformers must read it."""
     try:
         config = read_json(folder / CONFIG)
         if config.keys() - UNUSED.split() - PLAIN.keys() != set(SIZES.split()) or config.get("model_type") != "bert":
@@ -73,7 +73,7 @@ def read_bert(folder: Path) -> Transformer | None:
             return None
         with Budget(read_sizes([folder / WEIGHTS]), str(folder)), torch.device("meta"):
             model = Transformer(made)
-    except Exception:  # a config may contain anything: transformers finds the same fault and reports it
+    except Exception:  # any fault: transformers finds and reports it
         return None
     weights = {name: tensors[theirs] for name, theirs in names.items()}
     if {name: x.shape for name, x in weights_of(model).items()} != {name: x.shape for name, x in weights.items()}:
@@ -83,7 +83,7 @@ def read_bert(folder: Path) -> Transformer | None:
 
 
 def bert_config(config: Any, **more: Any) -> TransformerConfig:
-    """Return the config of a BERT from its config of transformers. more: of its head."""
+    """Convert a BERT config of transformers. more: options of its head."""
     return TransformerConfig.bert(
         vocabulary=config.vocab_size, length=config.max_position_embeddings, segments=config.type_vocab_size,
         layers=config.num_hidden_layers, heads=config.num_attention_heads, d_model=config.hidden_size,
@@ -106,7 +106,7 @@ def no_counterpart(name: str, value: Any) -> RegardError:
 
 
 def bert_names(layers: int) -> dict[str, str]:
-    """Return the tensor names of a Transformer with the names of the same tensors in a BertModel."""
+    """Return the tensor names of a Transformer mapped to those of a BertModel."""
     modules = TABLES | {"embedding_norm": "embeddings.LayerNorm"}
     for n in range(layers):
         modules |= {f"encoder.{n}.{name}": f"encoder.layer.{n}.{theirs}" for name, theirs in LAYER.items()}
@@ -174,7 +174,7 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
     weights |= _module_weights_by_name("decoder_norm", base.ln_f)
     for n, layer in enumerate(base.h):
         mine = f"decoder.{n}"
-        joined = _module_weights_by_name("", layer.attn.c_attn, turned=True)  # query, key and value in one
+        joined = _module_weights_by_name("", layer.attn.c_attn, turned=True)  # query, key and value
         for part, weight, bias in zip(
             ("query", "key", "value"), joined[".weight"].chunk(3), joined[".bias"].chunk(3), strict=True
         ):
@@ -231,7 +231,7 @@ _READERS: dict[str, Any] = {
 
 
 def _sizes(model: Any, head: Any) -> dict[str, Any]:
-    """Return the sizes that the config of each architecture has under the same names, and the kind of head."""
+    """Return the sizes with the same names in the configs of all architectures, and the type of head."""
     config = model.config
     tied = head is not None and model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return {
@@ -245,7 +245,7 @@ def _sizes(model: Any, head: Any) -> dict[str, Any]:
 
 
 def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
-    """Return a linear layer's or norm's tensors under regard's name. turned: of a Conv1D, whose weight is (in, out)."""
+    """Return a linear layer's or norm's tensors by regard's names. turned: for a Conv1D, whose weight is (in, out)."""
     weights: Weights = dict(module.named_parameters())
     if turned:
         weights["weight"] = weights["weight"].T
@@ -253,6 +253,6 @@ def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = Fals
 
 
 def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Weights:
-    """Return a language head's own weights: a weight if it isn't tied, and a bias if it has one."""
+    """Return a language head's separate tensors: the weight unless it is tied, and the bias if it has one."""
     weights = {} if head is None else _module_weights_by_name("head", head)
     return {name: tensor for name, tensor in weights.items() if name != "head.weight" or config.output == "free"}

@@ -13,22 +13,22 @@ from regard.nn.config import TransformerConfig
 from regard.nn.multihead import KeyValueCache, MultiHeadAttention
 from regard.nn.positions import Alibi, Positions, Rotary
 
-# Positions whose hidden vectors are computed at once without gradients: those of 100,000 positions would take more
-# memory than everything else together.
+# Without gradients, hidden vectors are computed for this many positions at a time. For 100,000 positions, they would
+# need more memory than everything else together.
 LONGEST = 4_096
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # as GPT-2 has it (Hendrycks and Gimpel 2016)
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # GPT-2's approximation (Hendrycks and Gimpel 2016)
     "silu": F.silu,
 }
 
 
 class FeedForward(nn.Module):
-    """A feed-forward layer, out(activation(up(x))) (Vaswani et al. 2017); gated: out(activation(gate(x)) · up(x)).
+    """A feed-forward layer, out(activation(up(x))) (Vaswani et al. 2017), or gated: out(activation(gate(x)) · up(x)).
 
-    Source of the gates: Shazeer 2020, "GLU Variants Improve Transformer": SwiGLU is "silu", GEGLU is "gelu".
+    Gates: Shazeer 2020, "GLU Variants Improve Transformer". SwiGLU is gated "silu", GEGLU is gated "gelu".
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class FeedForward(nn.Module):
         return f"activation={self.activation!r}"
 
     def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
-        """Return each position's new vector, before the residual is added."""
+        """Compute each position's output vector, before the residual is added."""
         if x.shape[-2] <= LONGEST or torch.is_grad_enabled():
             return self.output(self._hidden(x))
-        # Hooks on the output map see all positions. Without hooks, hidden vectors of all positions never exist at once.
+        # Hooks on the output map need all positions at once. Without hooks, hidden vectors are computed in parts.
         watched = self.output._forward_hooks or self.output._forward_pre_hooks
         made = x.new_empty(*x.shape[:-1], self.up.out_features if watched else self.output.out_features)
         for part, into in zip(x.split(LONGEST, -2), made.split(LONGEST, -2), strict=True):
@@ -64,7 +64,7 @@ class FeedForward(nn.Module):
 
 
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
-    """Build the layers of an encoder or decoder, by name, which share rotary or ALiBi positions."""
+    """Build the layers of an encoder or decoder. They share one rotary or ALiBi module. name: prefix of their paths."""
     positions: Positions | None = None
     if config.positions == "rotary":
         positions = Rotary(config.head_width, config.rotary_base)
@@ -77,19 +77,19 @@ def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool)
 
 
 def norm_of(config: TransformerConfig) -> nn.Module:
-    """Build a norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
+    """Build a norm: layer norm (Ba et al. 2016) or root-mean-square norm (Zhang and Sennrich 2019)."""
     if config.norm == "rms":
         return nn.RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias)
 
 
 class Layer(nn.Module):
-    """A layer: self-attention, cross-attention if it reads a context, and feed-forward, each with norm and residual."""
+    """A layer: self-attention, optional cross-attention, and feed-forward, each with norm and residual."""
 
     def __init__(
         self, config: TransformerConfig, path: str, *, causal: bool, crossing: bool, positions: Positions | None
     ) -> None:
-        """path: of the module, under which its calls are recorded. positions: positional encoding for the attention."""
+        """path: of the module, for recording its calls. positions: positional encoding inside attention."""
         super().__init__()
         self.causal, self.norm_first = causal, config.norm_first
         self.attention = _attention(config, f"{path}.attention", positions)
@@ -125,7 +125,7 @@ class Layer(nn.Module):
         return self._add(x, self.feedforward, self.feedforward_norm)
 
     def _add(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """Add the output of a part of the layer to x, with a norm before it (pre-norm) or after the sum (post-norm)."""
+        """Add a sublayer's output to x, with a norm before the sublayer (pre-norm) or after the sum (post-norm)."""
         if self.norm_first:
             return x + self.dropout(part(norm(x)))
         return norm(x + self.dropout(part(x)))

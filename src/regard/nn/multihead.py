@@ -1,9 +1,9 @@
-"""Multi-head attention: self- and cross-attention, grouped heads, positions, decoding with a KV cache.
+"""Multi-head attention: self- and cross-attention, grouped heads, positions, and decoding with a KV cache.
 
     output = concat(head_1, …, head_H) @ W_O,  head_h = attend(x @ W_Q[h], context @ W_K[h], context @ W_V[h])
 
-Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, d_k and d_v widths of one head.
-Sources: Vaswani et al. 2017, "Attention Is All You Need"; for grouped heads Ainslie et al. 2023, "GQA: Training
+Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, d_k and d_v widths of a head.
+Sources: Vaswani et al. 2017, "Attention Is All You Need"; for grouped heads: Ainslie et al. 2023, "GQA: Training
 Generalized Multi-Query Transformer Models from Multi-Head Checkpoints".
 """
 
@@ -23,10 +23,10 @@ from regard.nn.single_head import as_linear_weights, check_layer_input
 
 
 class KeyValueCache:
-    """The KV cache of one attention layer: memory O(T) for T tokens, new rows are only appended.
+    """The KV cache of one attention layer. It needs O(T) memory for T tokens.
 
-    Each row is written only once, so an attention map recorded at an earlier step stays unchanged, and all maps share
-    one buffer. If gradients are needed, rows are joined into new tensors instead.
+    Rows are only appended and never overwritten, so attention maps of earlier steps stay unchanged and share a buffer.
+    If gradients are needed, rows are concatenated to new tensors instead.
     """
 
     def __init__(self) -> None:
@@ -34,13 +34,13 @@ class KeyValueCache:
         self._rows: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
-        """Return how many tokens it holds."""
+        """Return the number of cached tokens."""
         return self._length
 
     def append(
         self, key: Float[Tensor, "*B G n D"], value: Float[Tensor, "*B G n E"], positions: Int[Tensor, "*b n"]
     ) -> tuple[Float[Tensor, "*B G S D"], Float[Tensor, "*B G S E"], Int[Tensor, "*b S"]]:
-        """Append the newest tokens' keys, values and positions. Return those of all tokens so far, as views."""
+        """Append keys, values and positions of new tokens. Returns those of all tokens so far, as views."""
         newest = {"key": key, "value": value, "positions": positions[..., None]}
         for name, rows in newest.items():
             old = self._rows.get(name)
@@ -56,14 +56,14 @@ class KeyValueCache:
     def _joined(self, name: str, rows: Tensor, start: int, stop: int) -> Tensor:
         buffer = self._rows.get(name)
         graph = torch.is_grad_enabled() and (rows.requires_grad or (buffer is not None and buffer.requires_grad))
-        if graph:  # tensors that autograd saved must not be overwritten
+        if graph:  # don't overwrite tensors that autograd saved
             self._rows[name] = rows if buffer is None else torch.cat([buffer[..., :start, :], rows], -2)
             return self._rows[name]
         if buffer is None or buffer.shape[-2] < stop or buffer.requires_grad:
             with (
                 torch.inference_mode(False),
                 torch.no_grad(),
-            ):  # a buffer made in inference mode could not be used out of it
+            ):  # a buffer made in inference mode couldn't be used outside it
                 bigger = rows.new_empty(*rows.shape[:-2], max(stop, 2 * start, 16), rows.shape[-1])
                 if buffer is not None:
                     bigger[..., :start, :] = buffer[..., :start, :]
@@ -77,10 +77,10 @@ _no_scope = nullcontext()
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads in parallel, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
+    """Several heads in parallel, concatenated and projected to d_model. `layer(x)` returns (B, L, d_model).
 
-    For the weights, `layer(x, return_attention=True)` returns (output, AttentionMap of shape (B, H, L, S));
-    `regard.record()` works too. For an input without a batch, (L, d_model), you get (L, d_model) and a map (H, L, S).
+    `layer(x, return_attention=True)` returns (output, AttentionMap of shape (B, H, L, S)). Or use `regard.record()`.
+    For an input without a batch axis, (L, d_model), the output is (L, d_model) and the map is (H, L, S).
     """
 
     @arguments_named
@@ -105,19 +105,19 @@ class MultiHeadAttention(nn.Module):
         """Build the four projections.
 
         Args:
-            key_heads: G, the number of key and value heads; as many as heads by default.
-            d_k: width of one head's queries and keys, d_model / heads by default; d_v of its values, d_k by default.
-            d_context: width of the sequence that keys come from, d_model by default; d_values of the one that values
-                come from, d_context by default.
-            bias: whether the projections have one.
+            key_heads: G, the number of key and value heads. Default: heads.
+            d_k: width of a head's queries and keys. Default: d_model / heads. d_v: width of its values. Default: d_k.
+            d_context: width of the input of the keys. Default: d_model. d_values: width of the input of the values.
+                Default: d_context.
+            bias: whether the projections have a bias.
             dropout: of the weights, while training.
             scale, softcap: as in `regard.attend`.
-            positions: how positions enter the layer: one of `regard.nn.positions`, or your own `Positions`.
+            positions: the positional encoding, from `regard.nn.positions` or your own `Positions`.
             batch_first: False if inputs are (L, B, d_model).
-            path: the path of its recorded calls, below the scopes around them.
+            path: the path of its recorded calls, inside the enclosing scopes.
 
         Raises:
-            TypeError, ValueError: naming the argument, what was given and what is needed.
+            TypeError, ValueError: an argument is wrong. The message gives its name, its value and the expected value.
         """
         super().__init__()
         check_integer("d_model", d_model)
@@ -158,10 +158,10 @@ class MultiHeadAttention(nn.Module):
         heads: int,
         convention: str,
     ) -> "MultiHeadAttention":
-        """Make a layer without biases from copies of W_Q, W_K, W_V and W_O, which have the heads side by side.
+        """Make a layer without biases from copies of W_Q, W_K, W_V and W_O, which contain all heads side by side.
 
         Args:
-            output: W_O, from all heads' values to d_model.
+            output: W_O, from the concatenated heads to d_model.
             query, key, value, convention: as in `SelfAttention.from_weights`, with the same errors.
 
         Raises:
@@ -174,7 +174,7 @@ class MultiHeadAttention(nn.Module):
         if output.shape != (query.shape[1], value.shape[0]):
             shape, needed = tuple(output.shape), (query.shape[1], value.shape[0])
             raise ValueError(f"output: got {shape} as (out, in), expected {needed}")
-        with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
+        with torch.device("meta"):  # draws no random numbers
             layer = cls(
                 d_model=query.shape[1], heads=heads, d_k=query.shape[0] // heads, d_v=value.shape[0] // heads,
                 d_context=key.shape[1], d_values=value.shape[1], bias=False,
@@ -186,13 +186,13 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """Make the same layer from copies of torch's parameters; `masks_from_torch` translates its masks.
+        """Make the same layer from copies of torch's parameters. `masks_from_torch` converts its masks.
 
         For queries that can't attend to any key, torch's module returns NaN, but this layer's heads return 0.
 
         Raises:
             TypeError: not an nn.MultiheadAttention.
-            ValueError: it has bias_k and bias_v or add_zero_attn, which are keys without a token.
+            ValueError: it uses bias_k and bias_v or add_zero_attn, which add keys without a token.
         """
         if not isinstance(module, nn.MultiheadAttention):
             raise TypeError(f"module: got {type(module).__name__}, expected a torch.nn.MultiheadAttention")
@@ -200,7 +200,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("module: bias_k and bias_v (add_bias_kv=True) are not supported")
         if module.add_zero_attn:
             raise ValueError("module: add_zero_attn=True is not supported")
-        with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
+        with torch.device("meta"):  # draws no random numbers
             layer = cls(
                 d_model=module.embed_dim, heads=module.num_heads, d_context=module.kdim, d_values=module.vdim,
                 bias=module.in_proj_bias is not None, dropout=module.dropout, batch_first=module.batch_first,
@@ -237,7 +237,7 @@ class MultiHeadAttention(nn.Module):
             context: input of the keys, (B, S, d_context). Default: x.
             values: input of the values, (B, S, d_values). Default: the context.
             mask, bias, causal, window: as in `regard.attend`. True means "may attend".
-            positions: of x's tokens, (L,) or (B, L). Default: they continue those in the cache. Positions of a context
+            positions: of x's tokens, (L,) or (B, L). Default: continue those in the cache. Positions of a context
                 start at 0.
             cache: keys and values of the tokens before x. Those of x are appended. Self-attention only.
             return_attention: also return the map.
@@ -288,19 +288,19 @@ class MultiHeadAttention(nn.Module):
                 dropout=self.dropout if self.training else 0.0,
             )
         context, weights = result.output.transpose(-3, -2).flatten(-2), result.weights  # (…, L, H · d_v)
-        del result  # its output is copied: a long text's is large
+        del result  # free the output, which is large for long texts and was copied
         output = self._batch_first(self.output(context))
         return (output, weights) if return_attention else output
 
     def _batch_first(self, x: Tensor) -> Tensor:
-        """Swap (L, B, ·) and (B, L, ·) if the layer's inputs are not batch-first."""
+        """Swap (L, B, ·) and (B, L, ·) unless the layer's inputs are batch-first."""
         return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
 
 
 def masks_from_torch(
     attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int, shape: tuple[int, ...] = ()
 ) -> dict[str, Tensor | None]:
-    """Translate the masks of nn.MultiheadAttention into the mask and bias of a layer's call.
+    """Convert the masks of nn.MultiheadAttention to `mask` and `bias`.
 
     In torch's masks, True means "may NOT attend", and a floating-point mask is added to the scores.
 
@@ -308,8 +308,8 @@ def masks_from_torch(
         attn_mask: (L, S) or (B · heads, L, S).
         key_padding_mask: (B, S), or (S,) without a batch. Then an attn_mask with three axes is (heads, L, S).
         heads: the layer's number of heads.
-        shape: of the call, (B, L, S), or (L, S) without a batch. As in torch, masks must fit it without broadcasting.
-            Without shape, they must fit each other.
+        shape: of the call, (B, L, S), or (L, S) without a batch. As in torch, masks must match it without broadcasting.
+            Without a shape, they must match each other.
 
     Raises:
         ValueError: torch's module doesn't support the shape or dtype.

@@ -1,7 +1,7 @@
-"""Give attention the positions of tokens: added to the input, as a rotation of query and key, or as a bias.
+"""Positional encodings: added to the input, as a rotation of query and key, or as a bias on scores.
 
-The functions come first, then modules with a common interface, `rotate` and `bias`, of which each kind uses one.
-An attention layer calls both (`positions=`).
+The functions come first, then modules with a common interface. An attention layer calls `rotate` and `bias` of its
+`positions=` module. Each type of encoding implements one of the two.
 
 Shapes: positions are (L,) for all texts, or (B, L). Angles are computed in float64, because float32 angles are off by
 0.004 at position 100,000.
@@ -19,8 +19,8 @@ LAYOUTS = ("half", "interleaved")
 def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "{length} {width}"]:
     """Compute the encodings of positions 0 to length - 1 (Vaswani et al. 2017, "Attention Is All You Need").
 
-    PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos of the same. An odd width drops the last column.
-    The encoding at pos + k is a linear function of the encoding at pos: each pair is rotated by the angle of k.
+    PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos(same). An odd width drops the last column.
+    The encoding at pos + k is a linear function of the encoding at pos, which rotates each pair by the angle of k.
     """
     return sinusoidal_at(torch.arange(length), width, base).float()
 
@@ -28,7 +28,7 @@ def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, 
 def sinusoidal_at(
     positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
 ) -> Float[Tensor, "*positions {width}"]:
-    """Compute the sinusoidal encodings of any positions, in float64."""
+    """Compute the sinusoidal encodings of the given positions in float64."""
     check_integer("width", width)
     even = width + width % 2
     exact = _exact_positions(positions)
@@ -45,7 +45,7 @@ def rotary_angles(
     Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
 
     Raises:
-        ValueError: width is odd, but components are rotated in pairs.
+        ValueError: width is odd. Components are rotated in pairs.
     """
     check_integer("width", width, 2)
     if width % 2:
@@ -61,13 +61,13 @@ def rotate(
 
     Args:
         x: queries or keys, (…, L, D).
-        angles: from `rotary_angles`, broadcastable against x except for the last axis. Components beyond twice its
-            width stay unchanged.
-        layout: which components make pair i: "half" is i and i + width / 2 (GPT-NeoX, Llama), "interleaved" is 2i and
-            2i + 1 (RoFormer, GPT-J).
+        angles: from `rotary_angles`, broadcastable to x except for the last axis, of width w. Components after the
+            first 2w stay unchanged.
+        layout: the components of pair i. "half": i and i + width / 2 (GPT-NeoX, Llama). "interleaved": 2i and 2i + 1
+            (RoFormer, GPT-J).
 
     Raises:
-        ValueError: the layout is neither, or the angles turn more components than x has.
+        ValueError: the layout is unknown, or the angles are for more components than x has.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout: got {layout!r}, expected {' or '.join(map(repr, LAYOUTS))}")
@@ -91,10 +91,10 @@ def _rotate_first_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Ten
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
-    """Return the slope by which each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
+    """Return the slope of each head's scores over distance (Press et al. 2022, "Train Short, Test Long").
 
-    A power of two: the geometric sequence from 2^(-8 / heads) with that ratio. Any other number: the slopes of the
-    power of two below, then every second one of the power above, as in the authors' code.
+    For a power of two, slopes are a geometric sequence with first term and ratio 2^(-8 / heads). Other numbers use the
+    slopes of the next lower power, then every second slope of the next higher power, as in the authors' code.
     """
     check_integer("heads", heads)
     below = 1 << (heads.bit_length() - 1)
@@ -106,16 +106,16 @@ def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
 def alibi_bias(
     slopes: Float[Tensor, " H"], queries: Int[Tensor, "*texts L"], keys: Int[Tensor, "*texts S"]
 ) -> Float[Tensor, "*texts H L S"]:
-    """Compute -slope · |i - j| for every head, query and key: exact at any distance, with as many numbers as scores."""
+    """Compute -slope · |i - j| for all heads, queries and keys. Exact at any distance, but as large as the scores."""
     gaps = (queries[..., :, None] - keys[..., None, :]).abs()
     return -slopes[:, None, None] * gaps[..., None, :, :]
 
 
 def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
-    """Compute slope · (j - last key), S numbers per head: under a causal mask, the same weights as `alibi_bias`.
+    """Compute slope · (j - last key), S numbers per head. With a causal mask, it has the same effect as `alibi_bias`.
 
     For keys up to the query, the two differ by slope · (last key - i), which is constant in a row, so softmax
-    removes it. Only rounding remains: biases reach slope · S, where float32 has steps of slope · S · 1.2e-7.
+    cancels it. Only rounding differs: biases reach slope · S, where float32 has steps of slope · S · 1.2e-7.
     """
     last = keys.amax(-1, keepdim=True) if keys.shape[-1] else keys
     return slopes[:, None, None] * (keys - last)[..., None, None, :]
@@ -124,7 +124,7 @@ def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) 
 class Positions(nn.Module):
     """The interface of positional encodings inside attention. This base class doesn't use positions."""
 
-    causal_only = False  # True if the bias is only right under a causal mask
+    causal_only = False  # True if the bias is only correct with a causal mask
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
         """Rotate queries or keys by their positions."""
@@ -136,7 +136,7 @@ class Positions(nn.Module):
 
 
 class Rotary(Positions):
-    """Rotate queries and keys by their position, so scores depend only on offsets. Values stay unchanged."""
+    """Rotate queries and keys by position, so that scores depend on relative positions. Values stay unchanged."""
 
     def __init__(self, width: int, base: float = 10000.0, layout: str = "half") -> None:
         """width: the number of rotated components of a query or key, at most D. layout: as in `rotate`."""
@@ -150,7 +150,7 @@ class Rotary(Positions):
         return f"{self.width}, base={self.base}, layout={self.layout!r}"
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
-        """Rotate x by the angles of its positions, the same for every head."""
+        """Rotate x by the angles of its positions, which are the same for all heads."""
         if self.width > x.shape[-1]:
             raise ValueError(f"x: got {x.shape[-1]} components, expected at least the {self.width} that are rotated")
         return _rotate_first_pairs(x, *self._turns(positions, x.dtype), self.layout)
@@ -158,8 +158,8 @@ class Rotary(Positions):
     def _turns(self, positions: Tensor, like: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the cosines and sines of positions, (…, 1, L, width / 2).
 
-        All layers of a model use the same positions, for queries and keys, so the last result is kept and returned if
-        the same tensor comes again unchanged.
+        All layers of a model use the same positions for queries and keys. So the last result is cached and returned if
+        called again with the same, unchanged tensor.
         """
         dtype = torch.float64 if like == torch.float64 else torch.float32
         version = -1 if positions.is_inference() else positions._version
@@ -178,7 +178,7 @@ class Alibi(Positions):
     """Lower the scores with distance, with a slope for each head."""
 
     def __init__(self, heads: int, *, compact: bool = False) -> None:
-        """compact: S numbers per head instead of L × S, with some rounding; only for causal attention."""
+        """compact: use S numbers per head instead of L × S, with some rounding. Only for causal attention."""
         super().__init__()
         check_integer("heads", heads)
         self.heads, self.causal_only = heads, compact
@@ -188,8 +188,8 @@ class Alibi(Positions):
         return f"{self.heads}, compact={self.causal_only}"
 
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."]:
-        """Compute the bias of every query and key, (H, L, S) or (B, H, L, S); compact (H, 1, S) or (B, H, 1, S)."""
-        slopes = alibi_slopes(self.heads).to(keys.device)  # no buffer: a model cast to bfloat16 would round them
+        """Compute the bias of queries and keys, (H, L, S) or (B, H, L, S). If compact, the query axis has size 1."""
+        slopes = alibi_slopes(self.heads).to(keys.device)  # not a buffer, which model.bfloat16() would round
         return _alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
 
 

@@ -1,4 +1,4 @@
-"""Attention layers with one head, as in the textbook: projections of the input, then `attend`.
+"""Attention layers with one head, as in textbooks: projections of the input, then `attend`.
 
     context = attend(x @ W_query, x @ W_key, x @ W_value)
 
@@ -22,7 +22,7 @@ Layer = TypeVar("Layer", bound="_OneHead")
 
 
 class _OneHead(nn.Module):
-    """The query, key and value projections that self- and cross-attention with one head share."""
+    """Base class of self- and cross-attention with one head: query, key and value projections."""
 
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, bias: bool) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _OneHead(nn.Module):
 
     def _attention(self, x: Tensor, context: Tensor, return_attention: bool, rule: dict[str, Any]) -> Any:
         query, key, value = self.query(x), self.key(context), self.value(context)
-        if x.ndim == 3:  # attend reads three axes as heads of one text: here they are a batch with one head
+        if x.ndim == 3:  # a batch with one head; attend would read three axes as heads
             query, key, value = query[:, None], key[:, None], value[:, None]
         result = attend(query, key, value, **rule)
         output = result.output[:, 0] if x.ndim == 3 else result.output
@@ -42,8 +42,8 @@ class _OneHead(nn.Module):
 
     @classmethod
     def _of_weights(cls: type[Layer], widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Layer:
-        """Build a layer of these widths with copies of three (out, in) matrices."""
-        with torch.device("meta"):  # no random numbers are drawn: torch's random state doesn't change
+        """Build a layer with these widths from copies of three (out, in) matrices."""
+        with torch.device("meta"):  # draws no random numbers, so torch's state doesn't change
             made = cls(*widths)
         for layer, weight in ((made.query, query), (made.key, key), (made.value, value)):
             layer.weight = nn.Parameter(weight.detach().clone())
@@ -55,13 +55,13 @@ class SelfAttention(_OneHead):
 
     A new layer initializes its matrices like nn.Linear. To set them, use `from_weights`.
 
-    For the weights, `layer(x, return_attention=True)` returns (context, AttentionMap); `regard.record()` works too.
+    `layer(x, return_attention=True)` returns (context, AttentionMap). You can also use `regard.record()`.
     The map's shape is (B, 1, L, L), or (L, L) for an input without a batch axis.
     """
 
     @arguments_named
     def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
-        """Build the three projections. d_v: the width of the values, d_k by default."""
+        """Build the three projections. d_v: the width of the values. Default: d_k."""
         check_integer("d_in", d_in)
         super().__init__(d_in, d_in, d_k, d_k if d_v is None else d_v, bias)
 
@@ -76,7 +76,7 @@ class SelfAttention(_OneHead):
             convention: "x @ W" if a matrix is (d_in, d_k), "W @ x" if it is (d_k, d_in), as in nn.Linear.
 
         Raises:
-            ValueError: the convention is unknown, or the matrices don't fit each other.
+            ValueError: the convention is unknown, or the shapes of the matrices don't match.
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
@@ -94,14 +94,14 @@ class SelfAttention(_OneHead):
 
 
 class CrossAttention(_OneHead):
-    """Cross-attention with one head: queries from one sequence, keys and values from another, whose width may differ.
+    """Cross-attention with one head. Queries come from one sequence, keys and values from another of any width.
 
     `layer(x, context)` returns (B, L, d_v) or (L, d_v). With `return_attention=True` it also returns the map.
     """
 
     @arguments_named
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
-        """Build the three projections. d_v: the width of the values, d_k by default."""
+        """Build the three projections. d_v: the width of the values. Default: d_k."""
         check_integer("d_query", d_query)
         check_integer("d_context", d_context)
         super().__init__(d_query, d_context, d_k, d_k if d_v is None else d_v, bias)
@@ -136,7 +136,7 @@ class CrossAttention(_OneHead):
 
 
 def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
-    """Return query, key and value matrices as (out, in), as nn.Linear has them.
+    """Return query, key and value matrices as (out, in), the layout of nn.Linear.
 
     Raises:
         ValueError: the convention is unknown, the matrices differ in dtype, or query and key differ in width.
@@ -162,10 +162,10 @@ def check_layer_input(name: str, x: Any, width: int, like: Tensor | None = None)
     """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), with the batch of `like`.
 
     Args:
-        name: of the argument, for error messages.
-        x: the value of the argument.
-        width: of one position's vector.
-        like: the tensor whose batch x must have, or None.
+        name: the argument's name for error messages.
+        x: the argument's value.
+        width: the expected size of the last axis.
+        like: a tensor with the required batch size, or None.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: got {type(x).__name__}, expected a torch tensor")

@@ -1,9 +1,9 @@
-"""A transformer made of regard's parts: encoder, decoder or encoder-decoder, for training and tracing.
+"""A transformer made of regard's layers, for training and tracing: encoder, decoder or encoder-decoder.
 
     ids ─▶ learned + positional (+ segment) embeddings ─▶ [ attention ▸ (cross ▸) feed-forward ] × layers ─▶ head
 
-Shapes: B batch, L tokens, T tokens of an encoder-decoder's target, M model width, V vocabulary. Source: Vaswani et al.
-2017, "Attention Is All You Need"; for the position of the norms Xiong et al. 2020, "On Layer Normalization in the
+Shapes: B batch, L tokens, T tokens of an encoder-decoder's target, M model width, V vocabulary. Sources: Vaswani et al.
+2017, "Attention Is All You Need"; for the position of the norms: Xiong et al. 2020, "On Layer Normalization in the
 Transformer Architecture".
 """
 
@@ -24,9 +24,9 @@ from regard.nn.positions import sinusoidal_at
 
 
 class Output(NamedTuple):
-    """The output of a forward pass. Missing outputs are None. For an encoder-decoder, L is T.
+    """The output of a forward pass. Missing outputs are None. For an encoder-decoder, L is the target's length.
 
-    last_hidden_state: after the last norm, before the language head.
+    last_hidden_state: after the final norm, before the language head.
     """
 
     last_hidden_state: Float[Tensor, "B L M"]
@@ -35,10 +35,10 @@ class Output(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """A transformer: `model(ids)` returns an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
+    """A transformer. `model(ids)`, or `model(source_ids, target_ids)` for an encoder-decoder, returns an `Output`.
 
-    Masks mark padding: True (or 1) for real tokens. A text has the same results in a batch as alone, with padding on
-    either side. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"), so
+    Masks mark padding: True (or 1) for real tokens. Padding, on either side, doesn't change a text's results. Each
+    attention call goes through `regard.attend` with its module's path ("decoder.3.attention"), so
     `regard.record()` records all of them. `regard.load(model, tokenizer=...)` traces texts.
     """
 
@@ -76,12 +76,12 @@ class Transformer(nn.Module):
         decoder_attention_mask: Bool[Tensor, "B T"] | Int[Tensor, "B T"] | None = None,
         token_type_ids: Int[Tensor, "B L"] | None = None,
     ) -> Output:
-        """Compute states and logits of every token.
+        """Compute states and logits of all tokens.
 
         Args:
             input_ids: the text, or an encoder-decoder's source.
             decoder_input_ids: an encoder-decoder's target.
-            attention_mask, decoder_attention_mask: the real tokens, if there is padding.
+            attention_mask, decoder_attention_mask: True or 1 for real tokens, if there is padding.
             token_type_ids: segments of the text's tokens. Default: 0.
 
         Raises:
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
         mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None = None,
         segments: Int[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """Compute the encoder's last states; arguments as in `forward`."""
+        """Compute the encoder's last hidden states. For arguments, see `forward`."""
         if self.encoder is None:
             raise RegardError("encode: this model is a decoder")
         at = positions_in_padded_batch(ids, mask)
@@ -129,8 +129,8 @@ class Transformer(nn.Module):
         """Compute the decoder's states and logits.
 
         Args:
-            context: for an encoder-decoder, the output of `encode`, and context_mask its mask. segments: BERT's.
-            caches: from `caches()`. The ids continue the previous ids, without padding.
+            context: for an encoder-decoder, the output of `encode`. context_mask: its mask. segments: token types.
+            caches: from `caches()`. The ids continue the ids of earlier calls, without padding.
             only_last: whether to compute only the last token's logits, (B, 1, V).
         """
         if self.decoder is None:
@@ -151,20 +151,20 @@ class Transformer(nn.Module):
         return Output(x, self.logits(x[:, -1:] if only_last else x), context)
 
     def logits(self, states: Float[Tensor, "B L M"]) -> Float[Tensor, "B L V"] | None:
-        """Compute the language head's logits of last states, or None without a head."""
+        """Compute the language head's logits from last hidden states, or return None without a head."""
         if self.head is None:
             return None
         return self.head(states if self.transform is None else self.transform(states))
 
     def caches(self) -> list[KeyValueCache]:
-        """Make empty caches, one for each layer of the decoder, to decode step by step."""
+        """Return empty caches, one per layer of the decoder, for decoding step by step."""
         return [KeyValueCache() for _ in self.decoder or ()]
 
     @torch.no_grad()
     def initialise(self) -> None:
-        """Initialize the weights: normal, with biases 0.
+        """Initialize weights from a normal distribution and biases with 0.
 
-        With pre-norm, outputs that are added to the states start smaller, by √(2 · layers) (Radford et al. 2019).
+        With pre-norm, weights of outputs added to the states are divided by √(2 · layers) (Radford et al. 2019).
         """
         config = self.config
         for name, parameter in self.named_parameters():
@@ -178,7 +178,7 @@ class Transformer(nn.Module):
             else:
                 parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
 
-    # The interface of transformers models, so that the same code reads and watches both.
+    # The same interface as transformers models, so that the same code works with both.
 
     main_input_name = "input_ids"
 
@@ -211,7 +211,7 @@ class Transformer(nn.Module):
         x = self.embedding(ids)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
-        if self.segments is not None:  # first, in BERT's order of the sum, for the same bits
+        if self.segments is not None:  # first, as in BERT's sum, for the same bits
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
             raise RegardError("token_type_ids: the model's config has segments=0, leave them out")
@@ -230,12 +230,12 @@ class Transform(nn.Module):
         self.norm = norm_of(config)
 
     def forward(self, x: Float[Tensor, "B L M"]) -> Float[Tensor, "B L M"]:
-        """Return the input of the head, computed from the last states."""
+        """Compute the head's input from the last hidden states."""
         return self.norm(ACTIVATIONS[self.activation](self.linear(x)))
 
 
 class SinusoidalEmbedding(nn.Module):
-    """A table of sines and cosines, looked up by position. Rows are computed once, in float64, and aren't trained."""
+    """A table of sines and cosines by position. Rows are computed once, in float64, and aren't trained."""
 
     _like: Tensor
 
@@ -243,10 +243,10 @@ class SinusoidalEmbedding(nn.Module):
         super().__init__()
         self.width, self.base = width, base
         self._table = torch.empty(0, width, dtype=torch.float64)
-        self.register_buffer("_like", torch.empty(0), persistent=False)  # takes the model's dtype, as weights do
+        self.register_buffer("_like", torch.empty(0), persistent=False)  # follows the model's dtype, like weights
 
     def forward(self, positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*b L M"]:
-        """Return the encodings of some positions."""
+        """Return the encodings of the given positions."""
         size = int(positions.max()) + 1 if positions.numel() else 0
         table = self._table
         if table.shape[0] < size or table.device != positions.device:
@@ -260,7 +260,7 @@ class SinusoidalEmbedding(nn.Module):
 class PaddedPositions:
     """The positions of tokens in a padded batch, (L,) if they are equal for all texts.
 
-    keys: which tokens are real, None if all are or padding is hidden. stop: the largest position plus 1, or more.
+    keys: True for real tokens, or None if no padding mask is needed. stop: an upper limit of positions (exclusive).
     """
 
     positions: Int[Tensor, "*b L"]
@@ -275,10 +275,10 @@ def positions_in_padded_batch(
     *,
     causal: bool = False,
 ) -> PaddedPositions:
-    """Return the positions of a batch's tokens, each in its own text.
+    """Return the position of each token of a batch in its text, without padding.
 
-    mask: True or 1 for real tokens. start: position of the first token. causal: whether padding on the right is already
-    masked, because no token attends to later tokens.
+    mask: True or 1 for real tokens. start: position of the first token. causal: whether no token attends to later
+    tokens, so padding on the right needs no mask.
     """
     length = ids.shape[1]
     plain = torch.arange(start, start + length, device=ids.device)
@@ -289,15 +289,15 @@ def positions_in_padded_batch(
     real = mask.bool()
     if bool(real.all()):
         return PaddedPositions(plain, None, length)
-    if not bool((real[:, 1:] & ~real[:, :-1]).any()):  # padding on the right only: positions still count from 0
+    if not bool((real[:, 1:] & ~real[:, :-1]).any()):  # padding only on the right doesn't change positions
         return PaddedPositions(plain, None if causal else real, length)
     return PaddedPositions((real.cumsum(1) - 1).clamp(min=0), real, int(real.sum(1).max()))
 
 
 def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
-    """Raise RegardError for ids that a model can't read. On GPUs or if compiled, the embedding checks their range.
+    """Raise RegardError for ids that a model can't read. On GPUs or if compiled, only the embedding checks their range.
 
-    stop: the last position plus 1. vocabulary: the number of ids. limit: of positions.
+    stop: the last position + 1. vocabulary: the number of ids. limit: the number of positions, or None.
     """
     if not ids.numel():
         raise RegardError(f"ids: got shape {tuple(ids.shape)}, expected at least one token")
