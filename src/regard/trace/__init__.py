@@ -1,1 +1,1 @@
-"""Traces, the named values of one forward pass for one text, and the files in which they are saved."""
+"""Traces, which hold the named values of a text's forward pass, and the files that store them."""

@@ -1,4 +1,4 @@
-"""Prepare any attention for a plot or page: a map, recorded calls, a tensor, or layers from transformers."""
+"""Prepare attention for a plot or page: a map, recorded calls, a tensor, or layers from transformers."""
 
 import math
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ NEEDS = (
 )
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
 EAGER = "load a transformers model with attn_implementation='eager'"
-MAX_OTHER_TOKENS = 16  # keys before the patches of an image: class token, registers
+MAX_OTHER_TOKENS = 16  # maximum number of keys before the image patches: class token and registers
 ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class ShownMap:
-    """A map to plot. name: of its call or layer. labels: of queries and keys. item: which item of a batch, in words.
+    """A map to plot. name: of its call or layer. labels: of queries and keys. item: describes the item of a batch.
 
-    Before `labelled`, labels are those of its call, None if unknown.
+    Before `labelled` is called, labels are those of its call, or None if unknown.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ShownMap:
 
 @dataclass(frozen=True)
 class PatchGrid:
-    """The grid of image patches in the last keys of a map. first: the number of keys before them."""
+    """The grid of image patches in the last keys of a map. first: the number of keys before the patches."""
 
     rows: int
     columns: int
@@ -52,7 +52,7 @@ class PatchGrid:
 
     @staticmethod
     def of(shown: ShownMap, grid: Sequence[int] | None) -> "PatchGrid":
-        """Fit a grid of patches to the keys of a map. None: a square, with or without a class token before it."""
+        """Fit a grid of patches to the keys of a map. grid: None for a square, with or without a class token."""
         size, most = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
         if grid is not None and not (isinstance(grid, Sequence) and len(grid) == 2 and all(map(is_whole, grid))):
             raise RegardError(f"grid: got {grid!r}, expected (rows, columns)")
@@ -73,13 +73,13 @@ class PatchGrid:
 
 
 def is_attention(given: object) -> bool:
-    """Return whether an object is attention that `plot` and pages take, not a trace."""
+    """Return whether an object is attention that `plot` and pages accept, but not a trace."""
     several = isinstance(given, tuple | list) and any(isinstance(each, (*ONE_MAP, type(None))) for each in given)
     return several or isinstance(given, (*ONE_MAP, Calls))
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:
-    """Return the maps of any attention with their names, of all layers or of these, without computing weights."""
+    """Return named maps for any attention, without computing weights. layers: None for all layers."""
     several = isinstance(attention, tuple | list)
     items: list[tuple[str, int | None, Any]] = []
     for n, each in enumerate(
@@ -92,7 +92,7 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
         if several and len(attention) == 2 and isinstance(each, Tensor) and bool((each < 0).any()):
             raise RegardError(f"layer {n} of 2: its weights are below 0; {OF_SCORES}")
         items.append((f"layer {n}", n, each) if several else ("", None, each))
-    if not items:  # as from transformers with attn_implementation="sdpa"
+    if not items:  # transformers returns () with attn_implementation="sdpa"
         raise RegardError(f"got no attention: {EAGER}")
     numbers = {layer for _, layer, _ in items}
     if missing := [layer for layer in layers or () if layer not in numbers]:
@@ -107,7 +107,7 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
 def labelled(
     shown: ShownMap, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0
 ) -> ShownMap:
-    """Return one item of a map's batch with labels of its tokens. Raises RegardError if the labels don't fit."""
+    """Return one item of a map's batch with token labels. Raises RegardError if the labels don't fit."""
     weights, name, both = shown.weights, shown.name or "the map", []
     items, _, *counts = weights.full_shape
     known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else shown.labels
@@ -142,7 +142,7 @@ def _as_map(where: str, given: Any) -> AttentionMap:
 
 
 def _as_labels(what: str, given: Sequence[Any]) -> Labels:
-    """Convert labels to the tokens of a text, in which each label is a word."""
+    """Convert labels to the tokens of a text in which each label is a word."""
     if isinstance(given, str | dict | set) or not hasattr(given, "__len__"):
         raise RegardError(f"{what}: got {type(given).__name__}, expected one label per position, as text.split() gives")
     names = [each.text if isinstance(each, Token) else str(each) for each in given]

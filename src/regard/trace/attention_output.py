@@ -1,4 +1,4 @@
-"""Describe the path from an attention call's context to the residual stream: projection, scaling, residual, norm."""
+"""Describe the path of an attention call's context to the residual stream: projection, scaling, residual, norm."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,7 +11,7 @@ from regard.shown import short_repr
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """A layer norm (Ba et al. 2016): weight * (x - mean) / sqrt(variance + eps) + bias. The tensors are the model's."""
+    """A layer norm (Ba et al. 2016), weight * (x - mean) / sqrt(variance + eps) + bias, with the model's tensors."""
 
     weight: Float[Tensor, " M"] | None
     bias: Float[Tensor, " M"] | None
@@ -20,10 +20,10 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Factors of projected vectors before they are added to the residual: added = scale * gain * projected.
+    """Factors of projected vectors before the residual addition: added = scale * gain * projected.
 
-    An RMS norm (Zhang & Sennrich 2019) is one: gain is its weight, scale each token's 1 / root mean square, as the
-    model computed it. A constant (Granite's residual multiplier) is a scale as well. added: as the model computed it.
+    For an RMS norm (Zhang & Sennrich 2019), gain is its weight and scale is each token's 1 / root mean square, as the
+    model computed it. A constant (Granite's residual multiplier) is also a scale. added: as the model computed it.
     """
 
     scale: Float[Tensor, "*B L 1"]
@@ -35,8 +35,8 @@ class Scaling:
 class AttentionOutput:
     """The captured and verified path from an attention call's context to the residual stream.
 
-    projected = context @ weight.T + bias, where context (.., H * E) has the heads side by side; added is projected, or
-    scaling.scale * scaling.gain * projected. By kind, what follows is
+    projected = context @ weight.T + bias, where context (.., H * E) is all heads side by side. added is projected, or
+    scaling.scale * scaling.gain * projected. The next step depends on the kind:
     "pre-norm" (Xiong et al. 2020): residual + added;
     "post-norm" (Vaswani et al. 2017): norm(residual + added);
     "parallel" (Wang & Komatsuzaki 2021, GPT-J): residual + added + the output of a module parallel to attention.
@@ -68,10 +68,10 @@ class AttentionOutput:
 
 @dataclass(frozen=True)
 class UnverifiedOutput:
-    """An attention output that could not be verified to be of a known kind. reason: why, in a sentence."""
+    """An attention output whose kind could not be verified. reason: a sentence with the reason."""
 
     reason: str
 
     def crop(self, batch: int, rows: slice) -> "UnverifiedOutput":
-        """Return the object itself, because the reason is the same for every text of a batch."""
+        """Return the object itself, because the reason is the same for all texts of a batch."""
         return self

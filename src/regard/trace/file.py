@@ -1,7 +1,7 @@
-"""Save traces to a file and open them without the model, completely or with selected layers and heads.
+"""Save traces to a file, completely or with selected layers and heads, and open them without the model.
 
-The file is safetensors with a JSON description in its metadata (`regard.tensor_file`). Attention calls have a separate
-format, which any program can write: docs/attention_file.md.
+The file format is safetensors with a JSON description in the metadata (`regard.tensor_file`). Attention calls have
+another format, which any program can write (docs/attention_file.md).
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from regard.trace.trace import PairTrace, Trace
 
 __all__ = ["open", "save"]
 
-LIKELIEST_TOKENS = 20  # per position: their spelling is saved
-COMPARED_ROWS = 4  # per head of each rounded map
+LIKELIEST_TOKENS = 20  # per position, whose spelling is saved
+COMPARED_ROWS = 4  # rows compared per head of each rounded map
 NAMES = "path", "causal", "band", "offset", "scale", "softcap", "tokens", "key_tokens", "kernel", "where"  # or of all
 TENSORS = ("query", "key", "mask", "bias", "sinks", "weights")  # of a call in an attention file
 NOT_AS_IT_IS = ("patches", "changed_outputs", "attention_outputs", "cross_attention_outputs")
@@ -50,15 +50,15 @@ def save(
     Args:
         traces: one or several, of texts or pairs.
         file: the file name.
-        layers, heads: save attention and values for these only. None for all. Vectors such as hidden states are saved
-            for every layer.
+        layers, heads: save attention and values only for these. None for all. Vectors such as hidden states are saved
+            for all layers.
         dtype: convert wider tensors to bfloat16, float16 or float32. regard compares a few rows of each map with the
             trace and adds the largest difference to the status.
         attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
-        RegardError: a layer or head doesn't exist, the dtype isn't supported, the trace has no attention outputs, the
-            other arguments exclude them, a number is too large for dtype, or the file can't be written.
+        RegardError: a layer or head doesn't exist, the dtype isn't supported, attention outputs are requested but aren't
+            available with these arguments, a number is too large for dtype, or the file can't be written.
     """
     check_path("save", file)
     layers, heads = chosen_numbers("layer", layers), chosen_numbers("head", heads)
@@ -72,7 +72,7 @@ def save(
             raise RegardError(f"save: got {kind}, expected traces{hints.get(kind, '')}")
         count = max(len(maps) for side in trace.sides for maps in (side.attention, side.cross))
         for layer in layers or ():
-            if layer >= count:  # one side of a pair may have more layers than the other
+            if layer >= count:  # sides of a pair may differ in layers
                 raise missing_number_error("layer", layer, count, f"{trace.status.model} has")
     name = None if dtype is None else str(dtype).removeprefix("torch.")
     check_saving(name, attention_outputs, heads)
@@ -85,8 +85,8 @@ def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[T
 
     For an attention file from `seen.save` or another program, returns its calls.
 
-    regard reads the whole file once to compare its checksum, and maps it into memory: a tensor takes memory when you
-    use it. You may remove or replace the file in the meantime (except on Windows), but not write into it.
+    regard reads the whole file once to compare its checksum, and memory-maps it, so a tensor takes memory only when you
+    use it. You may remove or replace the file meanwhile (except on Windows), but not write into it.
 
     Args:
         file: the file name.
@@ -114,14 +114,14 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
     rows: list[dict[str, Any]] = []
     tensors: dict[str, Tensor] = {}
     for n, (call, shown) in enumerate(zip(calls.values(), named_maps(calls), strict=True)):
-        weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call did not have
+        weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call doesn't have
         row: dict[str, Any] = {"path": call.path, "kernel": call.kernel, "where": call.where, "offset": weights.offset}
         if any(each is not None for each in (tokens, key_tokens, *call.labels)):
             both = [[token.text for token in each.tokens] for each in labelled(shown, tokens, key_tokens).labels]
             row["tokens"], row["key_tokens"] = both
         parts: dict[str, Tensor | None] = {"weights": weights.given}
         if weights.given is None:
-            rule = map_fields(weights)["rule"]  # without functions
+            rule = map_fields(weights)["rule"]  # functions were converted to tensors
             mask, (batch, heads, queries, keys) = rule.mask or Mask(), (slice(0, size) for size in weights.full_shape)
             row |= {"band": [mask.low, mask.high], "scale": rule.scale, "softcap": rule.softcap}
             rest = replace(mask, low=None, high=None).tile(batch, heads, queries, keys, weights.device)
@@ -135,7 +135,7 @@ def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key
 
 
 def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
-    """Build calls from the description and tensors of a file. Raises RegardError if they don't fit each other."""
+    """Build calls from the description and tensors of a file. Raises RegardError if they don't match."""
     rows = about.get("calls") if isinstance(about, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RegardError("its description needs calls, a list of an object for each call")
@@ -158,7 +158,7 @@ def _read_call(
     query: Any = None, key: Any = None, mask: Any = None, bias: Any = None, weights: Any = None,
     band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
 ) -> None:  # fmt: skip
-    """Add a call to `calls`, from its entries and tensors in an attention file."""
+    """Add a call to `calls` from its entries and tensors in an attention file."""
     whole = isinstance(band, list | tuple) and all(isinstance(each, int | None) for each in (*band, offset))
     if not whole or len(band) != 2:
         raise RegardError("band, offset: need [low, high] and a number, all of them whole or null")
@@ -166,7 +166,7 @@ def _read_call(
     if (weights is None) != (query is not None and key is not None):
         raise RegardError("it needs query and key, or weights only")
     if weights is None:
-        if mask is not None and mask.is_floating_point():  # PyTorch also calls this a mask
+        if mask is not None and mask.is_floating_point():  # an additive mask, as in PyTorch
             mask, bias = None, mask if bias is None else mask + bias
         allowed = Mask(low, high) & (Mask() if mask is None else masks.dense(mask))
         made = AttentionMap.of_query_key(query, key, mask=allowed, bias=bias, offset=offset, **rule)
@@ -180,12 +180,12 @@ def _read_call(
 
 
 class _TracePacker(Packer):
-    """Packs traces. layers, heads: numbers of those to save, None for all. outputs: save attention outputs too."""
+    """Pack traces. layers, heads: numbers to save, None for all. outputs: whether to save attention outputs."""
 
     def __init__(self, dtype: Any, layers: Any, heads: Any, outputs: bool) -> None:
         super().__init__(dtype)
         self.layers, self.heads, self.outputs = layers, heads, outputs
-        self.largest, self.rows = 0.0, 0  # largest difference of a trace's rounded weights, and rows compared
+        self.largest, self.rows = 0.0, 0  # largest difference of rounded weights, rows compared
 
     def pack(self, name: str, value: Any) -> Any:
         if isinstance(value, Trace):
@@ -209,13 +209,13 @@ class _TracePacker(Packer):
         return {"type": "Trace"} | packed | {"status": super().pack(name, replace(trace.status, notes=notes))}
 
     def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, LayerSubset[Any]]:
-        """Return the chosen layers and heads of self- or cross-attention."""
+        """Return the selected layers and heads of self- or cross-attention."""
         names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
         maps, values, outputs = (getattr(trace, each) for each in names)
         if self.outputs and len(outputs) != len(maps):
             raise RegardError(f"{names[2]}: {trace!r} doesn't have them; was it opened from a file without them?")
         for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
-            maps[layer]  # raises the error for a layer that the trace does not hold
+            maps[layer]  # raises an error if the trace doesn't have this layer
         kept, made = {}, getattr(maps, "made", None)
         for call in call_numbers(maps):
             weights, value = maps[call], values[call]
@@ -242,14 +242,14 @@ class _TracePacker(Packer):
         return packed
 
     def _spellings(self, trace: Trace) -> list[list[Any]] | None:
-        """Return [id, spelling] of the likeliest tokens at each position, to show them without the tokenizer."""
+        """Return [id, spelling] pairs of the likeliest tokens of all positions, for display without a tokenizer."""
         if trace.names is None or trace.logits is None or trace.logits.ndim == 1 or trace.labels:
             return None
         top = self.rounded(trace.logits).float().topk(min(LIKELIEST_TOKENS, trace.logits.shape[1]))
         return [[number, trace.names(number)] for number in top.indices.unique().tolist()]
 
     def _notes(self, trace: Trace) -> list[str]:
-        """Return sentences on what the file leaves out and rounds."""
+        """Return notes on omitted and rounded values."""
         notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
         layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
         if len(layers) < count:
@@ -273,7 +273,7 @@ def _trace_of_fields(**own: Any) -> Trace:
 
 
 def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
-    """Return a tuple if each layer has one saved item, otherwise a `LayerSubset` that raises errors for the others."""
+    """Return a tuple if each layer has one saved item, else a `LayerSubset` that raises errors for missing items."""
     found = {(layer, nth): item for layer, nth, item in items}
     if made is None and len(found) == count:
         return tuple(found.values())

@@ -1,17 +1,17 @@
-"""An attention map that you can also index by words: `weights["bank", "river"]`.
+"""Attention maps that you can also index by words: `weights["bank", "river"]`.
 
-`regard.attention` has no texts. The maps of a trace are `LabelledMap`s, which have the tokens of queries and keys and
-convert words to rows and columns. An index with a word is (queries, keys) or (heads, queries, keys). The attention from
-a word is the mean over its tokens, the attention to a word is the sum over its tokens:
+The maps of a trace are `LabelledMap` objects. They know the tokens of queries and keys and convert words to rows and
+columns. An index with a word is (queries, keys) or (heads, queries, keys). Attention from a word is the mean over its
+tokens. Attention to a word is the sum over its tokens:
 
     weights["bank", "river"]        (H,)    from "bank" to "river"
     weights["bank"]                 (H, S)  from "bank" to each key
     weights[:, "river"]             (H, L)  from each query to "river"
-    weights[2, "bank", "river"]     ()      in head 2; for several heads: weights[[2, 5], "bank", "river"]
+    weights[2, "bank", "river"]     ()      in head 2 (several heads: weights[[2, 5], "bank", "river"])
     weights["bank", 4]              (H,)    from "bank" to token 4
 
-For a word that occurs more than once, pass an occurrence, `trace.word("bank")[1]` or `("bank", 1)`. An index without
-words works as in numpy.
+If a word occurs more than once, pass an occurrence, `trace.word("bank")[1]` or `("bank", 1)`. An index without words
+works as in numpy.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from regard.trace.layer_subset import Layers, LayerSubset
 
 if TYPE_CHECKING:
     MapSubset = LayerSubset["LabelledMap"]
-else:  # a run-time check of the items' type would look at one that was not kept, which raises
+else:  # run-time type checks would read missing items, which raises an error
     MapSubset = LayerSubset
 
 NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
@@ -40,7 +40,7 @@ NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), s
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The text whose tokens label the rows or columns, and these tokens, one for each."""
+    """The text and tokens that label rows or columns, one token for each."""
 
     text: str
     tokens: Sequence[Token]
@@ -64,8 +64,8 @@ class LabelledMap(AttentionMap):
         """Compute the weights of a region, numpy-style or by words.
 
         Raises:
-            RegardError: a word isn't in the text, occurs several times (the occurrences are named) or is of another
-                text; or the tokens of the queries or keys aren't known.
+            RegardError: a word isn't in the text, occurs several times (the message lists the occurrences) or belongs
+                to another text, or the tokens of the queries or keys aren't known.
             IndexError, TypeError: as a tensor would.
         """
         parts = index if isinstance(index, tuple) else (index,)
@@ -81,24 +81,24 @@ class LabelledMap(AttentionMap):
         if columns is not None:
             found = found[..., [n - columns[0] for n in columns]].sum(-1)
         if rows is not None:
-            last = columns is not None or isinstance(key, (int, np.integer))  # then the keys' axis is gone
+            last = columns is not None or isinstance(key, (int, np.integer))  # removes the key axis
             found = found if last else found.mT
             found = found[..., [n - rows[0] for n in rows]].mean(-1)
         return found
 
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
-        """Return the same map on another device or in another dtype: see `AttentionMap.to`."""
+        """Return the same map on another device or in another dtype. See `AttentionMap.to`."""
         return LabelledMap.label(super().to(target), self.query_labels, self.key_labels)
 
 
 class LabelledGivenMap(LabelledMap, GivenMap):
-    """The weights (H, L, S) that a program computed, with labels for its queries and keys."""
+    """A `GivenMap` (H, L, S) with labels for its queries and keys."""
 
 
 def label_all(
     maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
 ) -> "Layers[LabelledMap] | MapSubset":
-    """Label the maps of every layer. keys: None if the maps keep their labels of keys."""
+    """Label the maps of all layers. keys: None to keep the maps' key labels."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
         own = weights.key_labels if isinstance(weights, LabelledMap) else None
@@ -117,7 +117,7 @@ def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[in
 
 
 def _run_of_labelled_rows(places: list[int] | None, given: Any) -> Any:
-    """Return the smallest slice that contains the rows or columns of a word. Return another index unchanged."""
+    """Return the smallest slice that contains a word's rows or columns, or `given` if there is no word."""
     return given if places is None else slice(places[0], places[-1] + 1)
 
 
@@ -127,7 +127,7 @@ def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
 
 
 def gives(weights: AttentionMap | Float[Tensor, "H L S"], word: Word | Sequence[int]) -> Float[Tensor, "H S"]:
-    """Average the attention from a word's tokens (or from given tokens) to each key, one row per head."""
+    """Average the attention from a word's tokens (or from token numbers) to each key, one row per head."""
     return weights[:, list(word.tokens if isinstance(word, Word) else word)].mean(1)
 
 

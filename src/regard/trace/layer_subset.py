@@ -1,7 +1,7 @@
-"""Sequences with one item per layer: `Layers` has all of them, `LayerSubset` raises errors for missing layers.
+"""Sequences with one item per layer. `Layers` has all layers, `LayerSubset` raises errors for missing layers.
 
-An index is the number of a layer, even if some layers have no attention (hybrids) or make several calls (DiffLlama):
-`maps[n]` is the map of layer n, `maps[n, k]` that of its k-th call.
+The index is always the layer number, even if some layers have no attention (hybrids) or make several calls
+(DiffLlama). `maps[n]` is the map of layer n, and `maps[n, k]` is the map of its k-th call.
 """
 
 import operator
@@ -21,8 +21,8 @@ NOT_CAPTURED = (
 NOT_SAVED = "was not saved: the file has {kept} of {count}"
 NO_ATTENTION = "is not there: layer {layer} has no such attention; of {count} layers these have: {having}"
 
-SHOWN = 12  # layers shown in a notebook
-CallNumber = tuple[int, int]  # (layer, number of its attention call)
+SHOWN = 12  # maximum number of layers in a notebook
+CallNumber = tuple[int, int]  # (layer, number of the call in the layer)
 
 
 def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
@@ -31,20 +31,20 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
 
 
 def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """Return (layer, number of its call) for every call that the layers made, even if a sequence lacks its item."""
+    """Return (layer, call number) for all calls that the layers made, including calls without an item."""
     made = items.made if isinstance(items, LayerSubset) else None
     return tuple((n, 0) for n in range(len(items))) if made is None else made
 
 
 def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
-    """Return (layer, number of its call) for every item of a sequence."""
+    """Return (layer, call number) for all items of a sequence."""
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
 def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
-    """Convert an index of one or two numbers to (layer, counted from 0; number of its call).
+    """Convert an index of one or two numbers to (layer, call number), counted from 0.
 
-    Raises OutOfRangeError, an IndexError, if there is no such layer, and RegardError for another index.
+    Raises OutOfRangeError, an IndexError, if the layer doesn't exist, and RegardError for an invalid index.
     """
     if isinstance(index, tuple) and len(index) != 2:
         raise RegardError(f"{what}[{', '.join(map(repr, index))}]: needs a layer, or a layer and one of its calls")
@@ -60,7 +60,7 @@ def _layer_and_call(what: str, index: Any, size: int) -> tuple[int, Any]:
 
 
 def _layers_html(self: Any) -> str | None:
-    """Return HTML of the first layers' items for a notebook, None if the items have no HTML."""
+    """Return HTML of the first items for a notebook, or None if the items have no HTML."""
     numbers = call_numbers(self)
     parts = [(n, getattr(self[n, k], "_repr_html_", lambda: None)()) for n, k in numbers[:SHOWN]]
     left = f"<p>… and {len(numbers) - SHOWN} more</p>" if len(numbers) > SHOWN else ""
@@ -68,7 +68,7 @@ def _layers_html(self: Any) -> str | None:
 
 
 class Layers(tuple[T, ...]):
-    """A tuple with one item per layer. A number out of range raises an OutOfRangeError that names the range.
+    """A tuple with one item per layer. A number out of range raises an OutOfRangeError with the valid range.
 
     what: the name of the items, for error messages.
     """
@@ -87,16 +87,16 @@ class Layers(tuple[T, ...]):
 
     @property
     def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, number of its call) of each item, one per layer, like `LayerSubset.calls`."""
+        """(layer, call number) of each item, one per layer, like `LayerSubset.calls`."""
         return tuple((n, 0) for n in range(len(self)))
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Iterate over the items with their layers' numbers, like `LayerSubset.items`."""
+        """Iterate over (layer number, item), like `LayerSubset.items`."""
         return enumerate(self)
 
     @staticmethod
     def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
-        """Return the items of a tuple as `Layers` with a name."""
+        """Convert a tuple to `Layers`. what: the name of the items."""
         layers = Layers(items)
         layers.what = what
         return layers
@@ -114,13 +114,13 @@ class Layers(tuple[T, ...]):
 
 
 class LayerSubset(Sequence[T]):
-    """Items of some layers only, or several per layer. len() counts all layers; a missing item raises RegardError.
+    """Items of only some layers, or several per layer. len() counts all layers. Missing items raise RegardError.
 
     To iterate with the numbers of layers, use `for n, weights in maps.items()`, which skips missing items,
     `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
 
-    what: the name of the items, for error messages. items: by layer, or by (layer, number of its call). reason: why
-    others are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None if each made one.
+    what: the name of the items, for error messages. items: by layer, or by (layer, call number). reason: why others
+    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made, None if each layer made one.
     """
 
     def __init__(
@@ -141,23 +141,23 @@ class LayerSubset(Sequence[T]):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The numbers of the layers that have items."""
+        """The numbers of the layers with items."""
         return tuple(dict.fromkeys(layer for layer, _ in self._items))
 
     @property
     def calls(self) -> tuple[CallNumber, ...]:
-        """(layer, number of its call) of each item."""
+        """(layer, call number) of each item."""
         return tuple(self._items)
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Iterate over the items with their layers' numbers: `for n, weights in trace.attention.items()`.
+        """Iterate over (layer number, item): `for n, weights in trace.attention.items()`.
 
-        A layer with several calls comes several times.
+        A layer with several calls occurs several times.
         """
         return ((layer, item) for (layer, _), item in self._items.items())
 
     def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
-        """Apply a function to each item. Return a subset with the same layers and calls."""
+        """Apply a function to each item. Returns a subset with the same layers and calls."""
         items = {call: function(item) for call, item in self._items.items()}
         return LayerSubset(self.what, self._size, items, reason=self._reason, made=self.made)
 
@@ -165,7 +165,7 @@ class LayerSubset(Sequence[T]):
         return self._size
 
     def __iter__(self) -> Iterator[T]:
-        """Iterate over the items if each layer has one, so that the n-th is of layer n; otherwise raise RegardError."""
+        """Iterate over the items if each layer has exactly one, otherwise raise RegardError."""
         if self.calls == tuple((n, 0) for n in range(self._size)):
             return iter(self._items.values())
         held = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
@@ -200,7 +200,7 @@ class LayerSubset(Sequence[T]):
 
 
 def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
-    """Raise OutOfRangeError if a layer makes fewer attention calls than the call's number needs."""
+    """Raise OutOfRangeError if the layer doesn't make a call with this number."""
     if not is_whole(nth):
         words = f": words stand after both, {what}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
         raise RegardError(f"{what}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")

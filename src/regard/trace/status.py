@@ -1,4 +1,4 @@
-"""`Status`: how a trace was computed, and how exact it is."""
+"""The status of a trace: how it was computed and how exact it is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class Status:
     """How a trace was computed and how exact it is.
 
-    model: its name. kernels: the kernels that computed attention. device: the model's. dtype: of the computation, such
-    as "float32" or "bfloat16 (autocast)". difference: largest absolute difference between these weights and those of
-    compared_with, on rows_compared sampled rows. None if the model has nothing to compare with. The model's own
-    attention is called with the queries and keys of this pass. docs/families.md has their difference from a plain pass.
+    model: the model's name. kernels: the kernels that computed attention. device: of the model. dtype: of the pass, such
+    as "float32" or "bfloat16 (autocast)". difference: largest absolute difference between the weights and those of
+    compared_with, on rows_compared sampled rows. None if there is nothing to compare with. The model's own attention
+    is called with the queries and keys of this pass. docs/families.md reports the differences from a plain pass.
     embedding_difference: largest absolute difference between the sum of the embedding parts and the model's input, None
-    if the parts are unknown. These three cover all texts of the same batch. unknown: parts of the text that the
-    tokenizer doesn't know. dropped: parts without a token. notes: sentences on other limits of the trace, and
-    interventions by name. seconds: this text's share of the batch's time.
+    if the parts are unknown. These three values cover all texts of a batch. unknown: parts of the text that the
+    tokenizer doesn't know. dropped: parts of the text without a token. notes: sentences on other limits of the trace
+    and on interventions. seconds: this text's share of the batch's time.
     """
 
     model: str
@@ -34,11 +34,11 @@ class Status:
     compared_with: str = ""
 
 
-UNKNOWN = Status("", (), "", "", None, 0, None)  # for results that aren't computed from a trace
+UNKNOWN = Status("", (), "", "", None, 0, None)  # for results without a trace
 
 
 def merge_statuses(encoder: Status, decoder: Status) -> Status:
-    """Merge the statuses of the two sides of one forward pass: the larger differences, the notes of both."""
+    """Merge the statuses of the two sides of a forward pass, with the larger differences and all notes."""
     return replace(
         decoder,
         kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
@@ -54,13 +54,13 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
 
 
 def note_sentences(statuses: Sequence[Status]) -> list[str]:
-    """Return the notes of statuses, each once, as sentences."""
+    """Return all notes of the statuses as sentences, without duplicates."""
     notes = dict.fromkeys(note.removesuffix(".") for status in statuses for note in status.notes)
     return [f"{note[:1].upper()}{note[1:]}." for note in notes]
 
 
 def exactness(statuses: Sequence[Status]) -> str:
-    """Return a sentence on how exact the weights of one model's runs are."""
+    """Return a sentence on the exactness of the weights in runs of one model."""
     difference = largest_status_difference([status.difference for status in statuses])
     if difference is None:
         return "Not checked: the model has no attention function to compare the weights with."
@@ -71,5 +71,5 @@ def exactness(statuses: Sequence[Status]) -> str:
 
 
 def largest_status_difference(values: Sequence[float | None]) -> float | None:
-    """Return the largest difference, None if none was measured."""
+    """Return the largest difference, or None if none was measured."""
     return max((value for value in values if value is not None), default=None)

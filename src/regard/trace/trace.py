@@ -1,23 +1,23 @@
-"""`Trace`: the named values of one forward pass for one text. Everything that regard shows is computed from it.
+"""`Trace`: the named values of one text's forward pass. regard computes all its results from traces.
 
-The equations between them, with the letters of shapes below:
+Equations and shapes:
 
     input             = token_embeddings + position_embeddings + segment  (L, W)  scaled as the model does
     attention[n]      = softmax(scale · query · keyᵀ + mask)              (H, L, S)  rows sum to 1, or to 1 - sink share
     context[n]        = attention[n] @ values[n]                          (L, H * E)  head by head, side by side
     projected[n]      = context[n] @ W_O.T + bias                         (L, M)  in attention_outputs[n]
-    hidden_states[n]  = the input of layer n                              (L, M)  [n + 1] is its output
-    last_hidden_state = hidden_states[-1], after a last norm              (L, K)
+    hidden_states[n]  = the input of layer n                              (L, M)  hidden_states[n + 1] is its output
+    last_hidden_state = hidden_states[-1], after the final norm           (L, K)
     logits            = the language head's output for last_hidden_state  (L, V)
-                        of a classifier, by `labels`: of each token       (L, C)
-                        of the text                                       (C,)
+                        of a token classifier, by `labels`                (L, C)
+                        of a text classifier, by `labels`                 (C,)
 
-A layer adds its attention output and its feed-forward output to its input, the residual stream, with a norm before or
-after each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` has the order). If the parts of the
-input are known, regard checks their sum: status.embedding_difference.
+A layer adds its attention output and its feed-forward output to its input, the residual stream, with norms before or
+after (Vaswani et al. 2017, "Attention Is All You Need"; see `AttentionOutput`). If the parts of the input are known,
+regard checks their sum: status.embedding_difference.
 
 Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value width, M model width, W width of the
-embedding parts, K width of the last hidden state, V vocabulary, C classes. W, M and K are one number in most models.
+embedding parts, K width of the last hidden state, V vocabulary, C classes. W, M and K are equal in most models.
 """
 
 import operator
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ShownTrace(Shown):
-    """A trace with plots and displays. windowed: whether its text was read in windows."""
+    """Base class with the plots and displays of traces. windowed: whether the text was read in windows."""
 
     windowed: ClassVar[bool] = False
 
@@ -63,7 +63,7 @@ class ShownTrace(Shown):
     ) -> "Figure":
         """Draw the result of `regard.see`, like `regard see --figure`. For a pair, draw its alignment.
 
-        layer, head: show these. shape: a "slide" (16:9), or a "column" of a paper, 85 mm wide.
+        layer, head: the layer and head to show. shape: "slide" (16:9) or "column" (of a paper, 85 mm wide).
         """
         return from_above("see")(self, word, layer=layer, head=head).plot(layer=layer, head=head, shape=shape)
 
@@ -95,10 +95,10 @@ MAPS = ("attention", "cross")
 
 
 def asks_for_cross_attention(what: str, part: Any) -> bool:
-    """Return whether cross-attention ("cross") is requested, not self-attention (None), of one text's trace.
+    """Return whether part selects cross-attention ("cross") instead of self-attention (None) of a trace.
 
     Raises:
-        RegardError: part has another value. The trace knows whether it is an encoder's or a decoder's.
+        RegardError: part has another value. A trace already belongs to an encoder or a decoder.
     """
     if part is not None and part != "cross":
         raise RegardError(f"{what}: part: got {part!r}, expected 'cross', or None for self-attention")
@@ -106,7 +106,7 @@ def asks_for_cross_attention(what: str, part: Any) -> bool:
 
 
 class _Kept(ShownTrace):
-    """Methods of a trace and a pair of traces: saving and plotting."""
+    """Methods of both traces and pairs of traces."""
 
     def save(
         self,
@@ -117,32 +117,32 @@ class _Kept(ShownTrace):
         dtype: torch.dtype | str | None = None,
         attention_outputs: bool = False,
     ) -> None:
-        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`."""
+        """Write the trace or pair to a file, which `regard.open` reads without the model. See `regard.save`."""
         from_above("save")(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
 @dataclass(eq=False)
 class Trace(_Kept):
-    """One text's forward pass, without padding, however many texts were batched.
+    """One text's forward pass, without padding, even if the text was part of a batch.
 
-    token_embeddings, position_embeddings, segment: the parts of the input, None if the model has no such part.
+    token_embeddings, position_embeddings, segment: the parts of the input, None if the model doesn't have them.
     input: their sum before the first norm, None if unknown. hidden_states[n] is the input of layer n,
-    hidden_states[n + 1] its output. last_hidden_state: after the final norm, the contextual embeddings. logits: None
-    without a language head or classes. attentions: another name for attention.
-    attention[n]: the weights (H, L, S) of layer n, computed when you read them. values[n]: its value vectors (G, S, E).
-    attention_outputs: the projection, residual and norm around each attention, empty if left out. cross, cross_values,
-    cross_attention_outputs: the same for a decoder's attention to the encoder's tokens, otherwise empty.
+    hidden_states[n + 1] its output. last_hidden_state: after the final norm, also called contextual embeddings.
+    logits: None without a language head or classes. attentions: another name for attention.
+    attention[n]: the weights (H, L, S) of layer n, computed on access. values[n]: its value vectors (G, S, E).
+    attention_outputs: the projection, residual and norm after each attention call, empty if not kept. cross,
+    cross_values, cross_attention_outputs: the same for a decoder's cross-attention, otherwise empty.
     names: the spelling of token ids that don't occur in the text, if known.
-    changed_outputs: for (whether in cross, layer), the heads' outputs (H, L, E) if they were ablated or patched. Other
-    outputs are weights @ values. None if unknown, as in a trace from a file.
-    If only some layers were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
-    raises an error for other layers. If a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
-    labels: a classifier's C class names, in the order of the logits' last axis. A sequence classifier has one row of
-    logits, (C,). A token classifier has a row per token, (L, C), and so has question answering, whose classes are
-    "start" and "end". In multiple choice, a trace has one choice, and its logits (1,) are the score of that choice.
-    Language models and others have no labels.
-    turns: the messages of a chat, or the two texts of a pair: the position of each in `text`, and its tokens.
-    patches: the image regions of the tokens. Files don't keep them.
+    changed_outputs: the head outputs (H, L, E) of ablated or patched layers, by (whether it is cross-attention, layer).
+    Other outputs are weights @ values. None if unknown, as in a trace from a file.
+    If only some layers were captured or saved, or have attention (hybrids), these sequences are `LayerSubset` objects,
+    which raise an error for missing layers. If a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    labels: a classifier's C class names, in the order of the logits' last axis. The logits of a text classifier are
+    (C,). Those of a token classifier are (L, C), also for question answering with the classes "start" and "end". In
+    multiple choice, a trace has one choice, and its logits (1,) are the score of this choice.
+    Other models have no labels.
+    turns: the messages of a chat, or the two texts of a pair, each with its position in `text` and its tokens.
+    patches: the image regions of the tokens. Files don't store them.
     Index by words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` is the word's contextual embedding.
     """
 
@@ -180,15 +180,15 @@ class Trace(_Kept):
                 if each in vars(self):
                     setattr(self, each, getattr(self, each))
 
-    # An index is a position in the text: a trace isn't a sequence to iterate over.
+    # `trace[...]` looks up a word, so a trace can't be iterated over.
     __iter__ = None
 
     def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
         """Return the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a numbered token.
 
         Raises:
-            RegardError: the word isn't in the text or occurs several times (the occurrences are named), or there is no
-                token of that number.
+            RegardError: the word isn't in the text or occurs several times (the message lists the occurrences), or no
+                token has this number.
         """
         if isinstance(place, (str, Word, tuple)):
             return vector(self.last_hidden_state, only_word(self.text, self.tokens, place))
@@ -208,16 +208,16 @@ class Trace(_Kept):
 
     @property
     def attentions(self) -> Maps:
-        """The attention maps under their name in transformers: the same object as `attention`."""
+        """The attention maps by their name in transformers. The same object as `attention`."""
         return self.attention
 
     @property
     def sides(self) -> "tuple[Trace, ...]":
-        """The trace itself, as a tuple of length 1, like `PairTrace.sides` for a pair."""
+        """A tuple with only this trace, like `PairTrace.sides` for a pair."""
         return (self,)
 
     def word(self, word: str) -> list[Word]:
-        """Find every occurrence of a word, with its tokens and characters.
+        """Find all occurrences of a word, with tokens and characters.
 
         Raises:
             RegardError: the word isn't in the text. The message lists similar words.
@@ -230,7 +230,7 @@ class Trace(_Kept):
         attentions: whether to compute the dense weights, H × L × S numbers per layer. None: only up to 1 GiB.
 
         Raises:
-            RegardError: the trace doesn't have all layers, or the dense weights are larger and not requested.
+            RegardError: the trace doesn't have all layers, or attentions is None and the weights exceed 1 GiB.
         """
         return from_above("output_of")(self, attentions)
 
@@ -239,8 +239,8 @@ class Trace(_Kept):
 class PairTrace(_Kept):
     """An encoder-decoder's forward pass: the trace of a text and the trace of its target.
 
-    decoder.cross[n] has weights (H, L, S) of the target's L tokens on the text's S tokens. If you index it by words,
-    the query is in the target and the key in the text: `decoder.cross[n]["rive", "bank"]`.
+    decoder.cross[n] has the weights (H, L, S) from the target's L tokens to the text's S tokens. If you index it by
+    words, the query is in the target and the key is in the text: `decoder.cross[n]["rive", "bank"]`.
     """
 
     encoder: Trace
@@ -258,7 +258,7 @@ class PairTrace(_Kept):
 
     @property
     def status(self) -> Status:
-        """The merged statuses of both sides, as a copy."""
+        """The merged status of both sides, as a new object."""
         return merge_statuses(self.encoder.status, self.decoder.status)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":

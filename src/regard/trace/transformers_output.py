@@ -1,15 +1,15 @@
-"""Convert a trace to the output of a transformers model, for code that expects it.
+"""Convert a trace to the output of a transformers model, for code that expects this format.
 
     trace                                   transformers
     last_hidden_state (L, K)                last_hidden_state (1, L, K), after the final norm
     hidden_states[n] (L, M), n < N          hidden_states[n] (1, L, M)
-    last_hidden_state                       hidden_states[N]: the last entry is after it as well
+    last_hidden_state                       hidden_states[N], also after the final norm
     attention[n] (H, L, S), lazy            attentions[n] (1, H, L, S), dense
     logits (L, V)                           logits (1, L, V)
 
-For an encoder-decoder, the names begin with `encoder_`, `decoder_` or `cross_`, as in transformers. The tensors are
-views of the trace's, except for the weights, which are computed in float32 or better, even if the model computes in
-half precision. Layers without attention have no entry in attentions, and a layer with several calls has several.
+For an encoder-decoder, names begin with `encoder_`, `decoder_` or `cross_`, as in transformers. The tensors are views
+of the trace's tensors, except for the weights, which are computed in float32 or better even if the model uses half
+precision. In attentions, layers without attention have no entry, and layers with several calls have several.
 """
 
 import math
@@ -26,7 +26,7 @@ from regard.errors import RegardError
 from regard.memory import format_bytes, require_memory
 from regard.trace.layer_subset import call_numbers, calls_made, kept_numbers
 
-LARGEST = 1 << 30  # bytes of dense weights that are computed by default: 1 GiB
+LARGEST = 1 << 30  # largest size in bytes of dense weights that are computed by default: 1 GiB
 INSTEAD = (
     "attentions=True computes them all the same, attentions=False leaves them out; trace.attention computes regions"
 )
@@ -59,7 +59,7 @@ class PairOutput(ModelOutput):
 
 
 def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
-    """Return a trace as the model's output with output_hidden_states and output_attentions.
+    """Return a trace in the format of a model's output with output_hidden_states and output_attentions.
 
     attentions: whether to compute the dense weights, H × L × S numbers per layer. None: only up to 1 GiB.
     """
@@ -73,7 +73,7 @@ def output_of(trace: Any, attentions: bool | None = None) -> TraceOutput:
 
 
 def output_of_pair(pair: Any, attentions: bool | None = None) -> PairOutput:
-    """Return a pair of traces as the output of an encoder-decoder; see `output_of`."""
+    """Return a pair of traces in the format of an encoder-decoder's output. See `output_of`."""
     maps = [("attention", pair.encoder.attention), ("attention", pair.decoder.attention), ("cross", pair.decoder.cross)]
     encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
     logits = pair.decoder.logits
@@ -90,7 +90,7 @@ def output_of_pair(pair: Any, attentions: bool | None = None) -> PairOutput:
 
 
 def _hidden_states_of_trace(trace: Any) -> Tensors:
-    """Return the hidden states with a batch axis, the last of them after the final norm."""
+    """Return the hidden states with a batch axis. The last one is after the final norm."""
     _check_trace_of_everything("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
     return (*(state[None] for state in trace.hidden_states[:-1]), trace.last_hidden_state[None])
 
@@ -118,7 +118,7 @@ def _dense_weights_of_trace(
 
 
 def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
-    """Raise RegardError if the trace has a value for some layers only."""
+    """Raise RegardError if the trace has this value for only some layers."""
     if tuple(held) != tuple(all_of):
         layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
         raise RegardError(
