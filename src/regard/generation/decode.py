@@ -1,4 +1,4 @@
-"""Generate with a `regard.Transformer`: by its own decoding, or with interventions by a full pass per token."""
+"""Generate with a `regard.Transformer`, by its own decoding or, with interventions, by a full pass per token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from regard.text.tokens import Encoded
 
 
 class RegardGenerator(Generator[Sampling]):
-    """Generates with a `regard.Transformer`."""
+    """Generate with a `regard.Transformer`."""
 
     def check_model(self) -> None:
         """Raise RegardError if the model has no decoder or no language head."""
@@ -26,7 +26,7 @@ class RegardGenerator(Generator[Sampling]):
     def settings(
         self, options: dict[str, Any], max_new_tokens: int, seed: int | None
     ) -> tuple[Sampling, tuple[str, ...]]:
-        """Check the options. Return how tokens are chosen, and no notes."""
+        """Check the options. Returns the sampling settings and no notes."""
         for option in options:
             check_option_name(option, OPTIONS)
         check_generation_options(options, max_new_tokens)
@@ -49,7 +49,7 @@ class RegardGenerator(Generator[Sampling]):
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[Sampling], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, None]:
-        """Generate tokens with the model's own decoding. Return all ids, and whether the last is the end token."""
+        """Generate tokens with the model's own decoding. Returns all ids, and whether the last one is the end token."""
         model = self._model
 
         def stopped(new: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Generate with a transformers model: by its own `generate`, with its own attention and KV cache.
+"""Generate with a transformers model by its own `generate`, with its own attention and KV cache.
 
 With interventions, each token is chosen from a full pass over the text so far, like a pass of `Model.trace`.
 """
@@ -22,7 +22,7 @@ from regard.text.tokens import Encoded
 
 
 class HuggingFaceGenerator(Generator[GenerationConfig]):
-    """Generates with a model of transformers."""
+    """Generate with a transformers model."""
 
     def check_model(self) -> None:
         """Raise RegardError if the model can't generate text or doesn't read text."""
@@ -37,7 +37,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def settings(
         self, options: dict[str, Any], max_new_tokens: int, seed: int | None
     ) -> tuple[GenerationConfig, tuple[str, ...]]:
-        """Return the generation config, and notes on settings of the model that are ignored."""
+        """Return the generation config, and notes on ignored settings of the model."""
         return settings(self._model.generation_config, options, max_new_tokens, self._name)
 
     def start(self, request: Request[GenerationConfig]) -> int:
@@ -49,7 +49,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Tensor | None]:
-        """Generate tokens with the model's own `generate`. Return all ids, whether they end, and their logits."""
+        """Generate tokens with the model's own `generate`. Returns all ids, whether they end with an end token, logits."""
         model, config, tokenizer = self._model, request.settings, self._reader.tokenizer
         config.use_cache = not changes
         ids = torch.tensor([prompt.ids], device=model.device)
@@ -84,14 +84,14 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 
     @contextmanager
     def _full_passes(self, prompt: Encoded, changes: Sequence[Intervention]) -> Iterator[None]:
-        """With interventions, replace the output of the model's forward by logits of full passes inside the block."""
+        """If there are interventions, replace the model's forward inside the block by full passes with them."""
         if not changes:
             yield
             return
         model, before = self._model, self._model.__dict__.get("forward")
         original = model.forward
 
-        @functools.wraps(original)  # generate reads its parameters
+        @functools.wraps(original)  # generate inspects its signature
         def forward(**inputs: Any) -> CausalLMOutput:
             ids = inputs["decoder_input_ids" if self._pairs else "input_ids"][0].tolist()
             model.forward = original
@@ -110,7 +110,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
 
 
 class ProgressCriteria(StoppingCriteria):
-    """Report the text so far after each token, without stopping. An exception from the listener ends the generation.
+    """Report the text so far after each token, without stopping. An exception in the callback ends the generation.
 
     start: the index of the first new id.
     """
@@ -120,7 +120,7 @@ class ProgressCriteria(StoppingCriteria):
         self.raised: Exception | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_: Any) -> torch.Tensor:
-        """Report the text so far. Return False for each text, because none of them is done."""
+        """Report the text so far. Returns False for each text, because this never stops generation."""
         assert self._progress is not None
         new = input_ids[0, self._start :].tolist()
         text = str(new) if self._tokenizer is None else self._tokenizer.decode(new, skip_special_tokens=True)
@@ -134,7 +134,7 @@ class ProgressCriteria(StoppingCriteria):
 
 @contextmanager
 def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
-    """Replace the model's generation settings inside the block: transformers takes unset options from them."""
+    """Replace the model's generation settings inside the block. transformers would use them for unset options."""
     before, model.generation_config = model.generation_config, config
     try:
         yield
@@ -144,7 +144,7 @@ def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
 
 @contextmanager
 def _seeded_generation(seed: int | None, device: torch.device) -> Iterator[None]:
-    """Seed torch's random numbers inside the block and restore their state after it; do nothing without a seed."""
+    """Seed torch's random numbers inside the block and restore their state afterwards. None: do nothing."""
     if seed is None:
         yield
         return

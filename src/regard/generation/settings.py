@@ -1,4 +1,4 @@
-"""Check the settings of a generation, named as in transformers, and ignore defaults that don't apply."""
+"""Check generation settings, named as in transformers, and ignore defaults that don't apply."""
 
 import copy
 import difflib
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Check = tuple[Callable[[Any], bool], str]
 
 
-# Conditions on numbers. Those of SAMPLING have no effect on greedy decoding.
+# Conditions on numbers. The options in SAMPLING have no effect on greedy decoding.
 CHECKS: Mapping[str, Check] = {
     "do_sample": (lambda value: True, "True or False"),
     "temperature": (lambda n: n > 0, "a number above 0"),
@@ -37,7 +37,7 @@ OTHERS = (
     "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
     "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
 )  # fmt: skip
-# Settings that choose among several texts, or need more than one pass per token, and the value that disables each.
+# Unsupported settings, and the value that disables each: they choose among texts or need several passes per token.
 UNUSED: Mapping[str, Any] = {
     "num_beams": 1, "num_beam_groups": None, "num_return_sequences": 1, "penalty_alpha": None, "dola_layers": None,
     "prompt_lookup_num_tokens": None, "assistant_early_exit": None, "guidance_scale": None, "constraints": None,
@@ -52,7 +52,7 @@ QUIETLY = {  # reset without a note: regard chooses outputs, caches and compilat
 
 
 def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
-    """Raise RegardError for options that don't exist or have a wrong value, whatever the model."""
+    """Raise RegardError for options that don't exist or have a wrong value for any model."""
     for option, value in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not _allowed(option, value):
@@ -63,7 +63,7 @@ def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) ->
 
 
 def _allowed(option: str, value: Any) -> bool:
-    """Return whether a value is a truth value if the option needs one, otherwise a finite number that is allowed."""
+    """Return whether a value is a bool if the option needs one, else a finite number in the allowed range."""
     kinds = bool if option == "do_sample" else int if option in WHOLE else (int, float)
     if not isinstance(value, kinds) or isinstance(value, bool) != (option == "do_sample"):
         return False
@@ -71,7 +71,7 @@ def _allowed(option: str, value: Any) -> bool:
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
-    """Raise RegardError for an unknown option. The message names a similar one, or all."""
+    """Raise RegardError for an unknown option. The message names a similar option, or all options."""
     if option not in known:
         renamed = option in ("new_tokens", "max_length", "max_tokens")
         near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)
@@ -82,9 +82,9 @@ def check_option_name(option: str, known: Sequence[str]) -> None:
 def settings(
     defaults: "GenerationConfig", options: Mapping[str, Any], max_new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
-    """Return a generation's settings as transformers' GenerationConfig, and notes on defaults that are ignored.
+    """Return the settings as transformers' GenerationConfig, and notes on ignored defaults.
 
-    defaults: the model's own settings, for options that aren't passed.
+    defaults: the model's own settings for options that aren't passed.
     """
     check_generation_options(options, max_new_tokens)
     config, notes = copy.deepcopy(defaults), []
@@ -108,7 +108,7 @@ def settings(
 
 
 def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
-    """Check the strings at which to stop, and return them as a list."""
+    """Check the stop strings and return them as a list."""
     strings = [stop] if isinstance(stop, str) and stop else list(stop)
     if any(not isinstance(string, str) or not string for string in strings):
         raise RegardError(f"generate: stop: got {stop!r}, expected strings that are not empty")
