@@ -1,6 +1,6 @@
 """Compute attention and give access to its weights. All attention in regard goes through `attend`.
 
-    scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
+    scores  = softcap(scale · query @ keyᵀ) + bias, -inf where masked
     weights = softmax(scores), where a sink joins the denominator only
     output  = weights @ value
 

@@ -1,6 +1,6 @@
 """The attention matrix of one call, which computes the regions that you read.
 
-    score  = softcap(scale · query · key) + bias, -inf where the mask forbids
+    score  = softcap(scale · query · key) + bias, -inf where masked
     weight = exp(score - row_max) / row_sum
 
 To compute a weight, you need only two numbers of its row, the maximum and the sum (`region_scores.py`). A region costs

@@ -1,6 +1,6 @@
 """The definition of attention in float64, step by step with full matrices. All other code is tested against it.
 
-    scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
+    scores  = softcap(scale · query @ keyᵀ) + bias, -inf where masked
     weights = softmax(scores), where a sink joins the denominator only
     output  = weights @ value
 

@@ -59,7 +59,7 @@ def scores(
     rows: Index,
     cols: Index,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids."""
+    """Compute the scores of a region in `dtype_of`, -inf where masked."""
     dtype = dtype_of(query, key)
     if dtype != torch.float32:
         return score_tile(query, key, rule, batch, heads, rows, cols, dtype)
@@ -237,7 +237,7 @@ def _map_position_in_range(position: int, axis: int, size: int) -> int:
 class ScoreView:
     """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better, as they enter the softmax.
 
-    They are softcap(scale · query · key) + bias, and -inf where the mask forbids: already scaled, without sinks. If
+    They are softcap(scale · query · key) + bias, and -inf where masked: already scaled, without sinks. If
     there is no softcap and no bias, `m.scores[...] / m.rule.scale` is the plain product of query and key.
     """
 

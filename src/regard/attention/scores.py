@@ -1,6 +1,6 @@
 """Compute scores one tile at a time. All code that reads the attention matrix uses this module.
 
-    scores = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
+    scores = softcap(scale · query @ keyᵀ) + bias, -inf where masked
 
 A `ScoreRule` holds the scale, softcap, bias, mask and sinks. `score_tile` computes any region of the scores in fp32 or
 better. `query_blocks` and `key_blocks` cut the matrix into tiles.
@@ -117,7 +117,7 @@ def score_tile(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: Index, heads: Index,
     rows: Index, cols: Index, dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "b h r c"]:  # fmt: skip
-    """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids."""
+    """Compute the scores of the region batch × heads × rows × cols, -inf where masked."""
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
     k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0

@@ -49,7 +49,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def write(
         self, prompt: Encoded, begun: Encoded, request: Request[GenerationConfig], changes: Sequence[Intervention]
     ) -> tuple[list[int], bool, Tensor | None]:
-        """Generate tokens with the model's own `generate`. Returns all ids, whether they end with an end token, logits."""
+        """Generate tokens with the model's own `generate`. Returns (ids, whether the last is an end token, logits)."""
         model, config, tokenizer = self._model, request.settings, self._reader.tokenizer
         config.use_cache = not changes
         ids = torch.tensor([prompt.ids], device=model.device)

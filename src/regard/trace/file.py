@@ -57,7 +57,7 @@ def save(
         attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
-        RegardError: a layer or head doesn't exist, the dtype isn't supported, attention outputs are requested but aren't
+        RegardError: a layer or head doesn't exist, the dtype isn't supported, attention outputs are requested but not
             available with these arguments, a number is too large for dtype, or the file can't be written.
     """
     check_path("save", file)

@@ -10,8 +10,8 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class Status:
     """How a trace was computed and how exact it is.
 
-    model: the model's name. kernels: the kernels that computed attention. device: of the model. dtype: of the pass, such
-    as "float32" or "bfloat16 (autocast)". difference: largest absolute difference between the weights and those of
+    model: the model's name. kernels: the kernels that computed attention. device: of the model. dtype: of the pass, as
+    "float32" or "bfloat16 (autocast)". difference: largest absolute difference between the weights and those of
     compared_with, on rows_compared sampled rows. None if there is nothing to compare with. The model's own attention
     is called with the queries and keys of this pass. docs/families.md reports the differences from a plain pass.
     embedding_difference: largest absolute difference between the sum of the embedding parts and the model's input, None

@@ -51,9 +51,9 @@ def _run_without_gradient(task: Callable[[], T], inference: bool) -> T:
 def start_worker_threads(number: int) -> ThreadPoolExecutor:
     """Start `number` worker threads that each run torch operations on one thread. torch's thread count is restored.
 
-    `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
-    that have not used torch yet. So every worker first takes its number (get), then sets its own to 1; afterwards the
-    number for everybody else is put back.
+    `torch.set_num_threads` sets the number of the calling thread and the initial number of threads that haven't used
+    torch yet. So each worker first calls get, which fixes its number, and then sets it to 1. Afterwards, the initial
+    number is restored for other threads.
     """
     threads_before = torch.get_num_threads()
     started = threading.Barrier(number)  # no worker can take two of the first tasks, so all workers start
