@@ -1,1 +1,1 @@
-"""Exact attention whose weights can be seen: `attend.attend` computes it, `reference.py` defines it."""
+"""Exact attention with access to its weights. `attend.attend` computes it, `reference.py` defines it."""

@@ -10,10 +10,10 @@ weight to the remaining keys and sinks. A query that loses every key has output 
 
 A patch replaces rows of a call:
 
-    what          rows                 in the place of                          before or after the softmax
+    what          rows                 replaced                                 before or after the softmax
     ------------  -------------------  ---------------------------------------  ---------------------------
     values        (n, k, E), key heads value vectors of k keys                  neither: what weights multiply
-    weights       (n, k, S)            weights of k queries, the output with it in its place
+    weights       (n, k, S)            weights of k queries, and their output   in place of the softmax
     head_outputs  (n, k, E)            weights @ values of k queries            after
 
 No L × S tensor is created: the log weights of each patched query are appended to the keys of the call's map as an extra
@@ -46,7 +46,7 @@ class CallPatch:
     """Replacement rows for some positions of a call.
 
     rows: (heads or 1, positions or 1, width). heads: query head numbers, or key head numbers for "values"; None
-    for all. layers, batch: as in `HeadAblation`. S of weights may be less than a call's: the text's own keys are first.
+    for all. layers, batch: as in `HeadAblation`. Rows of weights may be shorter than S: the text's keys come first.
     """
 
     what: What
@@ -106,7 +106,7 @@ class GivenWeights:
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
         """Leave edges (queries × keys) out of the rows. The rest of each row, including sinks, takes over their weight.
 
-        batch, heads: the numbers of the texts and heads in which the edges are.
+        batch, heads: the numbers of the texts and heads with these edges.
         """
         for (text, head, place), row in self.rows.items():
             if text in batch and head in heads and place in queries:
@@ -250,7 +250,7 @@ open_blocks: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablation
 
 @contextmanager
 def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Iterator[OpenAblations]:
-    """Apply ablations to every attention call made inside the block, in this thread or task.
+    """Apply ablations to all attention calls inside the block, in this thread or task.
 
     Blocks can be nested. All their ablations apply.
 

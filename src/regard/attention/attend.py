@@ -68,7 +68,7 @@ def attend(
         causal: a query attends to keys at its own and earlier positions.
         window: (left, right), inclusive. None leaves a side open.
         offset: position of query 0 among the keys. Default: the last query is at the position of the last key.
-        scale: Default: 1 / sqrt(D).
+        scale: factor of query · key. Default: 1 / sqrt(D).
         softcap: scores become softcap · tanh(scores / softcap).
         sinks: one learned score per head, which receives attention but has no value vector.
         dropout: probability of dropping a weight from the output. `.weights` are before dropout.
@@ -77,8 +77,8 @@ def attend(
             computing them later, on a CPU.
         torch_names: PyTorch's names for other arguments. Each raises a TypeError that names the argument to use.
 
-    Inside `ablating` blocks (`regard.attention.ablation`) the weights are those without the ablated edges, and the
-    output of an ablated head is 0. Inside `record` blocks the call is recorded.
+    Inside `ablating` blocks (`regard.attention.ablation`), ablated edges have weight 0, and the output of an ablated
+    head is 0. Inside `record` blocks, the call is recorded.
 
     Inside torch.compile, results are the same. The graph breaks here, because tracing wouldn't speed up the kernels,
     and continues afterwards. `fullgraph=True` therefore raises an error that gives this reason.

@@ -91,7 +91,7 @@ class AttentionMap(Showable):
     ) -> None:  # fmt: skip
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
-        ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
+        ndim: the number of axes of (B, H, L, S) to show, counted from the right. The others have size 1.
         row_max_sum: each query's (row maximum, row sum) from a kernel. Statistics check them before use.
         known: statistics that were computed with the output, with all four axes.
         """
@@ -138,7 +138,7 @@ class AttentionMap(Showable):
     def of_fields(
         query: Any = None, key: Any = None, rule: Any = None, *, offset: int | None, ndim: int, weights: Any = None
     ) -> "AttentionMap":
-        """Make a map from the fields of a file, checked like the arguments of `attend`.
+        """Make a map from the fields of a file. They are checked like the arguments of `attend`.
 
         Raises:
             TypeError, ValueError: the fields don't fit each other.
@@ -167,7 +167,7 @@ class AttentionMap(Showable):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Compute all weights for `torch.as_tensor`, up to 2^26 of them, as for numpy."""
+        """Compute all weights for `torch.as_tensor`, up to 2^26 weights, as for numpy."""
         return self._as_tensor().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
@@ -259,11 +259,11 @@ class AttentionMap(Showable):
         return self._shown_result(largest.values), self._shown_result(largest.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
-        """Compute the entropy of each query's distribution in nats, (B, H, L). A sink counts as another key."""
+        """Compute the entropy of each query's distribution in nats, (B, H, L). A sink counts as a key."""
         return self._shown_result(self._compute(Statistics.only(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
-        """Sum the weights that each key receives from all queries, (B, H, S), for every query head.
+        """Sum the weights that each key receives from all queries, (B, H, S), per query head.
 
         Heads that share a key head aren't merged. Attention to sinks isn't included: each head's sum is the number of
         queries that attend to any key, minus the sum of its sink shares.
@@ -271,10 +271,10 @@ class AttentionMap(Showable):
         return self._shown_result(self._compute(Statistics.only(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
-        """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), for every query head.
+        """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), per query head.
 
         A sink has no position, so its share is left out and the weights on keys are rescaled to sum to 1. The distance
-        of a query that attends to no key is 0.
+        of a query that can't attend to any key is 0.
 
         Raises:
             ValueError: cross-attention, because queries and keys are in different sequences.
@@ -302,7 +302,7 @@ class AttentionMap(Showable):
     def keep_statistics(self, wanted: Statistics, alike: int = 1) -> "AttentionMap":
         """Compute missing statistics and store them in the map. Returns the map itself.
 
-        alike: the number of maps of this size to compute them for.
+        alike: the number of maps of this size for which statistics will be computed.
         """
         if self._known is None or self._known.answer(wanted, *self.full_shape[2:]) is None:
             self._known = self._compute(wanted, alike=alike)
@@ -343,7 +343,7 @@ class AttentionMap(Showable):
         return self._moved(target)
 
     def save(self, file: str | Path) -> None:
-        """Write the map to a safetensors file atomically. The file has query, key and rule: O(L + S), not L × S.
+        """Write the map to a safetensors file atomically. The file stores query, key and rule in O(L + S), not L × S.
 
         A `GivenMap` stores its weights.
 

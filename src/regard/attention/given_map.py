@@ -28,7 +28,7 @@ class GivenMap(AttentionMap):
     """Weights (B, H, L, S) that the model's own code computed. Regions, `rows` and `dense` return them bit for bit.
 
     Statistics use the weights unchanged, except that `entropy` and `distance` first divide each row by its sum.
-    They are NaN in rows with a weight below 0. `top` treats a key with weight 0 as masked.
+    Both are NaN in rows with a negative weight. `top` treats a key with weight 0 as masked.
     """
 
     given: Float[Tensor, "B H L S"]
@@ -171,6 +171,6 @@ def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> Att
 
 
 def _heads_as_index(numbers: Sequence[int]) -> slice | list[int]:
-    """Return numbers as an index: a slice if they are consecutive, which copies nothing."""
+    """Return numbers as an index. Consecutive numbers become a slice, which avoids a copy."""
     run = range(numbers[0], numbers[0] + len(numbers))
     return slice(run.start, run.stop) if list(numbers) == list(run) else list(numbers)

@@ -70,8 +70,8 @@ def spread_nan(
 class Statistics:
     """The statistics of an attention matrix to compute. Default: all.
 
-    top: the number of largest weights per query. pooled: rows and columns of the pooled matrix. None: neither.
-    distance: only if queries and keys have positions in one sequence.
+    top: the number of largest weights per query, or None. pooled: rows and columns of the pooled matrix, or None.
+    distance: only computed if queries and keys are in the same sequence.
 
     Raises:
         ValueError: top, or a side of pooled, below 1.
@@ -112,7 +112,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class MapStatistics:
-    """The requested statistics, None for the others. T: length of each query's top list; P × Q: the pooled matrix.
+    """The requested statistics, None for others. T: length of each query's top list. P × Q: size of the pooled matrix.
 
     values, keys: each query's T largest weights and their keys. The methods of `AttentionMap` describe the others.
     """

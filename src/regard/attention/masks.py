@@ -98,7 +98,7 @@ Predicate = Callable[[Positions, Positions], Tensor | bool]
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Let a query attend to a key if every condition holds. Combine two masks with `&`.
+    """Conditions for a query to attend to a key. All must hold. Combine masks with `&`.
 
     low, high: smallest and largest allowed j - i (key position minus query position), inclusive.
     keys: (B, S) or (1, S), False for keys that don't exist.
@@ -140,7 +140,7 @@ class Mask:
 
     @property
     def by_head(self) -> bool:
-        """Return whether this mask lets heads attend to different keys."""
+        """Return whether the mask differs between heads."""
         return any(tensor.shape[1] > 1 for tensor in self.dense) or any(e.heads is not None for e in self.removed)
 
     def simplified(self, length: int, size: int) -> "Mask | None":

@@ -174,11 +174,11 @@ class Calls(Showable, dict[tuple[str, int], Call]):
         """Record one call. Skipped calls are counted too, so call numbers don't depend on the selected layers.
 
         Args:
-            path: of the module that made it.
-            kernel: the name of the kernel that computed it.
+            path: of the module that made the call.
+            kernel: the name of the kernel that computed the call.
             weights: its attention map, or a `LazyMap` that creates it.
             ablations: the ablations of this call.
-            where: file and line.
+            where: the file and line of the call.
             tensors: the available tensors, by their `KEEPABLE` names.
         """
         nth = self._seen.get(path, 0)
@@ -197,15 +197,15 @@ class Calls(Showable, dict[tuple[str, int], Call]):
 def record(
     layers: Collection[int] | None = None, keep: Collection[str] | None = None, statistics: bool | Statistics = False
 ) -> Iterator[Calls]:
-    """Record every attention call made inside the block, in this thread or task.
+    """Record all attention calls inside the block, in this thread or task.
 
     layers: the layer numbers to record (the first number of a call's path), None for all. keep: which of "value",
-    "output" and "logsumexp" to keep by reference, with query and key. None means only value.
+    "output" and "logsumexp" to keep by reference, in addition to query and key. None means only value.
 
-    statistics: computed with every recorded call, as in `attend`.
+    statistics: to compute with each recorded call, as in `attend`.
 
     Raises:
-        TypeError, ValueError: keep or statistics have another value.
+        TypeError, ValueError: keep or statistics has an invalid value.
     """
     keep = ("value",) if keep is None else tuple(keep)
     unknown = [name for name in keep if name not in KEEPABLE]
@@ -270,7 +270,7 @@ open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=
 
 @contextmanager
 def hooked_calls(hook: CallHook) -> Iterator[None]:
-    """Put a hook around every attention call inside the block, in this thread or task. The innermost hook is used."""
+    """Put a hook around all attention calls inside the block, in this thread or task. Only the innermost is used."""
     token = open_hook.set(hook)
     try:
         yield

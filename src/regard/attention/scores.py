@@ -4,7 +4,7 @@
 
 A `ScoreRule` holds the scale, softcap, bias, mask and sinks. `score_tile` computes any region of the scores in fp32 or
 better. `query_blocks` and `key_blocks` cut the matrix into tiles.
-`softmax_weights` turns scores into weights, and `row_max_sum` updates a row block by block:
+`softmax_weights` converts scores to weights, and `row_max_sum` computes these sums block by block:
 
     row_max = max(scores)
     row_sum = sum(exp(scores - row_max)), including a sink's score
@@ -82,7 +82,7 @@ FAR, FARTHEST = 16.0, 1e9
 
 
 def subtract_row_bias(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> ScoreRule:
-    """Return the rule with each query's largest allowed bias in `row_bias`: equal weights, scores near 0.
+    """Return the rule with each query's largest allowed bias in `row_bias`. Weights stay the same, scores are near 0.
 
     float32 rounds a score of 10,000 by 5e-4, which loses digits of query · key. The rule is returned unchanged if no
     bias is large or if it has sinks, whose scores are the same for all queries.

@@ -1,1 +1,1 @@
-"""Watch one forward pass of a model, whatever its family, and build traces of it: `session` is the way in."""
+"""Capture forward passes of models of any architecture and build traces. The entry point is `session`."""

@@ -26,7 +26,7 @@ def class_names(model: Any) -> tuple[str, ...]:
 
 
 def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | None:
-    """Return the logits of a pass, (B, L, V), or (B, C) if the model classifies whole texts."""
+    """Return the logits of a pass, (B, L, V), or (B, C) if the model classifies whole texts. None without logits."""
     logits = getattr(output, "logits", None)
     if classes == SPAN and isinstance(getattr(output, "start_logits", None), Tensor):
         logits = torch.stack([output.start_logits, output.end_logits], -1)

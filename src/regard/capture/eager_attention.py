@@ -36,7 +36,7 @@ SAME = 1e-4
 
 
 def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
-    """Return every config in a model of these modules, with its attention setting."""
+    """Return (config, attention setting) for all configs of a model with these modules."""
     candidates: list[Any] = []
     for module in modules:
         if "config" in vars(module) or hasattr(type(module), "config"):  # a failing getattr of a module is slow
@@ -51,7 +51,7 @@ def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | No
 
 @contextmanager
 def settings_put_back(modules: Iterable[nn.Module]) -> Iterator[list[Any]]:
-    """Yield the configs in a model of these modules, and restore their attention settings after the block."""
+    """Yield the configs of a model with these modules, and restore their attention settings after the block."""
     before = attention_settings(modules)
     try:
         yield [config for config, _ in before]
@@ -102,7 +102,7 @@ def reported_calls(
     *,
     changed: bool = False,
 ) -> tuple[list[Call], dict[str, LayerStack]]:
-    """Return the attention calls that a pass reported, and the stack of layers of each sequence, by path."""
+    """Return the attention calls that a pass reported, and each sequence's stack of layers by path."""
     if len(sizes) == 1:
         fields = [("attentions", "hidden_states", 0, 0)]
     else:

@@ -56,7 +56,7 @@ _capturing: ContextVar[bool] = ContextVar("regard_capturing", default=False)
 
 
 class Session:
-    """Runs the captured passes of one model.
+    """Run the captured passes of one model.
 
     filler: the id that pads shorter texts of a batch. pairs: whether it is an encoder-decoder. takes: the parameters of
     its forward. model: the copy that passes run on (see `Twin`). original: the model itself. index: of the modules in

@@ -32,11 +32,11 @@ class TransformerConfig:
     positions: the type of positional encoding. rotary_base: the base of rotary and sinusoidal angles.
     segments: the number of segment types (BERT's token types), 0 for none.
     scale_embeddings: whether to multiply token embeddings by √d_model (Vaswani et al. 2017). Default: with sinusoidal
-        positions. Their vectors have length √(d_model / 2), 36 times that of unscaled initial embeddings (`initial`),
-        which hides the tokens. With scaling, tokens start 1.4 times as long as positions.
+        positions. These have length √(d_model / 2), 36 times that of unscaled initial token embeddings (`initial`),
+        which they would hide. With scaling, initial token embeddings are 1.4 times as long as positions.
     norm_embeddings: whether a norm follows the sum of the embeddings (BERT).
     output: the language head: "tied" to the token embeddings, "free", or "none". output_bias: whether it has a bias.
-        output_transform: whether a layer with an activation and a norm comes before it (BERT).
+        output_transform: whether a layer with activation and norm comes before the head (BERT).
     bias: whether linear layers and layer norms have a bias.
     dropout: of the embeddings and of attention and feed-forward outputs. attention_dropout: of the weights. PyTorch's
         fused CPU kernel doesn't support it, so training on CPUs is slower with it.

@@ -191,7 +191,7 @@ class MultiHeadAttention(nn.Module):
         For queries that can't attend to any key, torch's module returns NaN, but this layer's heads return 0.
 
         Raises:
-            TypeError: not an nn.MultiheadAttention.
+            TypeError: the module isn't an nn.MultiheadAttention.
             ValueError: it uses bias_k and bias_v or add_zero_attn, which add keys without a token.
         """
         if not isinstance(module, nn.MultiheadAttention):

@@ -40,7 +40,7 @@ def sinusoidal_at(
 def rotary_angles(
     positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
 ) -> Float[Tensor, "*positions half"]:
-    """Compute the angle by which each pair of components is rotated: position / base^(2i / width), in float64.
+    """Compute the rotation angles of pairs of components, position / base^(2i / width), in float64.
 
     Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
 
@@ -175,7 +175,7 @@ class Rotary(Positions):
 
 
 class Alibi(Positions):
-    """Lower the scores with distance, with a slope for each head."""
+    """Lower the scores in proportion to distance, with a different slope per head."""
 
     def __init__(self, heads: int, *, compact: bool = False) -> None:
         """compact: use S numbers per head instead of L × S, with some rounding. Only for causal attention."""

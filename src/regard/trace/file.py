@@ -83,7 +83,7 @@ def save(
 def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace] | Calls:  # noqa: A001
     """Read a trace or a list of traces that `save` wrote, without the model, onto the CPU.
 
-    For an attention file from `seen.save` or another program, returns its calls.
+    For an attention file from `seen.save` or another program, this returns its calls.
 
     regard reads the whole file once to compare its checksum, and memory-maps it, so a tensor takes memory only when you
     use it. You may remove or replace the file meanwhile (except on Windows), but not write into it.

@@ -14,7 +14,7 @@ from regard.errors import OutOfRangeError, RegardError
 T = TypeVar("T")
 U = TypeVar("U")
 
-# why an item of a LayerSubset is missing, after its name and number
+# reasons why an item of a LayerSubset is missing, for messages after its name and number
 NOT_CAPTURED = (
     "was not kept: of {count} this trace holds {kept}; trace with that layer in layers=, or without layers= for all"
 )

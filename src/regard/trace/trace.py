@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
     CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
     Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
-else:  # a run-time check of the items' type would look at one that was not kept, which raises
+else:  # run-time type checks would read missing items, which raises an error
     StateSubset = LayerSubset
     Maps = tuple[AttentionMap, ...] | LayerSubset
     Values = tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
@@ -184,7 +184,7 @@ class Trace(_Kept):
     __iter__ = None
 
     def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
-        """Return the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a numbered token.
+        """Return the contextual embedding of a word, an occurrence such as `("bank", 1)`, or a token number.
 
         Raises:
             RegardError: the word isn't in the text or occurs several times (the message lists the occurrences), or no

@@ -98,7 +98,7 @@ def _hidden_states_of_trace(trace: Any) -> Tensors:
 def _dense_weights_of_trace(
     given: Sequence[tuple[str, Any]], attentions: bool | None, model: str
 ) -> list[Tensors | None]:
-    """Return the dense weights of several stacks of layers with a batch axis, or None for each stack."""
+    """Return the dense weights of each stack of layers with a batch axis, or None for each stack."""
     if not isinstance(attentions, (bool, type(None))):
         raise RegardError(f"as_transformers: attentions: got {attentions!r}, expected True, False or None")
     if attentions is False:

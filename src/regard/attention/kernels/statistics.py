@@ -1,4 +1,4 @@
-"""Compute statistics of a whole attention matrix in one blockwise pass: O(L + S) memory, any mask, dtype, device."""
+"""Compute statistics of a whole attention matrix in one blockwise pass, for any mask, dtype and device."""
 
 import math
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""Interventions in a forward pass and how they are applied: ablations, patches and steering."""
+"""Define and apply interventions in a forward pass: ablations, patches and steering."""

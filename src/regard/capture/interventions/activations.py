@@ -106,7 +106,7 @@ def patch(
             tokens of the text, and all other activations to tokens of the target.
 
     Raises:
-        RegardError: an argument has a wrong value, or the arguments don't fit each other.
+        RegardError: an argument has a wrong value, or the arguments contradict each other.
     """
     if what not in WHATS:
         raise RegardError(f"what: got {what!r}, expected one of {', '.join(map(repr, WHATS))}")
@@ -174,7 +174,7 @@ class Steer:
 def steering_vector(
     towards: Trace | PairTrace, away_from: Trace | PairTrace, *, layer: int | Literal["input"], part: Part | None = None
 ) -> Float[Tensor, " M"]:
-    """Subtract the mean hidden state of one text from that of another, at the output of a layer.
+    """Compute the difference between the mean hidden states of two texts at the output of a layer.
 
     The mean is over all tokens, including special tokens. layer="input" is the input of layer 0.
 

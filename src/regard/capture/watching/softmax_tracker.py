@@ -95,7 +95,7 @@ def _einsum_product(equation: str, a: Tensor, b: Tensor) -> Product | None:
     unnamed = [
         t.ndim - len(part.replace("...", "")) if "..." in part else 0 for part, t in zip(parts, (a, b), strict=True)
     ]
-    dots = [chr(192 + n) for n in range(max(unnamed))]  # letters that an equation can't have
+    dots = [chr(192 + n) for n in range(max(unnamed))]  # characters that can't occur in an equation
     left, right = (
         list(part.replace("...", "".join(dots[len(dots) - n :]))) for part, n in zip(parts, unnamed, strict=True)
     )

@@ -61,7 +61,7 @@ def watch(
 
     Raises:
         RegardError: the block (or its first step, with every) computed no attention, an intervention fits no call, or
-            an argument is wrong. The first error lists each softmax that was skipped and everything that can't be seen.
+            an argument is wrong. Without attention, the error lists skipped softmaxes and what can't be seen.
     """
     if module is not None and not isinstance(module, nn.Module):
         raise RegardError(f"watch: got {type(module).__name__}, expected a torch.nn.Module, or nothing")
@@ -94,7 +94,7 @@ def watch(
 
 @contextmanager
 def watching(mode: WatchMode) -> Iterator[None]:
-    """Watch every attention call inside the block with a function mode."""
+    """Watch all attention calls inside the block with a function mode."""
     with ExitStack() as stack:
         # Compiled code runs eagerly, because dynamo can't trace a function mode.
         stack.enter_context(torch.compiler.set_stance("force_eager"))

@@ -246,7 +246,7 @@ def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, 
 Block = tuple[int, int, slice]  # batch, head, rows
 KernelRows = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 
-BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
+BAND = 64  # rows summed in float32 before they are added to the columns' float64 sums
 CELLS = 64  # largest number of picture rows per block: each needs a temporary number for every key
 TOLERANCE = 4e-6  # allowed difference of a row's sum from 1: the rounding error of 10^5 weights in float32
 MAX_KEPT_SCORES = 1 << 21  # scores of a block that are kept instead of recomputed after its row sums (8 MiB)
