@@ -295,7 +295,7 @@ class AttentionMap(Showable):
     ) -> MapStatistics:
         """Compute all statistics in one pass. distance is None if positions are unknown (cross-attention).
 
-        progress: called during the pass, from any thread, with the fraction that was just completed.
+        progress: called during the pass, from any thread, with the fraction completed since the last call.
         """
         return self._compute(Statistics(top, pooled), progress).each(self._shown)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.attention.masks import positions
 
-# Called during a pass, from any thread, with the fraction of the matrix that was just completed.
+# Called during a pass, from any thread, with the fraction of the matrix that was completed since the last call.
 Progress = Callable[[float], None]
 
 

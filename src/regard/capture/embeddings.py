@@ -21,8 +21,8 @@ UNITS = 2  # the same limit in half precision, in units of its eps
 class EmbeddingParts:
     """The embedding parts of a batch, each (B, L, W), where W is the width of their sum. None for missing parts.
 
-    input: the model's own sum, as it enters the first norm or layer. Parts are scaled as in the
-    model.
+    input: the model's own sum, as it enters the first norm or layer.
+    The parts are scaled as in the model.
     """
 
     token_embeddings: Float[Tensor, "B L W"] | None = None
