@@ -1,7 +1,7 @@
-"""Neutral sentences, which say nothing about a word's meaning: a control for the effect of a text on the word.
+"""Neutral English sentences that say nothing about a word's meaning: a control for a text's effect on the word.
 
-Two thirds use the word as a noun, the others accept any word. It comes first, last and in between. A further sentence
-like these 39 would be outside of their range by chance in one of twenty cases (2 of 40). They are English.
+Two thirds use the word as a noun. The others accept any word. The word comes first, last or in between. By chance, a
+40th sentence of this kind would fall outside the range of these 39 in one of twenty cases (2 of 40).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from regard.text.tokens import check_texts, shortened
 from regard.text.words import find_spans
 
 SLOT = "{}"  # the position of the word
-MIN_SENTENCES = 12  # fewer sentences have no range
+MIN_SENTENCES = 12  # regard computes no range from fewer sentences
 SENTENCES = (
     "Nobody said anything about the {}.",
     "She asked him about the {}.",
@@ -56,12 +56,12 @@ SENTENCES = (
 
 
 def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[str]:
-    """Return neutral sentences with a word in them, as you spell it: `control` of `regard.see` takes traces of these.
+    """Insert a word into neutral sentences. Traces of these sentences are the `control` argument of `regard.see`.
 
-    sentences: with {} at the position of the word, or with the word itself. Default: the 39 that come with the package.
+    sentences: each has {} at the position of the word, or the word itself. Default: the package's 39 sentences.
 
     Raises:
-        RegardError: there is no word, or a sentence has neither the word nor {}. The message names it.
+        RegardError: the word is blank, or a sentence has neither the word nor {}. The message names the sentence.
     """
     if not isinstance(word, str) or not word.strip():
         raise RegardError(f"neutral_sentences: got {word!r}, expected a word")

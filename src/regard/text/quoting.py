@@ -1,6 +1,6 @@
-"""Quote a word or a token of a text in a sentence, always like “bank”.
+"""Quote words and tokens in sentences, always with curly quotation marks: “bank”.
 
-Error messages quote a wrong value as Python writes it: 'bank'.
+Error messages quote a wrong value in Python's notation: 'bank'.
 """
 
 import unicodedata
@@ -10,8 +10,8 @@ from typing import Literal
 MARKS = {"\n": "↵", "\xa0": "⍽"}  # shown for a line break and for a no-break space
 
 
-# Replacements for control characters, one character each to keep positions in a text: pictures for those of ASCII,
-# the sign of a substitute for the next 32, which no font shows, and for those that change the direction of the text.
+# Each control character is replaced by one character, so that positions in the text stay the same: ASCII's by its
+# control picture, those of U+0080 to U+009F and those that change the text direction by the picture of SUBSTITUTE.
 DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))  # Unicode's Bidi_Control
 BLANKS = "\t\n\r"
 PICTURES = {n: 0x2400 + n for n in range(32) if chr(n) not in BLANKS} | {127: 0x2421}
@@ -20,43 +20,43 @@ RIGHT_TO_LEFT = ("R", "AL")  # Unicode's bidirectional classes of Hebrew and sim
 
 
 def quoted(text: str) -> str:
-    """Quote a word or token for a sentence, without blanks around it. A token of blanks is named."""
+    """Quote a word or token for a sentence, without surrounding blanks. Blanks are described in words."""
     return f"“{visible(text.strip())}”" if text.strip() else "a line break" if "\n" in text else "a blank"
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Join the first of some names, and the number of the others: "a, b and 3 more"."""
+    """Join the first `most` names, and count the others: "a, b and 3 more"."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def visible(text: str) -> str:
-    """Escape unprintable characters of a text, so that a terminal doesn't execute them. A line break is ↵."""
+    """Escape unprintable characters of a text, so that a terminal doesn't execute them. A line break becomes ↵."""
     return "".join(
         MARKS.get(c, c) if c.isprintable() or c in MARKS else c.encode("unicode_escape").decode() for c in text
     )
 
 
 def short(text: str, most: int = 24) -> str:
-    """Make a text printable, and cut it to `most` characters if it is longer, with … at its end."""
+    """Make a text printable. Cut a text of more than `most` characters, and end it with …."""
     text = visible(text)
     text = text if text.strip(" ") else "␣" * len(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def display_text(text: str, most: int = 24) -> str:
-    """Write a token as all views show it, with ␣ for blanks at its ends. " bank" and "bank" are two tokens."""
+    """Format a token as all views show it. ␣ marks blanks at its ends, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
     return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
 
 
 def text_with_control_pictures(text: str) -> str:
-    """Replace invisible characters and those that change the text direction, one by one, except blanks."""
+    """Replace each invisible character, except blanks, and each character that changes the text direction."""
     return text if text.isascii() and text.isprintable() else text.translate(PICTURES)
 
 
 def direction(text: str) -> Literal["ltr", "rtl"]:
-    """Return "rtl" if a text's first letter is of a right-to-left script, else "ltr"."""
+    """Return "rtl" if a text's first letter belongs to a right-to-left script, else "ltr"."""
     for character in text:
         kind = unicodedata.bidirectional(character)
         if kind in RIGHT_TO_LEFT:

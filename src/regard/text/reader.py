@@ -1,8 +1,8 @@
 """Turn the input of a model (texts, a chat or token ids) into tokens that fit it.
 
-A chat is written as text by the tokenizer's template: a program that comes with a model (Jinja), in transformers'
-sandbox. To find the messages in the text, the template runs again with marks in their place. What it writes around
-the marks and around the messages has to be the same.
+The tokenizer's template formats a chat as text. It is a Jinja program that comes with the model and runs in
+transformers' sandbox. To find the messages in the text, regard runs the template again with marks instead of messages.
+The text around the marks has to be the same as the text around the messages.
 """
 
 import re
@@ -35,7 +35,7 @@ MARK = re.compile("\ue000([0-9]+)\ue001")
 
 
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
-    """Write checked messages as the text that a model reads. Return it with a turn (role, characters) per message.
+    """Format checked messages as the text that a model reads. Return it with a turn (role, characters) per message.
 
     If the last message isn't the assistant's, the text ends where its answer begins. name: of the model.
     """
@@ -59,7 +59,7 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
 
 
 def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Find the characters [start, end) of each message by the marked text; None if the template wrote another text."""
+    """Return each message's characters [start, end), or None if the text around the marks differs."""
     pieces = MARK.split(marked)
     if pieces[1::2] != [str(n) for n in range(len(contents))]:
         return None
@@ -76,7 +76,7 @@ Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor | np.ndarray, "..."] 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A tokenizer (None: only ids) and the model it belongs to. limit: the maximum number of tokens in a text."""
+    """A model and its tokenizer (None if texts are passed as ids). limit: the maximum number of tokens in a text."""
 
     model: Any
     tokenizer: Any
@@ -84,10 +84,10 @@ class Reader:
     limit: int | None
 
     def read(self, name: str, value: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
-        """Tokenize one text (or its ids) or several. Return whether it was one, and the tokens of each.
+        """Tokenize one text (or its ids) or several. Return whether it is a single text, and the tokens of each.
 
-        name: "text", "prompt" or "target", for error messages. value, ids: one of them, the other None.
-        windowed: the text will be read in windows, so it may have any length.
+        name: "text", "prompt" or "target", for error messages. value, ids: texts or ids; the other is None. windowed:
+        the text will be read in windows, so it may have any length.
         """
         if (value is None) == (ids is None):
             raise RegardError(f"pass either {name} or its ids, got {'none' if value is None else 'both'}")
@@ -110,7 +110,7 @@ class Reader:
         return single, [self._check_ids(encoded, name) for encoded, name in zip(results, names, strict=True)]
 
     def read_parts(self, text: Any, second: Any, words: Any) -> tuple[bool, list[Encoded]]:
-        """Tokenize pairs of texts, or texts given as lists of words. Return whether it was one, and the tokens."""
+        """Tokenize pairs of texts, or lists of words. Return whether it is a single item, and the tokens of each."""
         pair, name = words is None, "second" if words is None else "words"
         if (text is None) == pair or (second is not None) != pair:
             raise RegardError(f"{name}: {'needs a text for each second text' if pair else 'words replace the text'}")
@@ -138,7 +138,7 @@ class Reader:
         return single, [self._check_ids(encoded, name) for encoded in results]
 
     def read_chat(self, messages: Any) -> Encoded:
-        """Tokenize the messages of a chat, written as text by the tokenizer's template."""
+        """Tokenize the messages of a chat, formatted with the tokenizer's template."""
         checked = check_messages(messages)
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: pass ids=...")
@@ -151,7 +151,7 @@ class Reader:
         roles = ", ".join(f"{turn.role} {_number_range(turn.tokens)}" for turn in turns)
         literal = [t.text for turn in turns for n in turn.tokens if (t := encoded.tokens[n]).special]
         notes: tuple[str, ...] = (f"Token positions of the messages: {roles}.",)
-        if literal:  # those of the template aren't reported
+        if literal:  # special tokens of the template aren't reported
             notes += (f"{AS_SPECIAL} in a message: {', '.join(dict.fromkeys(literal))}.",)
         other_notes = tuple(note for note in encoded.notes if not note.startswith(AS_SPECIAL))
         tokens = tokens_in_turns(encoded.tokens, turns)
@@ -172,12 +172,12 @@ class Reader:
         return encoded_ids(row)
 
     def _check_ids(self, encoded: Encoded, name: str) -> Encoded:
-        """Raise RegardError for ids that the model doesn't have. Return the text, shifted for a decoder if a target."""
+        """Raise RegardError for ids that the model doesn't have. Return the text, or a target shifted by one."""
         if name.startswith("target"):  # the decoder reads its target shifted by one, after a start token
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
         config = self.model.config
-        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # of a `regard.Transformer`
+        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # `regard.Transformer`
         for kind, ids, size in (("id", encoded.ids, self._count_ids()), ("type id", encoded.segments, types)):
             if size and ids and max(ids) >= size:
                 raise RegardError(
@@ -217,5 +217,5 @@ def _to_lists(ids: Any, name: str) -> list[Any]:
 
 
 def _number_range(tokens: Sequence[int]) -> str:
-    """Write consecutive numbers for users, such as "3 to 7"."""
+    """Format the range of consecutive numbers for a message, such as "3 to 7"."""
     return "none" if not tokens else str(tokens[0]) if len(tokens) == 1 else f"{tokens[0]} to {tokens[-1]}"

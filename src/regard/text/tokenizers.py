@@ -1,12 +1,12 @@
-"""Make tokenizers: the textbook's dictionary of words, characters, byte-level BPE and WordPiece.
+"""Make tokenizers: a dictionary of words as in textbooks, single characters, byte-level BPE, or WordPiece.
 
 Each function reads texts and returns a fast transformers tokenizer for `regard.load(model, tokenizer=...)`.
 Sources: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units" (BPE); Radford et al. 2019
 (BPE of bytes); Wu et al. 2016, "Google's Neural Machine Translation System" (WordPiece).
 
-For a BERT folder, regard uses only the library `tokenizers`, because importing transformers takes seconds. It makes the
-BertTokenizer that transformers would make from the folder's vocabulary and settings, if tokenizer.json is the same and
-there are no other settings. transformers reads any other folder.
+For a BERT folder, regard uses only the library `tokenizers`, because importing transformers takes seconds. It builds
+the BertTokenizer that transformers would build from the folder's vocabulary and settings. If tokenizer.json defines
+another tokenizer, or the folder has other settings, transformers reads it instead.
 """
 
 import json
@@ -40,23 +40,23 @@ ROLES = {
     "sep_token": SEP,
     "mask_token": MASK,
 }
-# Special tokens around a text, in addition to [PAD] and [UNK]: none; an end, as in translation; a beginning and an end;
-# those of BERT.
+# Special tokens around a text: none, an end (as in translation), both a beginning and an end, or BERT's. The vocabulary
+# also has [PAD] and [UNK].
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
-LARGEST = 1 << 26  # bytes of a tokenizer.json: twice the largest that are published
-RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: together all of a text
+LARGEST = 1 << 26  # maximum bytes of a tokenizer.json: twice the largest published file
+RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words or punctuation; together they match the whole text
 
 
 def words(
     texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none"
 ) -> "PreTrainedTokenizerFast":
-    """Make a tokenizer of the texts' words and punctuation marks, sorted and numbered from 0, then special tokens.
+    """Make a tokenizer of the texts' words and punctuation marks. Special tokens follow them in the vocabulary.
 
-    lower: whether to convert capitals to lower case. most: the maximum number of words, by frequency, then
-    alphabetically. frame: the special tokens around a text, a key of `FRAMES`. A word that isn't in the dictionary is
-    read as [UNK].
+    Words are sorted and numbered from 0. lower: whether to convert capitals to lower case. most: the maximum number of
+    words. The most frequent ones are kept, and of equally frequent ones the first in alphabetical order. frame: the
+    special tokens around a text, a key of `FRAMES`. Unknown words are read as [UNK].
     """
     whole = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
     if lower:
@@ -76,10 +76,10 @@ def words(
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
-    """Make a tokenizer of the texts' characters, sorted and numbered from 0, then special tokens. Others are [UNK]."""
+    """Make a tokenizer of the texts' characters, sorted and numbered from 0. Other characters are read as [UNK]."""
     chosen = sorted({character for text in _texts_to_tokenize(texts) for character in text})
     vocabulary = {token: n for n, token in enumerate((*chosen, PAD, UNK, *_frame_of_special_tokens(frame)))}
-    whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
+    whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: each token is one character
     whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
     whole.decoder = decoders.Fuse()
     return _add_special_tokens(whole, frame)
@@ -106,7 +106,7 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
 def word_pieces(
     texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert"
 ) -> "PreTrainedTokenizerFast":
-    """Train WordPiece on the texts. "##" marks a piece that continues a word. A word with other characters is [UNK].
+    """Train WordPiece on the texts. "##" marks a piece that continues a word. Words with unknown characters are [UNK].
 
     size: the maximum number of tokens, including special tokens and the texts' characters. lower: whether to remove
     capitals and accents (BERT's uncased models). frame: as in `words`.
@@ -118,8 +118,8 @@ def word_pieces(
     whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     whole.decoder = decoders.WordPiece()
     read = list(_texts_to_tokenize(texts))
-    # The library numbers single characters in an order that varies, which decides ties between pieces. Sorted among the
-    # special tokens, they always make the same vocabulary.
+    # The library numbers single characters in a varying order, which breaks ties between pieces. Passing them sorted,
+    # as special tokens, makes the vocabulary reproducible.
     alphabet: set[str] = set()
     for text in read:
         for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
@@ -199,7 +199,7 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
 
 
 def _add_special_tokens(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
-    """Add special tokens, and a frame of them around a text, to a tokenizer. before: other post-processing steps."""
+    """Add special tokens and the frame around a text to a tokenizer. before: post-processing steps before the frame."""
     present = [token for token in (PAD, UNK, *_frame_of_special_tokens(frame)) if whole.token_to_id(token) is not None]
     whole.add_special_tokens(present)
     ends: dict[str, tuple[str, str | None]] = {
@@ -221,7 +221,7 @@ def _add_special_tokens(whole: tokenizers.Tokenizer, frame: str, *before: Any) -
 def _to_transformers(
     whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None
 ) -> "PreTrainedTokenizerFast":
-    """Wrap a tokenizer as one of transformers. The import takes seconds, so it is inside the function."""
+    """Wrap a tokenizer as a transformers tokenizer. The import takes seconds, so it is inside the function."""
     from transformers import PreTrainedTokenizerFast
 
     names = list(inputs or ("input_ids", "attention_mask"))
@@ -237,10 +237,10 @@ def _frame_of_special_tokens(frame: str) -> tuple[str, ...]:
 
 
 def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
-    """Yield the texts one after another, and check each.
+    """Check and yield the texts one by one.
 
     Raises:
-        RegardError: one isn't a string, or all of them are blank.
+        RegardError: a text isn't a string, or all texts are blank.
     """
     seen = False
     for number, text in enumerate(check_texts(texts), 1):
@@ -259,7 +259,7 @@ def _check_tokenizer_size(name: str, size: Any, least: int, why: str = "") -> No
 
 BERT_ROLES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 FILE, SETTINGS, ROLES_FILE = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"
-OTHERS = ("added_tokens.json", "chat_template.jinja")  # files that add to the tokenizer
+OTHERS = ("added_tokens.json", "chat_template.jinja")  # files with additional tokenizer settings
 USED = ("do_lower_case", "tokenize_chinese_chars", "strip_accents")
 # Settings that have no effect without padding and truncation.
 UNUSED = """
@@ -281,7 +281,7 @@ class Encodings(dict[str, Any]):
         return self._rows[n].word_ids
 
     def sequence_ids(self, n: int) -> list[int | None]:
-        """Return which text of pair n (0 or 1) each token belongs to."""
+        """Return whether each token of pair n belongs to the first text (0), the second (1) or neither (None)."""
         return self._rows[n].sequence_ids
 
 
@@ -344,7 +344,7 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
             whole = tokenizers.Tokenizer.from_str(read_regular(folder / FILE).decode("utf-8"))
             whole.no_truncation()
             whole.no_padding()
-            # the BertTokenizer that transformers makes from the settings, with only special tokens as its vocabulary
+            # transformers' BertTokenizer for these settings, here with only special tokens as its vocabulary
             special: dict[str, Any] = {token: whole.token_to_id(token) for token in BERT_ROLES.values()}
             made = tokenizers.Tokenizer(models.WordPiece(special, unk_token=UNK))
             lower, chinese = settings.get("do_lower_case", True), settings.get("tokenize_chinese_chars", True)
@@ -354,9 +354,9 @@ def read_bert_tokenizer(folder: Path) -> BertTokenizer | None:
             made.add_special_tokens(sorted(special, key=special.__getitem__))
             one, ends = f"{CLS}:0 $A:0 {SEP}:0", [(token, special[token]) for token in (CLS, SEP)]
             made.post_processor = processors.TemplateProcessing(one, f"{one} $B:1 {SEP}:1", ends)
-            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # vocabulary last
+            theirs, ours = (each.to_str().partition('"vocab":')[0] for each in (whole, made))  # vocabulary is last
             if theirs != ours:
                 return None
-    except Exception:  # the library raises bare Exception: transformers finds the same fault and reports it
+    except Exception:  # the library raises bare Exception; transformers reports the fault
         return None
     return BertTokenizer(whole)

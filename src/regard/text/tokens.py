@@ -1,4 +1,4 @@
-"""Encode a text as tokens with their characters, for any tokenizer."""
+"""Encode a text as tokens with their character positions, for any tokenizer."""
 
 import re
 import unicodedata
@@ -15,16 +15,16 @@ import regex
 
 from regard.errors import RegardError, first_line
 
-# The spellings of each tokenizer's ids so far: decoding takes longer than everything else here.
+# Cached spellings of each tokenizer's ids, because decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
-BLANK = "\u2581"  # the blank in vocabularies of sentencepiece
-AS_SPECIAL = "Read as a special token"  # the beginning of a note
+BLANK = "\u2581"  # sentencepiece vocabularies spell a blank like this
+AS_SPECIAL = "Read as a special token"  # how the note begins
 ROLES = ("system", "developer", "user", "assistant", "tool")  # of messages
 TEXT = "text"  # the role of each of two texts that are read together
 
-# How byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes: visible characters of Latin-1 as themselves,
-# the other bytes, in order, by the characters from 256 on.
+# How byte-level vocabularies (GPT-2, Radford et al. 2019) spell bytes: a visible Latin-1 character as itself, and the
+# other bytes, in order, as the characters from U+0100 on.
 _VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))
 _INVISIBLE = tuple(byte for byte in range(256) if byte not in _VISIBLE)
 _BYTES = {chr(byte): byte for byte in _VISIBLE} | {chr(256 + n): byte for n, byte in enumerate(_INVISIBLE)}
@@ -32,11 +32,11 @@ _BYTES = {chr(byte): byte for byte in _VISIBLE} | {chr(256 + n): byte for n, byt
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a text. start and end count characters of the text (equal for special tokens without characters).
+    """A token of a text. start and end are its position in the text's characters (equal if it has none).
 
     word is the tokenizer's number of the word that contains this token, None for special tokens. turn names the message
-    of a chat, or the text of a pair, that contains it, "" for the template's tokens and in other texts. source is the
-    text whose characters start and end count.
+    of a chat, or the text of a pair, that contains the token, "" if neither does. source is the text that start and end
+    refer to.
     """
 
     turn = ""  # not a field: `ChatToken` has it
@@ -57,13 +57,13 @@ class Token:
 
     @property
     def characters(self) -> str:
-        """The token's characters in the text, or its own text if it has none."""
+        """The token's characters in the text, or its spelling if it has none."""
         return self.source[self.start : self.end] or self.text
 
 
 @dataclass(frozen=True)
 class ChatToken(Token):
-    """A token in a message of a chat, or in a text of a pair. turn: which of them, such as "user 1" or "text 2"."""
+    """A token in a message of a chat, or in a text of a pair. turn: the message or text: "user 1", "text 2"."""
 
     turn: str = ""
 
@@ -189,7 +189,7 @@ def encode_all(
     tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None,
     framed: bool = False,
 ) -> list[Encoded]:  # fmt: skip
-    """Encode several texts as `encode` does one, on all cores. counted: called with each text's number of tokens."""
+    """Encode several texts on all cores, as in `encode`. counted: called with each text's number and token count."""
     encoding = _call_tokenizer(tokenizer, texts, target, framed)
     if counted is not None:
         for n, ids in enumerate(encoding["input_ids"]):
@@ -198,7 +198,7 @@ def encode_all(
 
 
 def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded:
-    """Encode a pair of texts with the tokenizer's template, or one text given as its words.
+    """Encode a pair of texts with the tokenizer's template, or one text passed as a list of words.
 
     The encoded text has both texts on separate lines, or the words separated by blanks.
     """
@@ -215,7 +215,7 @@ def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded
 
 
 def tokens_between(encoded: Encoded, start: int, end: int) -> tuple[int, ...]:
-    """Return the numbers of the tokens that have any of the characters [start, end)."""
+    """Return the numbers of the tokens that overlap the characters [start, end)."""
     return tuple(n for n, t in enumerate(encoded.tokens) if start < min(t.end, end) and t.start < end)
 
 
@@ -267,7 +267,7 @@ def _build_encoded(
     else:
         words, offsets = _align_tokens(tokenizer, ids, text)
         notes = ("The tokenizer gives no character positions. regard found them by matching its tokens with the text.",)
-    # the ends of all characters, including their marks, if normalising may change the text
+    # where characters end, including their combining marks; only needed if normalising may change the text
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
     dropped = _find_lost(tokenizer, text, offsets, edges)
     if edges:  # marks without a token belong to the token of their character
@@ -283,7 +283,7 @@ def _build_encoded(
     tokens = tuple(
         Token(
             number, spelled[number], start, end, word,
-            text[start:end].strip() == spelled[number]  # otherwise it has other characters, which are unknown
+            text[start:end].strip() == spelled[number]  # else its characters are unknown
             if number == unknown_id and end > start else number in specials or word is None, text,
         )
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
@@ -302,16 +302,16 @@ def _build_encoded(
 
 
 def special_ids(tokenizer: Any) -> set[int]:
-    """Return the ids that stand for no text. An unknown token stands for some, unless it also begins or ends texts."""
+    """Return the ids of special tokens. The unknown token is one only if it also begins or ends texts."""
     roles = {getattr(tokenizer, f"{role}_token_id", None) for role in ("bos", "eos", "cls", "sep")}
     return set(tokenizer.all_special_ids) - ({tokenizer.unk_token_id} - roles)
 
 
 def _align_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Find the words and characters of tokens by matching them with the text, if their tokenizer doesn't give them.
+    """Find the words and characters of tokens by matching them with the text, if their tokenizer doesn't report them.
 
-    Both are compared after normalising. A piece that isn't found (an unknown character) gets the characters up to the
-    next piece that is.
+    Tokens and text are normalised first. A token that isn't found (an unknown character) gets all characters before the
+    next token that is found.
     """
     specials = special_ids(tokenizer)
     spans = [match.span() for match in regex.finditer(r"\X", text)]
@@ -352,7 +352,7 @@ def _align_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[i
 
 
 def _find_lost(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
-    """Find runs of characters, without blanks, that have no token. Marks that the tokenizer composes have one."""
+    """Find runs of characters without a token, except blanks and the marks that the tokenizer composes."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
     dropped, at = [], 0
     for start, end in [*sorted(offsets), (len(text), len(text))]:
@@ -371,7 +371,7 @@ def _find_lost(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], ed
 def readable_token(tokenizer: Any, number: int) -> str:
     """Return the text of a token, with plain blanks and line breaks, however its vocabulary spells it.
 
-    A token that is part of a character is spelled by its bytes, as "\\xf0\\x9f".
+    A token that is part of a character is spelled as bytes, such as "\\xf0\\x9f".
     """
     decoded = str(tokenizer.decode([number], clean_up_tokenization_spaces=False))
     piece = str(tokenizer.convert_ids_to_tokens(number))
@@ -379,7 +379,7 @@ def readable_token(tokenizer: Any, number: int) -> str:
         return " " * len(piece)  # decoders leave out the blank that begins a text
     if "\ufffd" not in decoded:
         return decoded or piece
-    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
+    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # a byte in sentencepiece vocabularies
     if byte is None and not all(character in _BYTES for character in piece):
         return piece
     spelled = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
@@ -390,7 +390,7 @@ def readable_token(tokenizer: Any, number: int) -> str:
 
 
 def spelled_token_bytes(piece: bytes) -> str:
-    """Write bytes that aren't complete characters as escapes, such as "\\xf0"."""
+    """Write the bytes of incomplete characters as escapes, such as "\\xf0"."""
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 

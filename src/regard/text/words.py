@@ -1,4 +1,4 @@
-"""Find words in a text by their characters, and the tokens that they consist of."""
+"""Find words in a text, and the tokens that spell them."""
 
 import difflib
 import functools
@@ -21,14 +21,14 @@ _SMALL = "[²³¹⁰-⁹₀-₉]"  # superscript and subscript digits
 _BOUNDARY = regex.compile(
     rf"\b(?!(?<=\w){_SMALL})(?!(?<={_SMALL})\w)|(?<=(?:^|\s)\p{{WB=Format}}{{0,8}})(?=\S)|(?<=\S)(?=\s)", regex.WORD
 )
-# A query may also begin and end at a sign inside a word, and in Katakana: "Bob" is found in "Bob's".
+# A query may also begin or end at a sign inside a word ("Bob" is found in "Bob's"), or at a Katakana character.
 _SIGNS = "".join(rf"\p{{WB={name}}}" for name in ("MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote"))
 _SIGNS = rf"[{_SIGNS}\p{{WB=Katakana}}]"
 _BOUNDARY_OF_QUERY = regex.compile(rf"{_BOUNDARY.pattern}|(?<={_SIGNS})|(?={_SIGNS})", regex.WORD)
 _CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with its marks
 _LETTER = regex.compile(r"[\p{Alphabetic}\p{N}_]")
 _INVISIBLE = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks of the text direction
-ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # typographic signs, and the keyboard's
+ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # typographic signs, and their ASCII forms
 
 MAX_QUOTED = 4  # occurrences quoted in a message
 
@@ -43,16 +43,16 @@ class Word:
     tokens: tuple[int, ...]
 
 
-Place = str | Word | int | tuple[str, int]  # a word, an occurrence of it, also as ("bank", 1), or a token's number
+Place = str | Word | int | tuple[str, int]  # a word, an occurrence such as ("bank", 1), or a token's number
 
 
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     """Find every occurrence of a word in a text, in order.
 
-    A query in lower case finds any case. With capitals, it finds its own spelling, or any case if that doesn't occur.
-    Composed and decomposed accents are the same, as are typographic and plain apostrophes, quotation marks and hyphens,
-    and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both "Bob's" and
-    "Bob" are found. In scripts without blanks (Chinese, Japanese, Thai), any run of characters is found.
+    A lower-case query matches any case. A query with capitals matches its exact case, or any case if that doesn't
+    occur. Composed and decomposed accents are equal, as are typographic and plain apostrophes, quotation marks and
+    hyphens. So are blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both
+    "Bob's" and "Bob" are found. In scripts without blanks (Chinese, Japanese, Thai), any run of characters is found.
     """
     occurrences = []
     for start, end in find_spans(text, word):
@@ -71,7 +71,7 @@ def is_word(value: object) -> bool:
 
 
 def only_word(text: str, tokens: Sequence[Token], value: "str | Word | tuple[str, int]") -> Word:
-    """Find the single occurrence of a word, or the numbered one: `("bank", 1)` is the second "bank"."""
+    """Find the only occurrence of a word, or a numbered occurrence: `("bank", 1)` is the second "bank"."""
     if isinstance(value, Word):
         if text[value.start : value.end] != value.text or not all(n < len(tokens) for n in value.tokens):
             at = f"word {value.text!r} at character {value.start}"
@@ -99,7 +99,7 @@ def letters_of_occurrence(number: int) -> str:
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
-    """Find the characters [start, end) of every occurrence of a word, as `find_word` does, without tokens."""
+    """Find the characters [start, end) of every occurrence of a word, like `find_word`, but without tokens."""
     if not isinstance(word, str):
         raise RegardError(f"word: got {type(word).__name__}, expected a string")
     wanted = "".join(map(_normalise, _CLUSTER.findall(word.strip())))
@@ -117,7 +117,7 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
 
 
 def which_text(number: int, count: int) -> str:
-    """Return a text's number for a message: ' 2' if there are several, counted from 1, otherwise ''."""
+    """Return a text's number, counted from 1, for a message: ' 2' if there are several texts, otherwise ''."""
     return f" {number}" if count > 1 else ""
 
 
@@ -139,14 +139,14 @@ def word_boundaries(text: str) -> frozenset[int]:
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the characters [start, end) of each word for an embedding index: "whale's" is "whale" and "s"."""
+    """Yield the characters [start, end) of each word for an embedding index: "whale's" becomes "whale" and "s"."""
     for start, end in pairwise(sorted(_boundaries(_BOUNDARY_OF_QUERY, text))):
         if _LETTER.search(text, start, end):
             yield start, end
 
 
 def _boundaries(pattern: Any, text: str) -> frozenset[int]:
-    """Find the matches of a pattern between characters with their marks, including the ends of the text."""
+    """Return the ends of the text and the pattern's matches, except those between a character and its marks."""
     boundaries = {0, len(text), *(match.start() for match in pattern.finditer(text))}
     return frozenset(boundaries if text.isascii() else boundaries & {0, *(m.end() for m in _CLUSTER.finditer(text))})
 
@@ -185,12 +185,12 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
 
 @functools.lru_cache(maxsize=4096)
 def _normalise(cluster: str) -> str:
-    """Normalise a character or blanks for comparison: composed, with plain signs, one blank for any number."""
+    """Normalise a character or a run of blanks for comparison: compose it, and use plain signs and a single blank."""
     return _INVISIBLE.sub("", unicodedata.normalize("NFC", cluster)).translate(ALIKE) if cluster.strip() else " "
 
 
 _MARKS: Any = regex.compile(r"\p{M}*")
-LONGEST = 64  # characters of a word: each token of a longer run, such as a code, is a separate word
+LONGEST = 64  # maximum characters of a word: in a longer run, such as a code, each token is a word
 # English function words, which say less than content words: rankings put links to them last.
 _AUXILIARIES = """
 am is are was were be been being do does did have has had having can could may might must shall should will would
@@ -218,7 +218,7 @@ def wordlike(text: str) -> bool:
 
 
 def words(tokens: Sequence[Token]) -> list[range]:
-    """Group the numbers of tokens into words, in order. Special tokens and punctuation marks are separate words."""
+    """Group token numbers into words, in order. Special tokens and punctuation marks are separate words."""
     edges = word_boundaries(max((token.source for token in tokens), key=len, default=""))
     starts = [0] if tokens else []
     for number, (before, token) in enumerate(pairwise(tokens), 1):
@@ -240,7 +240,7 @@ def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
 
 
 def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
-    """Tokenize a text by a dictionary of words, without commas. numbers: from `regard.textbook.dictionary`.
+    """Tokenize a text with a dictionary of words; commas are dropped. numbers: from `regard.textbook.dictionary`.
 
     Raises:
         RegardError: a word isn't in the dictionary.
