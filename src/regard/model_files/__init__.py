@@ -1,1 +1,1 @@
-"""Read a model's files as data, and check them before anything is built from them."""
+"""Read a model's files as data, and check them before building a model from them."""

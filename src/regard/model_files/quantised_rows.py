@@ -11,19 +11,19 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 
-MIN_THREADED = 1 << 17  # fewer numbers are faster in a single thread
-# Operations that select rows, or matrices of several, and the position of the axis in their arguments (None: axis 0).
+MIN_THREADED = 1 << 17  # numbers; for fewer, a single thread is faster
+# Operations that select rows, or some of several matrices, with the position of their axis argument (None: axis 0).
 SELECTIONS = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
 SAME = frozenset(("detach", "data"))
 TRANSPOSES = frozenset(("t", "T", "mT"))
 
 
 class QuantisedRows:
-    """A quantised matrix, or several, with the methods of a tensor that `StoredWeight` uses.
+    """A quantised matrix, or a stack of matrices, with the tensor methods that `StoredWeight` uses.
 
-    bytes: of each row, (..., R, bytes). kind: the quantisation, by gguf's name. sizes: the numbers and bytes per block.
-    flipped: whether the matrix is the transpose of the rows. scale_bytes: the scales of the blocks, (..., R, blocks),
-    for kinds that don't have them among the bytes.
+    bytes: of each row, (..., R, bytes). kind: gguf's name of the quantisation. sizes: numbers and bytes per block.
+    flipped: whether the matrix is the transpose of the rows. scale_bytes: the blocks' scales, (..., R, blocks), if they
+    aren't among the bytes.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class QuantisedRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the quantised matrix, in numbers."""
+        """The shape of the dequantized matrix."""
         *others, rows, width = self.bytes.shape
         width = width // self.sizes[1] * self.sizes[0]
         return (*others, width, rows) if self.flipped else (*others, rows, width)
@@ -57,7 +57,7 @@ class QuantisedRows:
         return self.shape[0]
 
     def stride(self) -> tuple[int, ...]:
-        """Return the strides that the matrix would have in float32."""
+        """Return the strides of the dequantized matrix."""
         plain = torch.empty(self.t().shape if self.flipped else self.shape, device="meta")
         return (plain.mT if self.flipped else plain).stride()
 
@@ -97,7 +97,7 @@ class QuantisedRows:
         return self._map_bytes(torch.clone)
 
     def to(self, device: torch.device) -> "QuantisedRows | Float[Tensor, '...']":
-        """Return the matrix itself for its device, or a float32 copy on another device. Only a CPU can dequantize."""
+        """Return the matrix itself if it is on the device, else a float32 copy there. Only a CPU can dequantize."""
         return self if device == self.device else self.float().to(device)
 
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
@@ -105,7 +105,7 @@ class QuantisedRows:
         return self._map_bytes(lambda tensor: tensor[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
     def apply_view(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Apply a view operation of torch to the quantised matrix. Return None if it needs all numbers in float32.
+        """Apply a torch view operation to the quantised matrix. Return None if it needs all numbers in float32.
 
         args, kwargs: the operation's arguments after the matrix.
         """
@@ -150,7 +150,7 @@ class QuantisedRows:
 
 
 def import_kernels() -> ModuleType:
-    """Import the dequantization kernels when first needed, because the import loads numba and compiles them."""
+    """Import the dequantization kernels at their first use, because the import loads numba and compiles them."""
     from regard.model_files import quantised_blocks
 
     return quantised_blocks

@@ -1,7 +1,7 @@
-"""Limit the memory and tensors that building a model may take, relative to the sizes of its checkpoint.
+"""Limit the memory and the number of tensors used to build a model, relative to its checkpoint's sizes.
 
-transformers builds a model without memory (on the device "meta") and then loads the checkpoint. If a config asks for
-more than the checkpoint has, the build is stopped, wherever in the architecture's code that happens.
+transformers builds a model on the device "meta", which uses no memory, and then loads the checkpoint. If a config asks
+for far more than the checkpoint has, regard stops the build, wherever it is in the architecture's code.
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from regard.memory import format_bytes, require_memory
 from regard.model_files.limits import CheckpointSizes
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
-DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # random initialization
-SHARED = 4  # an encoder-decoder makes four embedding tables before it shares one
-SPARE = 1 << 26  # further numbers in float32, for tables of positions and masks, which aren't in the checkpoint
-PARTS, MORE = 16, 2000  # tensors made for each tensor of the checkpoint, which may combine several; and further tensors
+DRAWN = {"normal_", "uniform_", "kaiming_uniform_"}  # functions for random initialization
+SHARED = 4  # an encoder-decoder allocates four embedding tables before it shares one
+SPARE = 1 << 26  # additional float32 numbers, for position tables and masks that aren't in the checkpoint
+PARTS, MORE = 16, 2000  # tensors allowed per checkpoint tensor (it may combine several), and additional ones
 
 
 class Budget(TorchFunctionMode):
-    """Count the tensors made on "meta" in a with block of this thread. Raise RegardError if they are too many."""
+    """Count the tensors that this thread makes on "meta" in a with block. Raise RegardError if there are too many."""
 
     def __init__(self, sizes: CheckpointSizes, name: str) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Budget(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawn = (*args, *(kwargs or {}).values())[0] if func.__name__ in DRAWN else None
         if isinstance(drawn, Tensor) and drawn.device.type == "meta":
-            return drawn  # it has no numbers, and torch would import its compiler to draw random ones
+            return drawn  # there is nothing to initialize, and torch would import its compiler for it
         made = func(*args, **(kwargs or {}))
         if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
             self.bytes += made.numel() * made.itemsize  # a mask has one byte per number
@@ -46,19 +46,19 @@ class Budget(TorchFunctionMode):
 
 
 def kept_as_stored(sizes: CheckpointSizes | None, dtype: torch.dtype | None) -> bool:
-    """Return whether weights stay as stored: some are smaller than float32, and no dtype is requested (None)."""
+    """Return whether weights stay as stored, because some are smaller than float32 and no dtype is requested (None)."""
     return dtype is None and sizes is not None and sizes.half and (sizes.plain or sizes.mxfp4)
 
 
 def nbytes(sizes: CheckpointSizes, dtype: torch.dtype | None = torch.float32) -> int:
-    """Return the bytes of a checkpoint as a model of this dtype. None: as stored if possible, otherwise float32."""
+    """Return the bytes of a checkpoint's model in this dtype. None: as stored if possible, otherwise float32."""
     return sizes.bytes if kept_as_stored(sizes, dtype) else sizes.numbers * (dtype or torch.float32).itemsize
 
 
 def require_memory_for_model(
     sizes: CheckpointSizes, device: torch.device, name: str, dtype: torch.dtype | None
 ) -> None:
-    """Raise RegardError if a model doesn't fit into memory, before any of it is read. dtype: as in `nbytes`."""
+    """Raise RegardError if a model doesn't fit into memory, before reading its weights. dtype: as in `nbytes`."""
     helps = "take a smaller one, or free memory"
     if dtype == torch.float32 and kept_as_stored(sizes, None):
         helps = f"keep its weights as they are stored, {format_bytes(nbytes(sizes, None))} (dtype auto), or {helps}"

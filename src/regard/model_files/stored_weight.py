@@ -1,7 +1,7 @@
-"""Keep a weight as its file stores it, in half precision or quantised, and compute with it in float32.
+"""Keep a weight in half precision or quantised, as its file stores it, but compute with it in float32.
 
-A `StoredWeight` has the dtype, shape and device of a float32 tensor, and the memory of its bfloat16, float16 or
-quantised numbers. The operation determines how they are converted to float32, which is exact:
+A `StoredWeight` looks like a float32 tensor, but takes only the memory of its bfloat16, float16 or quantised numbers.
+The conversion to float32 is exact. How much is converted at a time depends on the operation:
 
     operation                                result
     ---------------------------------------  --------------------------------------------------------------------------
@@ -23,7 +23,7 @@ from regard.errors import RegardError
 from regard.model_files.quantised_rows import QuantisedRows, import_kernels, run_on_ranges
 
 HALVES = (torch.bfloat16, torch.float16)
-BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once: on a CPU, they fit into its cache
+BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers converted at once; on a CPU, they fit into its cache
 NEAR_BLOCK = 1 << 18  # quantised numbers converted at once for a product with fewer than MANY_ROWS rows,
 MANY_ROWS = 64  # so that they fit into a nearer cache
 VIEWS = frozenset((
@@ -38,23 +38,23 @@ SHAPES = frozenset((
     "is_floating_point", "is_inference", "ndimension", "numel", "register_hook", "requires_grad_", "size",
     "storage_offset", "stride",
 ))  # fmt: skip
-# Products with a weight: the names of their arguments in torch (x, the weight, the bias).
+# Products with a weight, with the names of their arguments in torch: x, the weight, and the bias.
 PRODUCTS = {
     "linear": ("input", "weight", "bias"), "matmul": ("input", "other"), "__matmul__": ("input", "other"),
     "mm": ("input", "mat2"), "addmm": ("mat1", "mat2", "input"),
 }  # fmt: skip
-MIN_NUMBA = 1 << 18  # numbers: torch converts smaller bfloat16 matrices, because Numba takes half a second to load
+MIN_NUMBA = 1 << 18  # numbers; smaller bfloat16 matrices are left to torch, since loading Numba takes half a second
 
 
 class StoredWeight(Tensor):
-    """A float32 weight with the memory of its half-precision or quantised numbers. stored: those numbers."""
+    """A float32 weight that is stored in half precision or quantised. stored: its numbers as stored."""
 
     stored: Tensor | QuantisedRows
 
     @staticmethod
     def of(values: Float[Tensor, "..."] | QuantisedRows) -> "StoredWeight":
         """Wrap half-precision or quantised numbers as a weight without copying them."""
-        # a tensor on "meta" has a shape and a dtype, and no memory
+        # a tensor on "meta" has a shape and a dtype, but no memory
         shell = torch.empty_strided(values.shape, values.stride(), dtype=torch.float32, device="meta")
         weight = shell.as_subclass(StoredWeight)
         weight.stored = values
@@ -79,13 +79,13 @@ class StoredWeight(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
             name = getattr(func, "__name__", "")
-            if _reads_or_sets_attribute(func):  # the attribute's name, after "=" if it is set
+            if _reads_or_sets_attribute(func):  # then `name` is the attribute's name, with "=" before it if it is set
                 name = "=" * (name == "__set__") + func.__self__.__name__
             return _run_operation(func, name, args, kwargs or {})
 
 
 class _Product(torch.autograd.Function):
-    """x @ weightᵀ for a stored weight, which is converted again for the gradient instead of kept."""
+    """x @ weightᵀ for a stored weight. The gradient converts the weight again, to save memory."""
 
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
@@ -122,7 +122,8 @@ def _upcast_blocks(
 ) -> Iterator[Float[Tensor, "_ ..."]]:
     """Yield a stored weight in float32, in blocks along its first axis that overwrite each other.
 
-    Blocks of flipped rows are along the second axis. near: use small blocks of quantised numbers, for a nearer cache.
+    For flipped rows, blocks are along the second axis. near: use smaller blocks of quantised numbers, for a nearer
+    cache.
     """
     if isinstance(values, QuantisedRows):
         yield from values.blocks(min(BLOCK, NEAR_BLOCK) if near else BLOCK)
@@ -135,7 +136,7 @@ def _upcast_blocks(
 
 
 def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Run a torch operation on a `StoredWeight`. name: of the operation, or of an attribute, after "=" if it is set."""
+    """Run a torch operation on a `StoredWeight`. name: of the operation or attribute; "=name" sets an attribute."""
     first = next(iter((*args, *kwargs.values())), None)
     weight = first if isinstance(first, StoredWeight) else None
     if weight is not None and name == "=data" and isinstance(args[1], StoredWeight):
@@ -143,7 +144,7 @@ def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> A
         return None
     if name in PLACES:
         return func(*_change_within(args, _unwrap), **kwargs)
-    if name == "is_contiguous":  # otherwise saving a model would take the memory for float32 numbers
+    if name == "is_contiguous":  # otherwise saving a model would allocate all numbers in float32
         return False
     if name in SHAPES or (_reads_or_sets_attribute(func) and name not in ("=data", *VIEWS)):
         return func(*args, **kwargs)
@@ -167,7 +168,7 @@ def _run_operation(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> A
 
 
 def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
-    """Multiply float32 numbers by a 2-D weight, converted by blocks. Return None for any other product."""
+    """Multiply a float32 tensor by a 2-D weight, converted block by block. Return None for any other product."""
     names = ("input", "mat1", "mat2") if name == "addmm" else PRODUCTS[name]
     arguments = dict(zip(names, args, strict=False)) | kwargs
     x, weight, *rest = (arguments.pop(operand, None) for operand in PRODUCTS[name])
@@ -177,7 +178,7 @@ def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
         return None
     forwards = torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
     differentiated = forwards or torch.is_grad_enabled()
-    multiply = _Product.apply if differentiated else _Product.forward  # apply alone takes 60 µs
+    multiply = _Product.apply if differentiated else _Product.forward  # `apply` adds 60 µs
     made = multiply(x, weight.stored if name == "linear" else weight.stored.t())
     added = rest[0] if rest else None
     return made if added is None else made + _upcast(added)
@@ -191,7 +192,7 @@ def _look_up_rows(
         return None
     if isinstance(weight.stored, QuantisedRows):
         return None if weight.stored.flipped else weight.stored.rows(ids)
-    return func(ids, weight.stored).float()  # the padding index only matters in training
+    return func(ids, weight.stored).float()  # the padding index only affects gradients
 
 
 def _reads_or_sets_attribute(func: Any) -> bool:
@@ -244,7 +245,7 @@ def _wrap(value: Any) -> Any:
 def multiply_one_row(
     x: Float[Tensor, " C"], weight: Float[Tensor, "M C"] | QuantisedRows
 ) -> Float[Tensor, " M"] | None:
-    """Return weight @ x in float32, (M,), for a stored weight. None if no kernel supports it, to convert blocks.
+    """Return weight @ x in float32, (M,), for a stored weight. Return None if no kernel supports this weight.
 
     weight: on a CPU, with contiguous rows, in bfloat16 or quantised in one of the kinds of `quantised_blocks.KERNELS`.
     """

@@ -14,11 +14,11 @@ READER = "create_import_structure_from_path"
 
 
 def import_models() -> None:
-    """Import `transformers.models`, reusing what `import transformers` has already read from its files.
+    """Import `transformers.models`, and reuse the names that `import transformers` has read from its files.
 
-    Both read the names in every file of some 550 folders, but transformers caches only 128 folders, so the second
-    import would read all of them again. Here it gets the result of the first. A version of transformers that reads
-    them differently isn't changed.
+    Both imports read the names in every file of about 550 folders. transformers caches only 128 folders, so the second
+    import would read all of them again. regard passes it the result of the first instead. This has no effect on
+    versions of transformers that read names in another way.
     """
     import transformers
     from transformers.utils import import_utils
@@ -43,9 +43,9 @@ _lock, _open_blocks, _undo = threading.Lock(), [0], ExitStack()  # open `quiet` 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide the libraries' progress bars and advice inside the block. Errors are still raised.
+    """Hide the libraries' progress bars, warnings and logs inside the block. Errors are still raised.
 
-    Loggers, warning filters and bars belong to the process, so they stay hidden until the last thread leaves.
+    Loggers, warning filters and progress bars belong to the process, so they stay hidden until the last thread leaves.
     """
     with _lock:
         if not _open_blocks[0]:
@@ -54,14 +54,14 @@ def quiet() -> Iterator[None]:
                 vars(logger).update(handlers=[logging.NullHandler()], propagate=False)
             _undo.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-        if not _open_blocks[0] and "transformers" in sys.modules:  # otherwise nothing draws bars
+        if not _open_blocks[0] and "transformers" in sys.modules:  # otherwise there are no bars
             import huggingface_hub.utils as hub
             from transformers.utils import logging as bars
 
             if not hub.are_progress_bars_disabled():
                 _undo.callback(hub.enable_progress_bars)
             elif bars.is_progress_bar_enabled():
-                _undo.callback(hub.disable_progress_bars)  # because the next call enables them
+                _undo.callback(hub.disable_progress_bars)  # the next call enables them
             if bars.is_progress_bar_enabled():
                 _undo.callback(bars.enable_progress_bar)
             bars.disable_progress_bar()
