@@ -174,7 +174,7 @@ def file_of_model(folder: Path | str, file: str) -> Path | None:
 
 
 def check_hub_files(name: str) -> CheckpointSizes | None:
-    """Check a model's files on the hub and return its checkpoint's sizes. None if there are no safetensors yet."""
+    """Check a model's files on the hub. Return its checkpoint's sizes, or None if there are no safetensors yet."""
     from transformers.utils.hub import cached_file, cached_files
 
     config, where = read_json(str(cached_file(name, CONFIG))), f"model {name!r}: config.json"

@@ -1,1 +1,1 @@
-"""Load pretrained models of the Hugging Face kind, and trace texts with them."""
+"""Load pretrained models in Hugging Face format, and trace texts with them."""

@@ -1,4 +1,4 @@
-"""Trace the reference words and neutral sentences with which a followed word is compared."""
+"""Trace the reference words and neutral sentences that a followed word is compared with."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from regard.trace.trace import PairTrace, Trace
 
 
 def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Sequence[str] = SENTENCES) -> list[Trace]:
-    """Trace neutral sentences that contain the word as the texts spell it. Return an encoder-decoder's encoder traces.
+    """Trace neutral sentences with the word, spelled as in the texts. For an encoder-decoder, return encoder traces.
 
-    Spellings with the same tokens ("Bank" and "bank" in an uncased model) are used once. The sentences that come with
-    the package are left out if they are longer than the model's limit.
+    Of spellings with the same tokens ("Bank" and "bank" in an uncased model), only one is used. Sentences of the
+    package that are longer than the model's limit are left out.
 
     traces: of the texts. sentences: as in `neutral_sentences`.
     """
@@ -35,22 +35,22 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
 
 
 def spellings(traces: Sequence[Any], word: str) -> list[str]:
-    """List the spellings of a word in the texts, one for each sequence of token ids. [] if no text has the word."""
+    """List a word's spellings in the texts, one for each sequence of token ids, or [] if no text has the word."""
     found: dict[tuple[int, ...], str] = {}
     for trace in traces:
         text = trace.encoder if isinstance(trace, PairTrace) else trace
         try:
             for each in text.word(word):
                 found.setdefault(tuple(text.tokens[n].id for n in each.tokens), each.text)
-        except RegardError:  # `see` reports it
+        except RegardError:  # `see` reports a missing word
             continue
     return list(found.values())
 
 
 def trace_word(model: Model, word: str, option: str) -> Trace:
-    """Trace a reference word as a separate text. Return an encoder-decoder's encoder trace.
+    """Trace a reference word as a separate text. For an encoder-decoder, return the encoder's trace.
 
-    option: the option that names the word, for error messages.
+    option: the name of the command-line option with the word, for error messages.
     """
     try:
         if not model.pairs:

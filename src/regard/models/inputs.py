@@ -1,6 +1,6 @@
 """Tokenize the inputs of `Model.trace` (texts, token ids, tensors) and check that they fit the model.
 
-Also has the types of the keyword arguments of `Model.trace` and `Model.generate`, for all overloads.
+The classes at the top are the types of the keyword arguments of `Model.trace` and `Model.generate`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from regard.trace.trace import PairTrace, Trace
 
 
 class TraceOptions(TypedDict, total=False):
-    """Keyword options of `Model.trace`: what to keep, and interventions."""
+    """Keyword arguments of `Model.trace` that select what to keep, and interventions."""
 
     interventions: Sequence[Intervention]
     layers: int | Collection[int] | None
@@ -44,7 +44,7 @@ class TraceInputs(TraceOptions, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """Keyword options of `Model.generate`. From do_sample on, names and values are those of transformers."""
+    """Keyword arguments of `Model.generate`. Those from do_sample on are named and used as in transformers."""
 
     max_new_tokens: int
     seed: int | None
@@ -136,15 +136,15 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
         try:
             text, second = given_texts(trace.text, trace.turns)
             read = reader.read("text", text, None) if second is None else reader.read_parts(text, second, None)
-        except RegardError:  # such as the text of a trace of ids
+        except RegardError:  # such as for a trace of ids
             return encoded_ids(ids)
         if read[1][0].ids == ids:
-            return read[1][0]  # with its segments
+            return read[1][0]  # including segments
     return encoded_ids(ids)
 
 
 def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, what: str) -> int:
-    """Return the class number of a classifier's label, or a token's id without labels."""
+    """Return the class number of a classifier's label, or, for a model without labels, a token's id."""
     if not labels:
         return token_id(tokenizer, value, what)
     named = {name: n for n, label in reversed([*enumerate(labels)]) for name in (n, label.casefold())}
@@ -156,10 +156,10 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, value: str | int, w
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
-    """Return the id of a token that is given by its id or its text, preferably after a blank.
+    """Return the id of a token, passed as its id or its text. A token that begins with a blank is preferred.
 
-    A word within a text follows a blank, and many vocabularies have a separate token for that: "Paris" means " Paris"
-    if there is one. Name the token without a blank by its id.
+    Within a text, a word follows a blank, and many vocabularies have a separate token for it. "Paris" therefore means "
+    Paris" if the vocabulary has this token. Pass the id to get the token without a blank.
     """
     if is_whole(token):
         return int(token)

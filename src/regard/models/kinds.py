@@ -1,4 +1,4 @@
-"""Find the kind of a model that isn't a folder of transformers: GGUF files, vision models, and those of plugins."""
+"""Find the kind of a model that isn't a transformers folder: a GGUF file, a vision model, or a plugin's model."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,22 +11,22 @@ from regard.models.model import Model
 
 
 class ModelKind:
-    """A kind of model for `regard.load`. Override `model`, or `file` and `opened` for files that transformers reads."""
+    """A kind of model for `regard.load`. Override `model`. For files that transformers reads, override the others."""
 
     def model(self, source: Any, tokenizer: Any, processor: Any) -> Model | None:
-        """Open a model from an object, a path or a name. Return None for another kind."""
+        """Open a model from an object, a path or a name. Return None if the model is of another kind."""
 
     def file(self, path: Path) -> Path | None:
-        """Return the model file of a path: the path itself, or the only such file in a folder. None if unknown."""
+        """Return the model file at a path: the path itself, the only such file in a folder, or None for other paths."""
 
     def opened(self, path: Path) -> AbstractContextManager[Any]:
-        """Open a model file that `file` found, as `regard.gguf.file.File` does."""
+        """Open a model file that `file` found. `regard.gguf.file.File` is an example."""
         raise NotImplementedError
 
 
 @cache
 def kinds() -> list[ModelKind]:
-    """List all kinds of models: regard's, then those of plugins."""
+    """List all kinds of models, regard's before those of plugins."""
 
     def check_kind(name: str, made: Any) -> ModelKind:
         if not isinstance(made, ModelKind):
@@ -37,7 +37,7 @@ def kinds() -> list[ModelKind]:
 
 
 def model_of_source(source: Any, tokenizer: Any, processor: Any) -> Model | None:
-    """Open a model with the first kind that recognizes it. Return None if no kind does."""
+    """Open a model with the first kind that recognizes it. Return None if no kind recognizes it."""
     models = (kind.model(source, tokenizer, processor) for kind in kinds())
     return next((model for model in models if model is not None), None)
 

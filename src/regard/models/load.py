@@ -54,9 +54,9 @@ from regard.text.tokenizers import read_bert_tokenizer, read_tokenizer
 from regard.text.tokens import tokenizer_errors
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
-PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # for images; for texts with images
+PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # images; texts with images
 DTYPES = ("float32", "bfloat16", "float16")  # in which a model can compute
-_BUILD_LOCK = threading.RLock()  # transformers changes torch for the whole process while it builds a model
+_BUILD_LOCK = threading.RLock()  # while transformers builds a model, it changes torch for the whole process
 
 
 def load(
@@ -83,13 +83,13 @@ def load(
         processor: the processor of a model object that reads images (or texts with images), or a replacement for the
             folder's. For torchvision, `weights.transforms()`.
         device: where to run. Default: a CUDA device if there is one, else the CPU. A model object stays on its device.
-        dtype: "auto" computes in float32, and keeps bfloat16 and float16 weights, and on a CPU also MXFP4 and GGUF
-            weights, as stored, mapped into memory. Don't change the file while you use the model. "float32" converts
-            all weights first. "bfloat16" and "float16" compute in half precision, and the status of a trace reports
-            the difference from float32 arithmetic. A model object keeps its dtype.
-        adapter: the folder of a PEFT LoRA adapter for this model (extra `adapters`), which is added to its weights,
-            in float32 unless you set `dtype`. If you pass this folder as source, regard opens the model that it names,
-            if that is a full path or in the hub's cache. regard doesn't download a model that an adapter names.
+        dtype: "auto" computes in float32, but keeps bfloat16 and float16 weights as stored, mapped into memory. On a
+            CPU, it also keeps MXFP4 and GGUF weights. Don't change the file while you use the model. "float32" converts
+            all weights first. "bfloat16" and "float16" compute in half precision, and the status of a trace reports the
+            difference from float32 arithmetic. A model object keeps its dtype.
+        adapter: the folder of a PEFT LoRA adapter for this model (extra `adapters`). It is added to the model's
+            weights, in float32 unless you set `dtype`. If you pass an adapter's folder as source, regard opens the
+            adapter's base model, from its full path or the hub's cache, without a download.
         device_map: "auto", or the device of each module, as in Hugging Face accelerate: GPUs by number, "cpu", "disk".
             Weights are moved to the device that uses them. "auto" for `dtype` is then float32.
         offload_folder: the folder for weights that `device_map` puts on disk.
@@ -98,8 +98,8 @@ def load(
     and tokens, without importing transformers. When you access `.model` or `.tokenizer` of the returned model, regard
     opens the transformers objects and uses them from then on.
 
-    Weights are read from safetensors or GGUF, and code in a model's folder is never run. A quantised GGUF file is
-    dequantised, and the trace's status notes this.
+    Weights are read from safetensors or GGUF. Code in a model's folder is never run. The status of a trace notes that a
+    GGUF file is quantised.
 
     Raises:
         RegardError: the model doesn't exist, or its files are incomplete. The message names the file.
@@ -202,7 +202,7 @@ def _load_checkpoint(
         if spread:
             precision = precision or torch.float32
         if where.type != "cpu" and (file is not None or (sizes is not None and sizes.mxfp4)):
-            precision = precision or torch.float32  # only a CPU keeps quantised weights as stored
+            precision = precision or torch.float32  # only on a CPU do quantised weights stay as stored
         if sizes is not None and not spread:  # accelerate checks the memory itself
             require_memory_for_model(sizes, where, name, precision)
         try:
@@ -212,7 +212,7 @@ def _load_checkpoint(
                 raise
             assert sizes is not None
             require_memory_for_model(sizes, where, name, torch.float32)
-            # a broken file fails in float32 too; an architecture that changes its weights when it loads them may not
+            # float32 helps if the architecture changes its weights on loading; a broken file fails again
             model, notes = read_checkpoint(folder, name, file, sizes, torch.float32)
             notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
@@ -240,7 +240,7 @@ def read_processor(place: Any, *, texts: bool) -> Any:
         try:
             kind = transformers.AutoProcessor if texts else transformers.AutoImageProcessor
             return kind.from_pretrained(place, backend="pil", trust_remote_code=False)
-        except Exception as error:  # broken JSON and unknown names raise many types
+        except Exception as error:  # broken JSON and unknown names raise various exceptions
             raise RegardError(f"{file} of {str(place)!r} cannot be used: {first_line(error)}") from error
 
 
@@ -279,7 +279,7 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, C
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
-    """Open a checkpoint's tokenizer. Return None if it has none (transformers would make up an empty one)."""
+    """Open a checkpoint's tokenizer. Return None if it has none (transformers would create an empty tokenizer)."""
     if file is not None:
         if not file.has_tokenizer:
             return None
@@ -297,10 +297,10 @@ def _read_tokenizer(folder: Path | str, name: str, file: Any) -> Any:
 
 
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
-    """Find a model: return the path of its folder or GGUF file, or its hub name.
+    """Find a model, and return the path of its folder or GGUF file, or its hub name.
 
-    For a folder with one GGUF file and no safetensors, returns that file. Checks that a folder or file exists, but not
-    its content, and that a hub name is in the cache or on the hub.
+    If a folder has one GGUF file and no safetensors, this file is returned. The folder or file must exist (its content
+    isn't checked), and a hub name must be in the cache or on the hub.
     """
     name, path = os.fspath(source), Path(source)
     if not name.strip():
@@ -318,9 +318,9 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
 
 
 def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
-    """Return the path of the model that an adapter's folder adapts. None if the folder has no adapter.
+    """Return the path of the base model of an adapter's folder, or None if the folder has no adapter.
 
-    Adapters may be untrusted, so the model must be on this machine, under its full path or in the hub's cache.
+    Adapters may be untrusted, so the base model must be on this machine, at its full path or in the hub's cache.
     """
     file, folder = Path(source) / ADAPTER, os.fspath(source)
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
@@ -362,7 +362,7 @@ def unwrap_model(source: Any, tokenizer: Any, processor: Any) -> tuple[Any, Any,
         if not hasattr(source.base_model, "merge_and_unload"):
             kind = source.peft_config[source.active_adapter].peft_type.value
             raise RegardError(f"load: {kind} isn't part of its weights: pass model.get_base_model(), without it")
-        inner = source.get_base_model()  # with the adapter in its layers
+        inner = source.get_base_model()  # its layers contain the adapter
     elif isinstance(source, nn.Module):
         inner = without_wrappers(source)
     return (source, tokenizer, processor) if inner is source else unwrap_model(inner, tokenizer, processor)

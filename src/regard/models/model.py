@@ -45,11 +45,10 @@ AnyTrace = Trace | PairTrace | WindowedTrace
 class Model:
     """A model and its tokenizer, as `regard.load` returns it. Use `trace` to run texts.
 
-    model, tokenizer: the transformers or regard objects (without a tokenizer, pass texts as ids).
-    limit: the maximum number of tokens in a text, None for no limit. pairs: whether it is an encoder-decoder, which
-    reads a text and a target. image_processor: the processor of a model that reads images (and texts with them), None
-    if unknown.
-    labels: the class names of a classifier, see `Trace.labels`. () for other models.
+    model, tokenizer: objects of transformers or regard (without a tokenizer, pass texts as ids). limit: the maximum
+    number of tokens in a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and a
+    target. image_processor: the processor of a model that reads images, alone or in texts, None if unknown. labels: the
+    class names of a classifier, see `Trace.labels`. () for other models.
     """
 
     def __init__(
@@ -62,16 +61,16 @@ class Model:
         image_processor: Any = None,
         original: "Callable[[], Model] | None" = None,
     ) -> None:
-        """Prepare a model for traces. original: opens the transformers model (and tokenizer) that it replaces."""
+        """Prepare a model for traces. original: opens the transformers model and tokenizer that this model replaces."""
         self._model, self._tokenizer, self._original = model, tokenizer, original
         self.name, self.notes, self.image_processor = name, notes, image_processor
         self.limit = most_positions_of_model(model)
-        pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # also true for an encoder taken out of a pair
+        pairs = bool(getattr(model.config, "is_encoder_decoder", False))  # also true for an encoder-decoder's encoder
         self.pairs = pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         session_class = RegardSession if isinstance(model, Transformer) else getattr(model, "session_class", Session)
         self.labels = class_names(model)
-        # a classifier whose config names a padding id reads the last token that isn't padding
+        # a classifier whose config names a padding id classifies at the last token that isn't padding
         filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes)
@@ -81,11 +80,11 @@ class Model:
         """The model object. Once you access it, the transformers model runs instead of regard's own implementation.
 
         Raises:
-            RegardError: regard's implementation was running, and the model's files have changed or were removed since.
+            RegardError: regard's implementation was running, and the model's files have since been changed or removed.
         """
         with _OPEN_LOCK:
             if self._original is not None:
-                with torch.inference_mode(False), torch.device("cpu"):  # whatever the caller's context
+                with torch.inference_mode(False), torch.device("cpu"):  # the caller may have set another
                     opened = self._original()
                 ours, theirs = self._model.state_dict(), opened._model.state_dict()
                 names = bert_names(self._model.config.layers).items()
@@ -97,7 +96,7 @@ class Model:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer object. Once you access it, the transformers model runs as for `model`."""
+        """The tokenizer object. Once you access it, the transformers model runs, as for `model`."""
         _ = self.model
         return self._tokenizer
 
@@ -109,8 +108,8 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self._model).__name__}, limit={self.limit})"
 
-    # The arguments of `trace` determine its return type: only encoder-decoders take a target. mypy warns because a
-    # string is also a sequence of strings: the overload for one text comes first, so it matches.
+    # The arguments of `trace` determine its return type. Only encoder-decoders take a target. A string is also a
+    # sequence of strings, so mypy warns of overlaps. For one text, the first overload matches.
 
     @overload
     def trace(  # type: ignore[overload-overlap]
@@ -187,28 +186,28 @@ class Model:
             text: one or several texts.
             target: the text of an encoder-decoder's decoder: one text, or one per text.
             ids, target_ids: token ids instead of texts, used unchanged, for models without a tokenizer.
-            inputs: one item of another input instead of a text, such as {"pixel_values": tensor} or
+            inputs: a single input of another kind instead of a text, such as {"pixel_values": tensor} or
                 {"input_features": tensor}, as for the model's forward. Its tokens are named by number.
-            images: an image or a list of images, each a file, a Pillow image or an array (height, width, 3). Pass it
-                instead of a text if the model only reads images. If it reads texts with images, pass one per text, or
+            images: an image or a list of images, each a file, a Pillow image or an array (height, width, 3). If the
+                model only reads images, pass no text. If it reads texts with images, pass one image per text, or
                 several for a single text. An image's tokens are named "row,column", and `trace.patches` has their
                 positions in the image.
             messages: a chat instead of a text, [{"role": "user", "content": "…"}, …], formatted with the tokenizer's
                 template. `trace.turns` has the tokens of each message. If the last message isn't the assistant's, the
                 text ends where its answer begins.
-            second: a text to read together with each text, such as a hypothesis, a question's context or a choice.
-                `trace.text` has it on a separate line, and `trace.turns` has its position.
+            second: a second text to read together with each text, such as a hypothesis, a question's context or a
+                choice. `trace.text` has it on a separate line, and `trace.turns` has its position.
             words: a list of words instead of a text, as token classifiers read them. For several texts, several lists.
-            interventions: changes to the pass, such as `regard.ablate(regard.head(layer, head))`, in every text and in
-                the order of the list.
+            interventions: changes to the pass, such as `regard.ablate(regard.head(layer, head))`. They apply to every
+                text, in the order of the list.
             layers: keep the attention, values and states of these layers, None for all. `()` keeps the states of all
                 layers without attention.
             logits: whether to compute logits: (L, V) with a language head. For classifiers see `Trace.labels`.
             attention_outputs: whether to keep the path from each layer's attention to the residual stream, (L, M) per
                 layer. Contributions and steps need it.
-            statistics: True, or a `regard.Statistics`: compute these in the pass, for
-                `trace.attention[5].statistics()`, `.top(8)`, `.received()` and others. For a long text, this takes a
-                single sweep with the output.
+            statistics: True, or a `regard.Statistics`, to compute during the pass what
+                `trace.attention[5].statistics()`, `.top(8)`, `.received()` and others return. For a long text, this
+                saves later passes over the weights.
             window, stride: read each text in overlapping windows of `window` tokens, including special tokens. Each
                 starts `stride` tokens after the previous window (None: half a window). Returns `WindowedTrace`s.
 
@@ -217,10 +216,10 @@ class Model:
 
         Raises:
             RegardError: the text is missing, blank, invalid Unicode or longer than the model's limit, a target is
-                missing or not supported, layers, window or stride don't fit, or the memory isn't sufficient.
+                missing or not supported, layers, window or stride are invalid, or the memory isn't sufficient.
         """
         check_interventions(interventions)
-        model = self._model if inputs is None else self.model  # the transformers model takes more kinds of inputs
+        model = self._model if inputs is None else self.model  # only the transformers model takes other inputs
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, model.config, self.name)
         others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
@@ -245,7 +244,7 @@ class Model:
         if window is not None:
             windowed = self._runner.windowed(sources, window, stride, interventions, keep)
             return windowed[0] if single else windowed
-        traces: dict[int, Any] = dict(self._runner.traces(sources, targets, interventions, keep))  # all of one kind
+        traces: dict[int, Any] = dict(self._runner.traces(sources, targets, interventions, keep))  # all of one type
         return traces[0] if single else [traces[n] for n in range(len(sources))]
 
     __call__ = trace
@@ -276,24 +275,24 @@ class Model:
         """Generate text, and trace all of its tokens.
 
         Args:
-            prompt: the text to continue, or the text that an encoder-decoder reads. Several prompts are processed one
-                after another, independently.
+            prompt: the text to continue, or the text that an encoder-decoder reads. Several prompts are processed
+                independently, one after another.
             ids: the token ids of one or several prompts instead of texts.
             max_new_tokens: the maximum number of tokens to write, including special tokens.
             seed: the random seed for each text. None: no fixed seed.
             stop: strings at which to stop.
-            interventions: changes to every pass, as in `trace`. Words are looked up in the prompt. Use numbers for
-                tokens that are written later. The model then writes without a KV cache, which takes longer.
+            interventions: changes to every pass, as in `trace`. Words are looked up in the prompt. Name generated
+                tokens by their numbers. With interventions, the model writes without a KV cache, which takes longer.
             statistics: as in `trace`, for every attention map over all tokens.
-            progress: called with the text so far after each token. An exception from it ends the generation.
-            options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
-                `regard.Transformer` has the first four). Default: the model's generation settings, or greedy decoding
-                if they don't sample.
+            progress: called after each token with the text so far. If it raises an exception, the generation ends.
+            options: those of transformers, such as do_sample, temperature, top_k, top_p, min_p and repetition_penalty
+                (a `regard.Transformer` has the first four). Default: the model's generation settings. If these don't
+                sample, decoding is greedy.
 
         Returns a `Generated` for one prompt, or a list for several: text, ids, and one trace of all tokens.
 
         Raises:
-            RegardError: the model doesn't write text, there is no room for so many tokens, or an option doesn't
+            RegardError: the model doesn't write text, so many tokens don't fit into its limit, or an option doesn't
                 exist, has no effect or has a wrong value.
         """
         check_interventions(interventions)
@@ -317,7 +316,7 @@ class Model:
     @property
     def writes(self) -> bool:
         """Whether the model can `generate` text."""
-        if self._original is not None:  # a bare BERT: don't open transformers just for this
+        if self._original is not None:  # a bare BERT can't: no need to open transformers
             return False
         try:
             self._generator.check_model()
@@ -327,7 +326,7 @@ class Model:
 
     @property
     def pictures(self) -> Literal["alone", "in a text"] | None:
-        """How the model reads images: alone or in a text. None if it reads no images or its processor is unknown."""
+        """Whether the model reads images "alone" or "in a text". None if it reads none, or its processor is unknown."""
         if "pixel_values" not in self._session.takes or self.pairs or self.image_processor is None:
             return None
         if self._session.original.main_input_name == "pixel_values":
@@ -344,12 +343,12 @@ class Model:
         target_ids: Ids | None = None,
         logits: bool = True,
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Trace one text under many sets of ablations, much faster and with less memory than by separate traces.
+        """Trace one text under many sets of ablations, much faster and with less memory than separate traces need.
 
         Runs are batched and reuse the layers below the first ablated layer.
 
         Args:
-            text, target, ids, target_ids: of one text, as in `trace`.
+            text, target, ids, target_ids: as in `trace`, for a single text.
             sets: the ablations of each run, as `interventions` in `trace`.
             logits: whether to compute the logits, (L, V), if the model has a language head.
 
@@ -357,7 +356,7 @@ class Model:
         and logits, but no layers.
 
         Raises:
-            RegardError: as in `trace`, or there isn't exactly one text.
+            RegardError: as in `trace`, or for several texts.
         """
         single, (source, *_), targets = read_inputs(self._reader, self._session, text, target, ids, target_ids)
         if not single:
@@ -370,14 +369,14 @@ class Model:
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
         """Yield traces of an image, alone or in a text, each with one region removed. Layers aren't kept.
 
-        regions: (rows, columns) of patches. fill: the replacement for a region, as in `regard.images`.
+        regions: (rows, columns) of patches. fill: what replaces the region, as in `regard.images`.
         """
         return from_above("traces_without")(self, trace, regions, fill)
 
     def save(self, folder: str | Path) -> None:
         """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.
 
-        For a `regard.Transformer`; a model of transformers has `model.model.save_pretrained`.
+        Only for a `regard.Transformer`. For a transformers model, call `model.model.save_pretrained`.
 
         Raises:
             RegardError: it is a transformers model, or the folder can't be made or written to.
@@ -392,9 +391,9 @@ class Model:
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
-        """Trace a text window by window: return the plan (`plan.sources` has each token's window) and the traces.
+        """Trace a text window by window. Return the plan (`plan.sources` has each token's window) and the traces.
 
-        window, stride, layers: as in `trace`. You needn't keep all windows in memory. They have no logits.
+        window, stride, layers: as in `trace`. You needn't keep all traces in memory. They have no logits.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         keep = CaptureOptions.of(layers, False, True, False, self._model.config, self.name)

@@ -1,4 +1,4 @@
-"""Build a model from a checkpoint's config and load its weights: as stored, dequantized, or spread over devices.
+"""Build a model from a checkpoint's config, and load its weights as stored, dequantized, or spread over devices.
 
 `merge_adapter` adds a LoRA adapter of PEFT (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models").
 """
@@ -32,9 +32,9 @@ from regard.models.model import Model
 # A checkpoint's language head is kept, because its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice", "ForQuestionAnswering")
-# A checkpoint of another kind of model may lack these modules: no trace needs them.
+# A checkpoint of another kind of model may lack these modules, because no trace needs them.
 UNUSED_MODULES = ("pooler.",)
-MIN_QUANTISED = 1 << 14  # numbers: smaller matrices are dequantized at once, which makes them faster to use
+MIN_QUANTISED = 1 << 14  # numbers; smaller matrices are converted when loaded, which makes them faster to use
 
 STORED = (
     "Weights are kept in half precision{}, as stored, and converted to float32 for each product. Results may differ "
@@ -59,9 +59,9 @@ def read_checkpoint(
         config = transformers.AutoConfig.from_pretrained(
             place, trust_remote_code=False, **(file.options if file else {})
         )
-        # a config may name an attention implementation that is code on the hub
+        # because a config may name an attention implementation whose code is on the hub
         config._attn_implementation = None
-        # the eager implementation dequantizes only the experts that are used; a single product needs all of a layer
+        # "eager" dequantizes only the experts that are used; others multiply all experts of a layer at once
         keeps = sizes is not None and kept_as_stored(sizes, dtype)
         if keeps and sizes is not None and sizes.mxfp4:
             keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
@@ -73,14 +73,14 @@ def read_checkpoint(
             file.kept = keeps
             notes = (file.note,)
         elif sizes is not None and keeps:
-            if sizes.mxfp4:  # so that transformers doesn't dequantize
+            if sizes.mxfp4:  # else transformers dequantizes
                 del config.quantization_config
             options |= {"state_dict": stored_tensors(sizes.files)}
             options |= {"generation_config": _generation_config(place)}
             place, notes = None, (STORED.format(" or MXFP4" * sizes.mxfp4),)
     model, missing, unused = _load_weights(model_class, config, name, place, options, sizes)
     if missing and _checkpoint_lacks_head(model, missing):
-        # many sentence encoders are stored without the language head that their config names
+        # many checkpoints of sentence encoders lack the language head that their config names
         bare, still, others = _load_weights(transformers.AutoModel, config, name, place, options, sizes)
         if not still:
             notes += (
@@ -91,7 +91,7 @@ def read_checkpoint(
     if missing:
         raise RegardError(f"model {name!r} is incomplete: {len(missing)} tensors are missing, the first {missing[0]!r}")
     for module in model.modules():
-        if hasattr(module, "chunk_size_feed_forward"):  # in chunks, only multiples of the chunk size can be read
+        if hasattr(module, "chunk_size_feed_forward"):  # else lengths must be multiples of the chunk size
             module.chunk_size_feed_forward = 0
     if unused:
         notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
@@ -112,7 +112,7 @@ def _load_weights(
     """
     import transformers
 
-    if place is None and model_class is transformers.AutoModel:  # which chooses a class only for a folder
+    if place is None and model_class is transformers.AutoModel:  # it chooses a class only for a folder
         classes = transformers.MODEL_MAPPING[type(config)]
         model_class = classes[0] if isinstance(classes, tuple) else classes
     with load_errors_in_line(name), nullcontext() if sizes is None else Budget(sizes, name):
@@ -120,7 +120,7 @@ def _load_weights(
             place,
             config=config,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # an error below names them
+            ignore_mismatched_sizes=True,  # the error below names these tensors
             **options,
         )
     for key, shape, needed in info["mismatched_keys"]:
@@ -145,7 +145,7 @@ def _generation_config(place: Path | str) -> Any:
 
 
 def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
-    """Return whether only the head of a model is missing, and nothing of the bare model inside."""
+    """Return whether a checkpoint lacks only tensors of the head, none of the bare model inside."""
     bare = model.base_model
     inside = [name for name, module in model.named_modules() if module is bare and module is not model]
     return bool(inside) and not any(key.startswith(f"{name}.") for key in missing for name in inside)
@@ -153,7 +153,7 @@ def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
 
 @contextmanager
 def load_errors_in_line(name: str) -> Iterator[None]:
-    """Convert an exception of transformers in the block to a RegardError with a one-line reason. name: of the model."""
+    """Convert a transformers exception in the block to a RegardError with a one-line reason. name: the model's name."""
     try:
         yield
     except RegardError:
@@ -171,7 +171,7 @@ def _model_class(config: Any, from_gguf: bool) -> Any:
 
     if from_gguf and not config.architectures:
         return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-    # an encoder-decoder's classifier reads one text on both sides: its bare model is traced with a target
+    # an encoder-decoder's classifier reads the same text on both sides, so its bare model is traced instead
     heads = LANGUAGE_HEADS + (() if getattr(config, "is_encoder_decoder", False) else CLASSIFIERS)
     for architecture in config.architectures or ():
         known = "For" not in architecture or architecture.endswith(heads)
@@ -181,7 +181,7 @@ def _model_class(config: Any, from_gguf: bool) -> Any:
 
 
 def check_not_on_disk(model: nn.Module, name: str) -> None:
-    """Raise RegardError if a model's first weights are on disk, because token ids go to their device."""
+    """Raise RegardError if a model's first weights are on disk, because token ids are moved to their device."""
     path, first = next(model.named_parameters(), ("", None))
     if first is not None and first.is_meta:
         raise RegardError(
@@ -192,12 +192,12 @@ def check_not_on_disk(model: nn.Module, name: str) -> None:
 def check_finite_weights(model: nn.Module, name: str) -> None:
     """Raise RegardError if weights contain NaN or infinity.
 
-    Weights on disk aren't read. If those contain NaN or infinity, checks of the hidden states find it.
+    Weights on disk aren't checked. If they contain NaN or infinity, the checks of hidden states report it.
     """
     for key, whole in model.named_parameters():
         if whole.is_meta:
             continue
-        # a finite sum has finite terms, and is faster to compute; finite terms may still have an infinite sum
+        # the sum is faster to check: if it is finite, all terms are; if not, each term is checked
         for tensor in whole.values_to_check() if hasattr(whole, "values_to_check") else (whole,):
             if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
                 continue
@@ -216,14 +216,14 @@ def why_model_not_loaded(error: Exception) -> str:
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or not a safetensors file ({lines[0]})"
-    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # a heading is followed by its reason
+    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the line after a heading has the reason
     return " ".join(reason) if reason else type(error).__name__
 
 
 def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
-    """Read a checkpoint's tensors by name: large half-precision matrices as `StoredWeight`s, all others unchanged.
+    """Read a checkpoint's tensors by name. Large half-precision matrices become `StoredWeight`s.
 
-    The two tensors of a weight in MXFP4 become one `StoredWeight`.
+    The two tensors of an MXFP4 weight become one `StoredWeight`, too. All other tensors are unchanged.
     """
     tensors: dict[str, Tensor] = {}
     blocks: dict[str, dict[str, Tensor]] = {}
@@ -241,7 +241,7 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
 
 
 def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
-    """Build a weight from MXFP4 blocks (..., R, N, 16) and their scales (..., R, N). Each row is one of its columns."""
+    """Build a weight from MXFP4 blocks (..., R, N, 16) and their scales (..., R, N). The rows are its columns."""
     shapes = [tuple(parts[part].shape) if part in parts else None for part in MXFP4]
     blocks, scales = shapes
     if blocks is None or scales is None or blocks != (*scales, 16):
@@ -255,7 +255,7 @@ def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
 def checked_device_map(
     device_map: str | Mapping[str, str | int] | None, offload_folder: str | os.PathLike[str] | None
 ) -> dict[str, Any]:
-    """Check a device map and return the options with which transformers spreads a model. Both as in `regard.load`."""
+    """Return transformers' options to spread a model, after checking them. The arguments are those of `regard.load`."""
     if device_map is None:
         raise RegardError("load: offload_folder needs device_map: pass the modules to store there")
     if device_map != "auto" and not (isinstance(device_map, Mapping) and device_map):
@@ -281,8 +281,8 @@ def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> N
 
 
 WEIGHTS = "adapter_model.safetensors"
-# USED: the entries of a config that define what is added to the weights. peft gets only these, because others import
-# modules, read files or change what layers compute. ADAPTER_UNUSED may have any value, all others must be empty.
+# USED: the entries of an adapter's config that define the change of the weights. Only these are passed to peft, because
+# others import modules, read files or change the layers. ADAPTER_UNUSED may have any value; all others must be empty.
 USED_NAMES = """
     r lora_alpha target_modules exclude_modules target_parameters layers_to_transform layers_pattern rank_pattern
     alpha_pattern fan_in_fan_out bias lora_bias use_rslora use_dora modules_to_save trainable_token_indices
@@ -293,7 +293,7 @@ UNUSED_NAMES = """
     eva_config
 """
 USED, ADAPTER_UNUSED = frozenset(USED_NAMES.split()), frozenset(UNUSED_NAMES.split())
-FROM_BASE = ("pissa", "olora")  # initializations that peft computes from the weights, and subtracts from them
+FROM_BASE = ("pissa", "olora")  # initializations that peft computes from the base weights and subtracts from them
 INITIALIZATIONS = (None, True, False, "gaussian", "orthogonal", "eva", "mica", *FROM_BASE)  # others need other files
 
 
@@ -324,9 +324,9 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
         raise RegardError(f"adapter {called}: {problem}, which is not supported: needs plain LoRA or DoRA")
     check_regular(place / WEIGHTS, "weights")
     try:
-        with quiet(), warnings.catch_warnings(action="ignore"):  # missing and unused tensors are checked below
+        with quiet(), warnings.catch_warnings(action="ignore"):  # tensors are checked below
             config = peft.LoraConfig(**{name: settings[name] for name in USED & settings.keys()}, inference_mode=True)
-            empty = initialization not in FROM_BASE  # allocate nothing yet, whatever rank the config has
+            empty = initialization not in FROM_BASE  # allocate no memory yet, since the config may have any rank
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
             result = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
@@ -334,12 +334,12 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
                 raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
             for layer in list(wrapped.modules()):
-                if isinstance(layer, BaseTunerLayer):  # other modules that share its weight keep theirs as it is
+                if isinstance(layer, BaseTunerLayer):  # other modules that share the weight keep the original
                     layer.base_layer = copy.deepcopy(layer.base_layer)
             model = wrapped.merge_and_unload(safe_merge=True)
-            if tied:  # UMT5 scales its logits by this entry, which peft sets to False
+            if tied:  # peft sets this entry to False, but UMT5 scales its logits by it
                 model.config.tie_word_embeddings = True
-    except Exception as error:  # a config or a shape can make peft raise anything
+    except Exception as error:  # peft raises various exceptions for a wrong config or shape
         problem = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {problem}") from error
     note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."

@@ -1,7 +1,8 @@
 """Compute logits from any hidden states with the model's own final layers (for the logit lens).
 
-A final norm and a head follow the last layer, and in some architectures a transform, a scale, a bias or a soft cap.
-To run them without knowing them, a pass over as many tokens replaces the last layer's output by these states.
+A final norm and a head follow the last layer. Some architectures add a transform, a scale, a bias or a soft cap. regard
+runs all of them without knowing them: in a pass over as many tokens as there are states, it replaces the last layer's
+output by the states.
 """
 
 import copy
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from regard.models.model import Model
 
 TOLERANCE = 1e-4  # largest difference of logits, relative to the largest logit, or to 1 if that is smaller
-ROWS = 512  # states per pass, if the model's limit allows
+ROWS = 512  # states per pass, or fewer if the model's limit is smaller
 SAME = 1e-3  # largest difference of the last hidden state from the trace's, relative to its length
 
 
 class Readout:
-    """A function from states of a model's width to their logits, computed by the model's final layers."""
+    """A function that computes the logits of hidden states with the model's final layers."""
 
     def __init__(self, model: Any, trace: Trace, source: Trace | None = None) -> None:
         """Find the model's last layer, with one pass over the tokens of a trace.
@@ -48,7 +49,7 @@ class Readout:
         size = model._session.original.get_input_embeddings().num_embeddings
         if max(self._ids) >= size:
             raise RegardError(f"next: the trace has token ids that {self.name} doesn't know: it is another model's")
-        self._with_segments = False  # whether the trace was made with segments, which some architectures embed
+        self._with_segments = False  # whether the trace was made with token types
         path = self._find_layers(trace)
         if path is None and "token_type_ids" in model._session.takes:
             self._with_segments = True
@@ -56,10 +57,10 @@ class Readout:
         if path is None:
             raise RegardError(f"next: no layers of {self.name} output the states of this trace: it is another model's")
         self._layers: list[nn.Module] = list(self._own.get_submodule(path))
-        self._like: dict[nn.Module, Tensor] = {}  # an empty tensor of each layer whose output is a tensor
+        self._like: dict[nn.Module, Tensor] = {}  # an empty tensor for each layer that outputs a single tensor
 
     def _find_layers(self, trace: Trace) -> str | None:
-        """Return the path of the list of layers whose output is the trace's last state, or None. Sets `logits`."""
+        """Return the path of the list of layers that outputs the trace's last state, or None. Sets `logits`."""
         with self.model._session.alone():
             lists = {path: m for path, m in self._own.named_modules() if isinstance(m, nn.ModuleList)}
             with _record_last_outputs(lists) as left:
@@ -79,7 +80,7 @@ class Readout:
         return torch.cat([self._batch_logits(part) for part in vectors.split(most)])
 
     def check(self, logits: Float[Tensor, "K V"], expected: Float[Tensor, " V"]) -> float:
-        """Return the largest difference of logits from the model's own. Raise RegardError if it is too large."""
+        """Return the largest difference between logits and the model's own. Raise RegardError if it is too large."""
         expected = expected.to(logits)
         difference, near = float((logits - expected).abs().max()), TOLERANCE * max(1.0, float(expected.abs().max()))
         if not difference <= near:
@@ -91,12 +92,12 @@ class Readout:
 
     def _batch_logits(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         """Compute the logits of a batch of states in one pass."""
-        filler = [self._ids[-1]] * len(vectors)  # whose outputs are replaced
+        filler = [self._ids[-1]] * len(vectors)  # any ids do: their outputs are replaced
         with self.model._session.alone(), _layers_replaced_by_state(self._layers, vectors[None], self._like):
             return self._pass_logits(filler)
 
     def _pass_logits(self, ids: list[int]) -> Float[Tensor, "L V"]:
-        """Run one pass over token ids and return its logits, for an encoder-decoder those of the target."""
+        """Run one pass over token ids and return its logits. For an encoder-decoder, both are the target's."""
         model, device = self._own, self._own.device
         rows = {"input_ids": ids} if self._source is None else {"input_ids": self._source, "decoder_input_ids": ids}
         if self._with_segments:
@@ -112,7 +113,7 @@ class Readout:
 
 @contextmanager
 def _record_last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
-    """Record the last output of each list of layers, by path, in a pass inside the block."""
+    """During a pass in the block, record the output of the last layer of each list, by the list's path."""
     left: dict[str, Tensor] = {}
     hooks = ExitStack()
 
@@ -137,7 +138,8 @@ def _layers_replaced_by_state(
 ) -> Iterator[None]:
     """Replace the output of each layer by a state inside the block. Only the last layer's output has an effect.
 
-    like: the layers whose output is a single tensor, which needn't run. Others are added when they run.
+    like: an empty tensor for each layer known to output a single tensor. These layers don't run. Others are added when
+    they run.
     """
 
     def hook(module: nn.Module, _args: Any, output: Any) -> object:
@@ -169,23 +171,23 @@ def _state_in_layer_output(output: Any) -> Tensor | None:
 
 
 def ablated_runs(model: "Model", trace: object, asker: str) -> Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]:
-    """Return a function that runs a trace's text again under many sets of ablations, as `Model.ablated` does."""
+    """Return a function that runs a trace's text again under many sets of ablations, with `Model.ablated`."""
     source, target = model_inputs_of_trace(model._reader, trace, asker)
     return partial(model._runner.ablated, source, target, logits=True)
 
 
 def bind_to_trace(model: "Model", trace: object, asker: str, split: Callable[..., Any]) -> Callable[..., Any]:
-    """Bind `score_path` or `outcome_path` to the model and the text of a trace, which it runs again."""
+    """Bind `score_path` or `outcome_path` to a model and the text of a trace. The text is run again."""
     return partial(split, model._session, *model_inputs_of_trace(model._reader, trace, asker))
 
 
 def gradient_run(
     model: "Model", trace: Trace | PairTrace, exchange: Exchange | None = None, *, heads: bool = False
 ) -> tuple[GradientPass, Trace | PairTrace]:
-    """Run a trace's tokens again with gradients. Return the pass, and the trace with states and logits of its graph.
+    """Run a trace's tokens again with gradients. Return the pass, and a trace whose states and logits are in its graph.
 
-    exchange: replaces token embeddings. heads: whether the pass keeps the output of each head. Only the contextual
-    embeddings and logits of the trace are part of the graph.
+    exchange: replaces token embeddings. heads: whether the pass keeps the output of each head. In the trace, only the
+    contextual embeddings and the logits are part of the graph.
     """
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:
         needs = "a trace of a text and its target" if model.pairs else "a trace of one text"

@@ -1,4 +1,4 @@
-"""Run texts through a model in batches that fit into memory, and build a trace of each."""
+"""Run texts through a model in batches that fit into memory, and build a trace of each text."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,17 +26,17 @@ from regard.text.reader import Reader
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
-SAME = 1e-4  # largest rounding difference of a text's states in a batch and alone, relative to the largest number
-BATCH_TOKENS = 8192  # in one pass, including padding
+SAME = 1e-4  # largest rounding difference between a text's states in a batch and alone, relative to the largest value
+BATCH_TOKENS = 8192  # tokens in one pass, including padding
 HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """A model's sizes, to estimate memory: numbers per token. width: M. parts: of the embeddings. queries: H · D.
+    """A model's sizes in numbers per token, to estimate memory. width: M. parts: the embeddings. queries: H · D.
 
-    keys: of keys and values, 2 · G · D. inner: of the widest map except the language head. vocabulary: of the logits, 0
-    without a head. bytes: per number.
+    keys: keys and values, 2 · G · D. inner: output of the widest linear map except the language head. vocabulary: the
+    logits, 0 without a head. bytes: bytes per number.
     """
 
     layers: int
@@ -55,7 +55,7 @@ class Sizes:
         config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
         try:
             table = model.get_input_embeddings()
-        except NotImplementedError:  # it takes no token ids
+        except NotImplementedError:  # the model takes no token ids
             table = None
         head = model.get_output_embeddings()
         width: int = _number_in_model_config(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
@@ -63,7 +63,7 @@ class Sizes:
         head_width = _number_in_model_config(config, "head_dim") or width // heads
         groups = _number_in_model_config(config, "num_key_value_heads") or heads
         wide = [
-            getattr(module, "nf", 0) or module.out_features  # of transformers' Conv1D, which GPT-2 has, or nn.Linear
+            getattr(module, "nf", 0) or module.out_features  # GPT-2's Conv1D has nf
             for module in model.modules()
             if (isinstance(module, nn.Linear) and module is not head) or type(module).__name__ == "Conv1D"
         ]
@@ -87,10 +87,10 @@ class Sizes:
         return total + layers * self.heads * per_row
 
     def pass_bytes(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
-        """Return the bytes that one pass of a batch needs in addition to its traces."""
+        """Return the bytes that one pass over a batch needs in addition to its traces."""
         tokens, longest = len(lengths) * max(lengths), max(lengths)
         inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
-        logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are part of the traces
+        logits = 0 if keep.logits or trims else self.vocabulary  # logits that are kept belong to the traces
         passing = tokens * self.bytes * (inside + logits)
         if written_out:
             passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
@@ -98,10 +98,10 @@ class Sizes:
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
-    """Return a positive number from a model's config. None if it has none, or one per layer."""
+    """Return a positive number from a model's config, or None if it is missing or differs by layer."""
     try:
         number = getattr(config, name, None)
-    except RuntimeError:  # it may differ by layer
+    except RuntimeError:  # the number may differ by layer
         return None
     return number if isinstance(number, int) and number > 0 else None
 
@@ -125,9 +125,9 @@ class Runner:
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each text, batch by batch.
 
-        Some architectures read padding like text, such as MobileBERT, whose input joins neighbouring embeddings. So the
-        shortest text of the first padded batch also runs alone. If its states differ, only texts of the same length run
-        together.
+        In some architectures, padding changes a text's states. MobileBERT, for example, joins neighbouring embeddings.
+        So the shortest text of the first padded batch also runs alone. If its states differ, only texts of the same
+        length run together.
         """
         session = self.session
         sizes = [(len(a.tokens), len(b.tokens)) for a, b in zip(sources, targets or sources, strict=True)]
@@ -165,7 +165,7 @@ class Runner:
         interventions: Sequence[Intervention] = (),
         statistics: Statistics | None = None,
     ) -> Trace | PairTrace:
-        """Trace one text, and keep everything."""
+        """Trace one text, and keep all values."""
         targets = None if target is None else [target]
         ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions(statistics=statistics))
         return trace
@@ -173,7 +173,7 @@ class Runner:
     def ablated(
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Yield the number and the trace of each set of ablations, in the order of the runs."""
+        """Yield the number and the trace of each set of ablations, in the order of completion."""
         longest = max(len(text.tokens) for text in (source, target) if text is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
@@ -207,7 +207,7 @@ class Runner:
     ) -> tuple[Plan, Iterator[Trace]]:
         """Return the windows of a text, and an iterator over their traces in order."""
         plan = self._plan(source, window, stride)
-        window_texts = plan.window_texts()  # have the same length, so they come in order
+        window_texts = plan.window_texts()  # all of one length, so their traces come in order
         traces: Iterator[tuple[int, Any]] = self.traces(window_texts, None, (), keep, streamed=True)
         return plan, (trace for _, trace in traces)
 
@@ -224,7 +224,7 @@ class Runner:
         most, keep = min(sets, max(1, ABLATION_BATCH_TOKENS // length)), CaptureOptions(NO_LAYERS, logits, False)
         while True:
             try:
-                self._require_memory([[length] * (most + 1)], keep)  # and a row without ablations
+                self._require_memory([[length] * (most + 1)], keep)  # one row without ablations
             except RegardError:
                 if most <= 1:
                     raise
@@ -233,10 +233,10 @@ class Runner:
                 return max(1, most)
 
     def _require_memory(self, batches: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
-        """Raise RegardError if batches don't fit into memory. batches: the number of tokens of each text in them."""
+        """Raise RegardError if batches don't fit into memory. batches: the token count of each text, per batch."""
         session, model = self.session, self.session.index.model
         sizes = replace(session.index.once(Sizes.of), bytes=model.dtype.itemsize)
-        padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
+        padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of a batch
         how = "logits_to_keep" in session.takes, bool(session.reports_weights)
         need = sizes.trace_bytes(padded, keep) + max(sizes.pass_bytes(lengths, keep, *how) for lengths in batches)
         tokens, one = sum(map(sum, batches)), len(batches) == len(batches[0]) == 1
@@ -262,7 +262,7 @@ def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
 
 
 def batches_of_similar_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Yield batches of the numbers of texts with similar lengths, to save padding. most: per batch, None for any."""
+    """Yield the numbers of texts in batches of similar length, to save padding. most: per batch, None for no limit."""
     order = sorted(range(len(lengths)), key=lambda n: lengths[n])
     batch: list[int] = []
     for number in order:

@@ -21,8 +21,8 @@ MAX_WRITTEN = 256  # tokens of a target that the model generates
 class TracedTexts:
     """Traces, their (text, target) pairs (target None without a decoder), and the model, if loaded.
 
-    names: spells a token id, None if no tokenizer was opened. generated: for each pair, whether the model wrote the
-    target.
+    names: a function that spells a token id, None if no tokenizer was opened. generated: for each pair, whether the
+    model wrote the target.
     """
 
     traces: list[Any]
@@ -34,7 +34,7 @@ class TracedTexts:
 
 @dataclass
 class Source:
-    """A command's input: texts, with targets or second texts if needed, or a file. load: opens a model by its name.
+    """A command's input: texts (with targets or second texts if needed) or a file. load: opens a model by its name.
 
     written: the targets that the model wrote, set by `read`.
     """
@@ -52,12 +52,12 @@ class Source:
     written: str = ""
 
     def need_texts(self, verb: str, texts: str) -> None:
-        """Raise RegardError if a command got no texts. texts: their name in the usage of the command `verb`."""
+        """Raise RegardError if a command got no texts. texts: their name in the usage of the command, verb."""
         if not self.texts:
             raise RegardError(f"no {'file' if texts == 'FILE' else 'text'} given: regard {verb} {texts}")
 
     def check(self, verb: str, texts: str = "TEXT...") -> None:
-        """Raise RegardError for command options that don't fit together, without a model. texts: see `need_texts`."""
+        """Raise RegardError for options that don't fit together, before loading a model. texts: see `need_texts`."""
         others = {"--target-text": self.targets, "--second": self.seconds, "--window": self.window}
         if self.images:
             refuse_both("--image", others | {"--stride": self.stride, "--open": self.open_file, "--chat": self.chat})
@@ -87,7 +87,7 @@ class Source:
             raise RegardError("--window: texts with a target cannot be read in windows")
 
     def read(self, *, needs_model: bool = False) -> TracedTexts:
-        """Trace a command's texts, or open its file. needs_model: also load a file's model, named by --model."""
+        """Trace a command's texts, or open its file. needs_model: also load the file's model, from --model."""
         if self.open_file is not None:
             return self._open_saved(needs_model)
         model, texts = self.load(self.model), list(self.texts)
@@ -119,7 +119,7 @@ class Source:
         return TracedTexts(traces, [(trace.text, None) for trace in traces], model, names)
 
     def read_again(self) -> TracedTexts:
-        """Trace the texts of a saved file again, to compute what the file doesn't have."""
+        """Trace the texts of a saved file again, to compute values that the file lacks."""
         old, model, new = self._open_saved(needs_model=False, names=False), self.load(self.model), []
         for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
             which = f"--open {str(self.open_file)!r}: trace {number}"
@@ -128,7 +128,7 @@ class Source:
             if model.pairs != (len(saved.sides) == 2):
                 raise RegardError(f"{which} doesn't fit {model.name}: pass its model, --model M")
             trace: Any
-            if model.pairs:  # the same tokens: a generated target may be tokenised differently
+            if model.pairs:  # pass ids, because a generated target's text may have other tokens
                 trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
             else:
                 first, second = given_texts(text, saved.turns)
@@ -184,7 +184,7 @@ def spelling(tokenizer: Any) -> Callable[[int], str] | None:
 
 
 def _same_trace_as_saved(a: Any, b: Any) -> bool:
-    """Return whether a trace has the tokens and, up to half-precision rounding, the embeddings of a saved one."""
+    """Return whether a trace has the same tokens and, up to half-precision rounding, embeddings as a saved trace."""
     ids = [[token.id for token in trace.tokens] for trace in (a, b)]
     if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
         return False
@@ -196,7 +196,7 @@ def _target_written_by_model(model: "Model", text: str) -> "Generated":
     """Generate the target of a text with an encoder-decoder, by greedy decoding."""
     most = min(MAX_WRITTEN, (model.limit or MAX_WRITTEN + 1) - 1)
     written = model.generate(text, max_new_tokens=most, do_sample=False)
-    status = written.trace.sides[-1].status  # the decoder's
+    status = written.trace.sides[-1].status  # of the decoder
     status.notes += ("The model wrote the target itself, taking the likeliest token each time.",)
     if written.ended == "length":
         status.notes += (f"The target stops at the limit of {most} tokens.",)

@@ -1,7 +1,7 @@
-"""Run many windows of token ids through a model, in batches of one length, and return requested hidden states.
+"""Run many windows of token ids through a model, in batches of equal length, and return requested hidden states.
 
-Windows of one length need no padding, so the other windows of its batch change a window's numbers only by
-the rounding of products of other shapes.
+Windows of equal length need no padding. The batch therefore changes a window's numbers only by rounding, because
+products of another shape round differently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ BATCH_TOKENS = 2048  # measured with MiniLM: 512 and 4096 are slower
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The input of one pass: token ids, including special tokens, and their segments if the tokenizer has them."""
+    """The input of one pass: token ids, including special tokens, and token types if the tokenizer has them."""
 
     ids: list[int]
     segments: tuple[int, ...] | None = None
@@ -37,8 +37,8 @@ class Window:
 class StateBatch:
     """The results of a batch of windows of L tokens.
 
-    numbers: of the windows. states: (B, K, L, M), of the K requested layers. maps: the attention (B, H, L, L) of every
-    layer, if requested.
+    numbers: the windows' numbers. states: (B, K, L, M), for the K requested layers. maps: the attention (B, H, L, L) of
+    every layer, if requested.
     """
 
     numbers: list[int]
@@ -66,14 +66,14 @@ def read_states(
     keep = CaptureOptions(layers_kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     most = 1 if session.reports_weights else None
     for batch in window_batches_by_length([len(window.ids) for window in windows], most):
-        # no variable keeps the results of this pass while the next one runs
+        # no variable keeps these results in memory while the next pass runs
         yield _read_batch(model, batch, [windows[n] for n in batch], layers, keep)
 
 
 def _read_batch(
     model: "Model", numbers: list[int], windows: Sequence[Window], layers: Sequence[int], keep: CaptureOptions
 ) -> StateBatch:
-    """Run windows of one length in one pass. numbers: of these windows, among all."""
+    """Run windows of equal length in one pass. numbers: the numbers of these windows."""
     texts = [replace(encoded_ids(window.ids), segments=window.segments) for window in windows]
     done = model._session.run(texts, None, [()] * len(texts), keep)
     stack = max(done.stacks.values(), key=lambda states: states.count, default=None)
@@ -106,7 +106,7 @@ def count_layers(model: "Model") -> int:
 
 
 def count_heads(model: "Model") -> int:
-    """Return the number of query heads in a layer of a model, the maximum if layers differ."""
+    """Return the number of query heads per layer of a model, or the maximum if layers differ."""
     config = model._session.original.config
     count = next(
         (number for name in ("num_attention_heads", "n_head", "heads") if (number := getattr(config, name, None))), 0
@@ -120,7 +120,7 @@ def state_width(model: "Model") -> int:
 
 
 def window_batches_by_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Yield batches of the numbers of windows with one length, the shortest first. most: per batch, None for any."""
+    """Yield the numbers of windows in batches of one length, the shortest first. most: per batch, None for no limit."""
     by_length: dict[int, list[int]] = {}
     for number, length in enumerate(lengths):
         by_length.setdefault(length, []).append(number)

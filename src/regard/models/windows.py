@@ -1,6 +1,6 @@
-"""Trace a text that is longer than its model's limit in overlapping windows, on request only.
+"""Trace a text in overlapping windows, if requested, so that it can be longer than the model's limit.
 
-A window is a separate text to the model: attention doesn't cross its edges, and its positions start again.
+To the model, a window is a separate text. Attention doesn't cross its edges, and its positions start from 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from regard.trace.layer_subset import LayerSubset
 from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, ShownTrace, Trace, is_causal
 
-FAR = 1 << 40  # distance to an edge that doesn't count, such as the beginning and end of the text itself
+FAR = 1 << 40  # distance to an end of the window that isn't an edge, such as the beginning of the text
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The windows of a text. window: tokens per window, including special tokens. stride: tokens from start to start.
+    """The windows of a text. window: tokens per window, including special tokens. stride: tokens between two starts.
 
     spans: the tokens [start, stop) of the whole text in each window, without special tokens. before, after: how many
     special tokens each window begins and ends with.
@@ -43,7 +43,7 @@ class Plan:
         return [self._window_text(start, stop) for start, stop in self.spans]
 
     def sources(self, causal: bool) -> tuple[int, ...]:
-        """Return the number of each token's window, the first where it is furthest from an edge.
+        """Return each token's window: the number of the first window in which the token is furthest from an edge.
 
         The beginning and end of the text aren't edges, nor is the right end of a window for a causal model.
         """
@@ -66,7 +66,7 @@ class Plan:
         return torch.minimum(left, right)
 
     def shift(self, number: int) -> int:
-        """Return the difference between a token's number in the whole text and in a window."""
+        """Return a token's number in the whole text minus its number in a window."""
         return self.spans[number][0] - self.before
 
     def note(self) -> str:
@@ -88,7 +88,7 @@ class Plan:
             return replace(token, start=begin, end=stop, source=text)
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
-        # The whole text's status reports tokens that the tokenizer doesn't know, once.
+        # The whole text's status reports unknown text once, so windows don't.
         return Encoded(text, tuple(cut_token(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
 
 
@@ -127,10 +127,10 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 class WindowedTrace(ShownTrace):
     """A long text, traced in overlapping windows.
 
-    tokens: of the whole text. windows: the trace of each window, with its own numbers of tokens and characters.
-    spans: the tokens [start, stop) of the whole text in each window, without special tokens. source: the number of each
-    token's window. Vectors of the whole text take each row from the token's window. Attention exists only inside a
-    window: `place` and `locate` return the window of a token or word.
+    tokens: of the whole text. windows: the trace of each window, with its own numbers of tokens and characters. spans:
+    the tokens [start, stop) of the whole text in each window, without special tokens. source: the number of each
+    token's window. Each vector of the whole text comes from its token's window. Attention exists only within a window.
+    `place` and `locate` return the window of a token or word.
     """
 
     windowed: ClassVar[bool] = True
@@ -161,7 +161,7 @@ class WindowedTrace(ShownTrace):
         return find_word(self.text, self.tokens, word)
 
     def locate(self, word: Word) -> tuple[Trace, Word]:
-        """Return the window trace where a word is furthest from an edge, and the word with that window's numbers."""
+        """Return the trace of the window in which a word is furthest from an edge, and the word as numbered there."""
         number = self.window_of(word)
         trace, shift = self.windows[number], self.plan.shift(number)
         numbers = tuple(token - shift for token in word.tokens)
@@ -169,7 +169,7 @@ class WindowedTrace(ShownTrace):
         return trace, replace(word, start=word.start - moved, end=word.end - moved, tokens=numbers)
 
     def window_of(self, word: Word) -> int:
-        """Return the number of the window where a word is furthest from an edge."""
+        """Return the number of the window in which a word is furthest from an edge."""
         first, last = min(word.tokens), max(word.tokens)
         best, margin = None, -1
         for number, (start, stop) in enumerate(self.spans):
@@ -193,7 +193,7 @@ class WindowedTrace(ShownTrace):
 
     @cached_property
     def token_embeddings(self) -> Float[Tensor, "L W"] | None:
-        """The token embeddings, None if the windows' traces have none."""
+        """The token embeddings, or None if the windows' traces have none."""
         return self._join_rows(lambda trace: trace.token_embeddings)
 
     @cached_property
@@ -211,7 +211,7 @@ class WindowedTrace(ShownTrace):
         return LayerSubset("hidden_states", len(first), items) if subset else tuple(items.values())
 
     def _join_rows(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
-        """Join rows of all windows to a tensor (L, …) of the whole text. None if the windows have none."""
+        """Join rows of all windows into a tensor (L, …) of the whole text, or return None if windows lack them."""
         rows: Tensor | None = None
         source = torch.tensor(self.source)
         for number, trace in enumerate(self.windows):
